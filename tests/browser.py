@@ -74,7 +74,7 @@ def violations(page: Page) -> list[str]:
     expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
     dark = _found(page, "{runOnly: ['color-contrast']}")
     page.emulate_media(color_scheme="light")
-    return [*light, *(f"in dark: {one}" for one in dark)]
+    return [*light, *(f"in dark: {violation}" for violation in dark)]
 
 
 def violations_in_light(page: Page) -> list[str]:
@@ -87,5 +87,5 @@ def _found(page: Page, rules: str) -> list[str]:
     # A running animation has other colours than its end.
     page.wait_for_timeout(400)
     run = f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}})"
-    found = page.evaluate(f"{run}.then(result => result.violations)")
-    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
+    violations = page.evaluate(f"{run}.then(result => result.violations)")
+    return [f"{violation['id']}: {node['html'][:160]}" for violation in violations for node in violation["nodes"]]

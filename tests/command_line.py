@@ -74,9 +74,9 @@ def serving(data_dir: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
-            found = re.fullmatch(r"Firn \S+ answers at (http://127\.0\.0\.1:\d+) \(data in .*\)\n", said)
-            assert found is not None, said
-            yield found.group(1), process
+            match = re.fullmatch(r"Firn \S+ answers at (http://127\.0\.0\.1:\d+) \(data in .*\)\n", said)
+            assert match is not None, said
+            yield match.group(1), process
         finally:
             process.terminate()
             process.wait(30)

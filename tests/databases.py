@@ -117,8 +117,16 @@ def _define_emptying() -> str:
 
 @pytest.fixture(params=BOTH)
 def opened(request: pytest.FixtureRequest) -> OpenDatabase:
-    found: OpenDatabase = request.getfixturevalue(f"opened_{request.param}")
-    return found
+    opened: OpenDatabase = request.getfixturevalue(f"opened_{request.param}")
+    return opened
+
+
+@contextmanager
+def open_copy(migrated: Path, path: Path) -> Iterator[OpenDatabase]:
+    """A copy at `path` of the SQLite database that has the schema."""
+    shutil.copy(migrated, path)
+    with open_database(f"sqlite:///{path}") as opened:
+        yield opened
 
 
 @contextmanager

@@ -80,8 +80,8 @@ def _write(file: Path, *, first: int) -> None:
     table = pa.table(
         {
             "id": pa.array(ids, pa.int64()),
-            "customer": pa.array([f"c{one % 7}" for one in ids]),
-            "amount": pa.array([one / 4 for one in ids]),
+            "customer": pa.array([f"c{number % 7}" for number in ids]),
+            "amount": pa.array([number / 4 for number in ids]),
         }
     )
     pq.write_table(table, file)

@@ -40,10 +40,10 @@ class Side:
         build yet, so the method goes on until LONGEST_JOB_SECONDS have passed.
         """
         give_up = time.monotonic() + LONGEST_JOB_SECONDS
-        while (found := self.server.get(f"jobs/{job['id']}"))["status"] in ("pending", "running", "committing"):
-            assert time.monotonic() < give_up, f"not ended: {found}"
+        while (job_now := self.server.get(f"jobs/{job['id']}"))["status"] in ("pending", "running", "committing"):
+            assert time.monotonic() < give_up, f"not ended: {job_now}"
             self.hive.work(self.server.url)
-        return found
+        return job_now
 
     def table(self, columns: str, partitioned_by: str = "", *rows: str, kind: str = "STORED AS PARQUET") -> HiveTable:
         """Make a Hive table with these rows, which Spark writes with its default settings."""
@@ -97,10 +97,10 @@ class HiveTable:
     def ended(self, operation: Mapping[str, Any]) -> dict[str, Any]:
         """Wait for the end of an operation and return it."""
         give_up = time.monotonic() + PATIENCE_SECONDS
-        while (found := self.side.server.get(f"operations/{operation['id']}"))["status"] == "running":
-            assert time.monotonic() < give_up, f"still running: {found}"
+        while (operation_now := self.side.server.get(f"operations/{operation['id']}"))["status"] == "running":
+            assert time.monotonic() < give_up, f"still running: {operation_now}"
             time.sleep(0.1)
-        return found
+        return operation_now
 
     def change(self, values: str, op: str = "U", columns: str = "*") -> None:
         """Append a change through Firn; `values` has the table's columns in order."""

@@ -45,49 +45,62 @@ def lossy_proxy(target: str, loses: Loses, answers: Mapping[str, int] | None = N
         yield proxy
 
 
+class _Handler(BaseHTTPRequestHandler):
+    """Sends every request through `meddle` of its server."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def _handle(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {key: value for key, value in self.headers.items() if key.lower() not in _HOP}
+
+        def forward() -> httpx.Response:
+            url = f"{self.server.target}{self.path}"
+            return self.server.http.request(self.command, url, content=body, headers=headers)
+
+        answer = self.server.meddle(self.command, self.path, forward)
+        if answer is None:
+            self.server.proxy.lost.append(f"{self.command} {self.path}")
+            self.close_connection = True
+            return
+        self._say(answer)
+
+    def _say(self, answer: httpx.Response) -> None:
+        self.send_response(answer.status_code)
+        for key, value in answer.headers.items():
+            if key.lower() not in _HOP:
+                self.send_header(key, value)
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.content)
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _handle  # noqa: N815 -- http.server's names
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the server under test has a log."""
+
+
+class _Server(ThreadingHTTPServer):
+    """Listens on a port of its own."""
+
+    daemon_threads = True
+
+    def __init__(self, target: str, meddle: Meddle, http: httpx.Client) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.target, self.meddle, self.http = target, meddle, http
+        self.proxy = Proxy(f"http://127.0.0.1:{self.server_port}")
+
+
 @contextmanager
 def meddling_proxy(target: str, meddle: Meddle) -> Iterator[Proxy]:
     """Every request goes through `meddle`, each in a thread of its own."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _handle(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            headers = {key: value for key, value in self.headers.items() if key.lower() not in _HOP}
-
-            def forward() -> httpx.Response:
-                return http.request(self.command, f"{target}{self.path}", content=body, headers=headers)
-
-            answer = meddle(self.command, self.path, forward)
-            if answer is None:
-                proxy.lost.append(f"{self.command} {self.path}")
-                self.close_connection = True
-                return
-            self._say(answer)
-
-        def _say(self, answer: httpx.Response) -> None:
-            self.send_response(answer.status_code)
-            for key, value in answer.headers.items():
-                if key.lower() not in _HOP:
-                    self.send_header(key, value)
-            self.send_header("Content-Length", str(len(answer.content)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(answer.content)
-
-        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _handle  # noqa: N815 -- http.server's names
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the server under test has a log."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, httpx.Client(timeout=60) as http:
-        server.daemon_threads = True
-        proxy = Proxy(f"http://127.0.0.1:{server.server_port}")
+    with httpx.Client(timeout=60) as http, _Server(target, meddle, http) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield proxy
+            yield server.proxy
         finally:
             server.shutdown()
             thread.join()

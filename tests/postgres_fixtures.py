@@ -107,9 +107,9 @@ def _binaries() -> Path:
     on_path = shutil.which("initdb")
     if on_path:
         return Path(on_path).parent
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    assert found, "PostgreSQL's server programs are needed: apt-get install postgresql"
-    return found[-1]
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    assert installed, "PostgreSQL's server programs are needed: apt-get install postgresql"
+    return installed[-1]
 
 
 def _own(directory: Path) -> None:

@@ -72,19 +72,19 @@ class ServerProcess:
         """Send a POST to the management API and return its answer; fail if it is a refusal or an error."""
         answer = self.http.post(f"/api/v1/{path}", json=body)
         assert answer.is_success, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        document: dict[str, Any] = answer.json()
+        return document
 
     def get(self, path: str) -> dict[str, Any]:
         answer = self.http.get(f"/api/v1/{path}")
         assert answer.is_success, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        document: dict[str, Any] = answer.json()
+        return document
 
     def allow(self, directory: Path) -> None:
         """Allow a directory as a location of tables and files of the catalog `lake`."""
-        found = self.get("catalogs/lake")["properties"].get("firn.storage.allowed-locations", "")
-        allowed = {"firn.storage.allowed-locations": ",".join(filter(None, (found, directory.as_uri())))}
+        locations = self.get("catalogs/lake")["properties"].get("firn.storage.allowed-locations", "")
+        allowed = {"firn.storage.allowed-locations": ",".join(filter(None, (locations, directory.as_uri())))}
         answer = self.http.patch("/api/v1/catalogs/lake/properties", json={"set": allowed})
         assert answer.is_success, answer.text
 
@@ -154,6 +154,6 @@ def read_gateway(process: ForkedProgram) -> tuple[str | None, str]:
     for line in process.stdout:
         if made := re.search(r"token.*: (firn_\w+)", line):
             token = made.group(1)
-        if found := re.search(r"http://\S+", line):
-            return token, found.group()
+        if match := re.search(r"http://\S+", line):
+            return token, match.group()
     raise AssertionError("the server ended before it answered: its log is beside its data directory")

@@ -18,15 +18,15 @@ def skew(request: pytest.FixtureRequest) -> Skew:
 def replayed(orders: Orders) -> list[Totals]:
     """The totals by the plainest means: a dict."""
     rows = {row["id"]: row for row in pq.read_table(orders.load).to_pylist()}
-    found = [totals(rows)]
+    totals_found = [totals(rows)]
     for path in orders.both:
         for row in pq.read_table(path).to_pylist():
             if row["op"] == "D":
                 del rows[row["id"]]
             else:
                 rows[row["id"]] = row
-        found.append(totals(rows))
-    return found
+        totals_found.append(totals(rows))
+    return totals_found
 
 
 def totals(rows: dict[int, dict[str, float]]) -> Totals:
@@ -37,7 +37,7 @@ def totals(rows: dict[int, dict[str, float]]) -> Totals:
 def test_totals_are_those_of_the_files(tmp_path: Path, skew: Skew) -> None:
     orders = generate(tmp_path, rows=3000, changes=200, skew=skew, batches=3)
     assert orders.totals == replayed(orders)
-    assert [one.rows for one in orders.totals] == [3000, 3020, 3040, 3060]
+    assert [total.rows for total in orders.totals] == [3000, 3020, 3040, 3060]
 
 
 def test_a_batch_in_one_file_is_its_upserts_and_its_deletes(tmp_path: Path, skew: Skew) -> None:

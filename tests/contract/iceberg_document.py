@@ -124,18 +124,20 @@ def document(app: FastAPI, lake: Mapping[str, str]) -> Schema:
 
 def bodies(lake: Mapping[str, str]) -> Mapping[str, Schema]:
     """What each route with a body is sent."""
+    return {**table_bodies(lake), **view_bodies(lake), **other_bodies(lake)}
+
+
+NAMESPACE = "/{catalog}/namespaces/{namespace}"
+
+
+def table_bodies(lake: Mapping[str, str]) -> Mapping[str, Schema]:
+    """What the routes of tables are sent."""
     places = known(lake["location"], lake["metadata"])
     called = of({"namespace": known_path(lake["namespace"]), "name": known(lake["table"], lake["view"], "new")})
-    namespace, table = "/{catalog}/namespaces/{namespace}", "/{catalog}/namespaces/{namespace}/tables/{table}"
-    name = known(lake["table"], lake["view"], "new")
+    name, table = known(lake["table"], lake["view"], "new"), f"{NAMESPACE}/tables/{{table}}"
     commit = of({"requirements": several(requirement(lake), 2), "updates": several(table_update(lake, places), 3)})
-    registered = of({"name": name, "metadata-location": places}, overwrite=FLAG)
-    renamed = of({"source": called, "destination": called})
     return {
-        "POST /oauth/tokens": of({"grant_type": known("client_credentials")}, scope=TEXT, subject_token=TEXT),
-        "POST /{catalog}/namespaces": of({"namespace": known_path(lake["namespace"])}, properties=MAP),
-        f"POST {namespace}/properties": of({}, updates=MAP, removals=TEXTS),
-        f"POST {namespace}/tables": of(
+        f"POST {NAMESPACE}/tables": of(
             {"name": name, "schema": STRUCT},
             location=places,
             partition_spec=SPEC,
@@ -143,8 +145,6 @@ def bodies(lake: Mapping[str, str]) -> Mapping[str, Schema]:
             stage_create=FLAG,
             properties=known_map({"firn.primary-key": "id", "format-version": "3"}),
         ),
-        f"POST {namespace}/register": registered,
-        f"POST {namespace}/register-view": registered,
         f"POST {table}": commit,
         "POST /{catalog}/transactions/commit": of(
             {"table-changes": several(of({"identifier": called, **commit["properties"]}), 3)}
@@ -157,14 +157,36 @@ def bodies(lake: Mapping[str, str]) -> Mapping[str, Schema]:
         ),
         f"POST {table}/plan": scan(),
         f"POST {table}/tasks": of({"plan-task": TEXT}),
-        "POST /{catalog}/tables/rename": renamed,
-        "POST /{catalog}/views/rename": renamed,
-        f"POST {namespace}/views": of(
+    }
+
+
+def view_bodies(lake: Mapping[str, str]) -> Mapping[str, Schema]:
+    """What the routes of views are sent."""
+    name, places = known(lake["table"], lake["view"], "new"), known(lake["location"], lake["metadata"])
+    return {
+        f"POST {NAMESPACE}/views": of(
             {"name": name, "schema": STRUCT, "view-version": VERSION, "properties": MAP}, location=places
         ),
-        f"POST {namespace}/views/{{view}}": of(
+        f"POST {NAMESPACE}/views/{{view}}": of(
             {"updates": several(view_update(), 3)}, requirements=several(requirement(lake), 2)
         ),
+    }
+
+
+def other_bodies(lake: Mapping[str, str]) -> Mapping[str, Schema]:
+    """What the routes of namespaces, of tokens, and of tables and views alike are sent."""
+    name, places = known(lake["table"], lake["view"], "new"), known(lake["location"], lake["metadata"])
+    called = of({"namespace": known_path(lake["namespace"]), "name": name})
+    registered = of({"name": name, "metadata-location": places}, overwrite=FLAG)
+    renamed = of({"source": called, "destination": called})
+    return {
+        "POST /oauth/tokens": of({"grant_type": known("client_credentials")}, scope=TEXT, subject_token=TEXT),
+        "POST /{catalog}/namespaces": of({"namespace": known_path(lake["namespace"])}, properties=MAP),
+        f"POST {NAMESPACE}/properties": of({}, updates=MAP, removals=TEXTS),
+        f"POST {NAMESPACE}/register": registered,
+        f"POST {NAMESPACE}/register-view": registered,
+        "POST /{catalog}/tables/rename": renamed,
+        "POST /{catalog}/views/rename": renamed,
     }
 
 

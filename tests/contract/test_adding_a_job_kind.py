@@ -69,7 +69,7 @@ def apply_page(root: Path) -> set[str]:
             path, line = root / name, context[1:] + "\n"
             before = path.read_text(encoding="utf-8")
             assert before.count(line) == 1, f"{name} has {before.count(line)} times: {line}"
-            after = line + "".join(f"{one[1:]}\n" for one in added)
+            after = line + "".join(f"{added_line[1:]}\n" for added_line in added)
             path.write_text(before.replace(line, after), encoding="utf-8")
             touched.add(name)
     return touched

@@ -17,13 +17,13 @@ ALLOWED = {"firn.protocol", "pydantic"}
 
 def imported(path: Path) -> set[str]:
     """The modules that a file imports anywhere, from outside of the standard library."""
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add(node.module or "")
-    return {name for name in found if name.partition(".")[0] not in sys.stdlib_module_names}
+            names.add(node.module or "")
+    return {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)

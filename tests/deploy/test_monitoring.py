@@ -37,9 +37,9 @@ def expressions() -> Iterator[tuple[str, str]]:
 def test_every_expression_is_promql_over_documented_metrics(where: str, expression: str) -> None:
     promql_parser.parse(expression)
     known = documented()
-    found = METRIC.findall(expression)
-    assert found or expression.startswith("up"), where
-    for metric, selected in found:
+    metrics = METRIC.findall(expression)
+    assert metrics or expression.startswith("up"), where
+    for metric, selected in metrics:
         assert metric in known, f"{where}: {metric} is not documented"
         labels = set(re.findall(r"(\w+)\s*(?:=~|!=|=)", selected))
         assert labels <= known[metric], f"{where}: {metric} has no label {labels - known[metric]}"

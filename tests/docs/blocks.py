@@ -22,8 +22,8 @@ class Block:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    for found in re.finditer(r"^```([a-z ]+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
-        yield Block(found[1], found[2], page[: found.start()].count("\n") + 1)
+    for match in re.finditer(r"^```([a-z ]+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        yield Block(match[1], match[2], page[: match.start()].count("\n") + 1)
 
 
 def documented_options() -> dict[str, str]:

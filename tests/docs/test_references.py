@@ -61,9 +61,9 @@ def tracked() -> dict[str, str]:
     return {path: (ROOT / path).read_text("utf-8") for path in paths if path != own and (ROOT / path).is_file()}
 
 
-def numbers(found: str) -> Iterator[str]:
+def numbers(reference: str) -> Iterator[str]:
     """Each number of "2.1 and 2.2" and of "59–61"."""
-    for first, last in re.findall(r"([\d.]*\d)(?:[–-]([\d.]*\d))?", found):
+    for first, last in re.findall(r"([\d.]*\d)(?:[–-]([\d.]*\d))?", reference):
         yield first
         if last and "." not in first:
             yield from map(str, range(int(first) + 1, int(last) + 1))
@@ -120,10 +120,10 @@ def broken_code_paths(text: str) -> Iterator[str]:
 
 def complaints() -> Iterator[str]:
     for path, text in tracked().items():
-        found = [*broken_pages(text), *broken_rules(path, text), *broken_decisions(text), *bare_sections(text)]
+        broken = [*broken_pages(text), *broken_rules(path, text), *broken_decisions(text), *bare_sections(text)]
         if path.endswith(".md"):
-            found += [*broken_links(path, text), *broken_code_paths(text)]
-        yield from (f"{path}: {reference}" for reference in found)
+            broken += [*broken_links(path, text), *broken_code_paths(text)]
+        yield from (f"{path}: {reference}" for reference in broken)
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -149,8 +149,8 @@ def test_every_reference_leads_somewhere() -> None:
     ],
 )
 def test_a_broken_reference_is_found(text: str, is_broken: bool) -> None:  # noqa: FBT001
-    found = [*broken_pages(text), *broken_rules("x.py", text), *broken_decisions(text), *bare_sections(text)]
-    assert bool(found) is is_broken
+    broken = [*broken_pages(text), *broken_rules("x.py", text), *broken_decisions(text), *bare_sections(text)]
+    assert bool(broken) is is_broken
 
 
 def test_a_broken_link_of_a_page_is_found() -> None:

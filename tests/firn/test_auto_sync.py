@@ -168,9 +168,9 @@ def test_nobody_waits_longer_than_told(server: Server, client: Client, says: dic
 
 
 def publish(client: Client) -> None:
-    found = find_linked_table(client, "db.t")
-    assert found is not None
-    found.publish()
+    linked_table = find_linked_table(client, "db.t")
+    assert linked_table is not None
+    linked_table.publish()
 
 
 def test_who_waits_for_a_publish_sees_each_step_until_it_is_over(

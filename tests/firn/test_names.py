@@ -21,8 +21,8 @@ from firn.errors import Invalid
 )
 def test_a_part_with_a_dot_stands_between_backticks(typed: str, name: Name, parts: tuple[str, ...]) -> None:
     with firn.connect("http://127.0.0.1:9") as client:
-        found = client.name(typed)
-    assert (found, found.parts, str(found)) == (name, parts, f"lake.{name.table}")
+        full_name = client.name(typed)
+    assert (full_name, full_name.parts, str(full_name)) == (name, parts, f"lake.{name.table}")
 
 
 @pytest.mark.parametrize("typed", ["orders", "`db.orders`", "db.", ".orders", "db..orders", "`db.orders"])

@@ -38,8 +38,8 @@ ROW = StructType(
 def test_avro_rows_are_told_in_the_columns_that_are_asked_for() -> None:
     convert = converter(ROW)
     many, pairs = [{"innername": 1}, None], {"k": {"innerName": 2}}
-    found = {"id": 1, "other": 2, "d": Decimal("1.25"), "many": many, "pairs": pairs}
-    assert convert(found) == {
+    row = {"id": 1, "other": 2, "d": Decimal("1.25"), "many": many, "pairs": pairs}
+    assert convert(row) == {
         "id": 1,
         "d": Decimal("1.25"),
         "many": [{"innerName": 1, "gone": None}, None],
@@ -49,8 +49,8 @@ def test_avro_rows_are_told_in_the_columns_that_are_asked_for() -> None:
 
 
 def in_zone(zone: str) -> JobSession:
-    found = SimpleNamespace(normalized=lambda: SimpleNamespace(getId=lambda: zone))
-    zones = SimpleNamespace(systemDefault=lambda: found)
+    java_zone = SimpleNamespace(normalized=lambda: SimpleNamespace(getId=lambda: zone))
+    zones = SimpleNamespace(systemDefault=lambda: java_zone)
     jvm = SimpleNamespace(java=SimpleNamespace(time=SimpleNamespace(ZoneId=zones)))
     return cast("JobSession", SimpleNamespace(jvm=jvm))
 

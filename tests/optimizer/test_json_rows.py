@@ -61,8 +61,8 @@ def read(kind: DataType, line: str | None) -> Any:
     ],
 )
 def test_a_value_that_fits(kind: DataType, value: str, expected: Any) -> None:
-    found = read(kind, f'{{"x": [1], "C": {value}}}')
-    assert (str(found) if expected == "nan" else found) == expected
+    row = read(kind, f'{{"x": [1], "C": {value}}}')
+    assert (str(row) if expected == "nan" else row) == expected
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ class Sent:
 
     @property
     def snapshot(self) -> Json:
-        found: Json = self.change.updates[0]["snapshot"]
-        return found
+        snapshot: Json = self.change.updates[0]["snapshot"]
+        return snapshot
 
 
 def an_append(
@@ -76,7 +76,7 @@ def _written(metadata: Json, ids: Sequence[int]) -> FileStats:
     location = f"{metadata['location']}/data/{uuid4()}.parquet"
     path = Path(location.removeprefix("file://"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"id": list(ids), "note": [f"n{one}" for one in ids]}, schema=_FIELDS), path)
+    pq.write_table(pa.table({"id": list(ids), "note": [f"n{row_id}" for row_id in ids]}, schema=_FIELDS), path)
     return FileStats(location=location, size=path.stat().st_size, record_count=len(ids))
 
 

@@ -1,5 +1,31 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.databases import open_copy
 from tests.server.clocks import clock
+from tests.server.guarded import Guarded, guarded
+from tests.server.lake import PLAIN, Lake, a_lake
 
 __all__ = ["clock"]
+
+
+@pytest.fixture(scope="module")
+def plain_lake(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A lake with one plain table, which the tests of a file share."""
+    directory = tmp_path_factory.mktemp("lake")
+    with open_copy(migrated_sqlite, directory / "firn.db") as opened:
+        lake = a_lake(opened.database, directory)
+        lake.create(PLAIN)
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def guarded_server(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A server with access control, which the tests of a file share."""
+    directory = tmp_path_factory.mktemp("guarded")
+    with open_copy(migrated_sqlite, directory / "firn.db") as opened:
+        yield guarded(opened.database, directory)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from catalog.errors import CommitUnknown, Unavailable
-from catalog.names import CatalogName, TableName
-from catalog.ports.files import Files
-from catalog.ports.store import Database, UnitOfWork
-from catalog.tables.relation import LocatedRelation
+from catalog.ports.store import UnitOfWork
+from tests.server.wrappers import DatabaseWrapper, FilesWrapper
 
 
 class Killed(BaseException):
@@ -22,10 +20,9 @@ class _UndoneError(Exception):
 
 
 @dataclass
-class FaultyDatabase:
+class FaultyDatabase(DatabaseWrapper):
     """A database whose next transaction that writes ends as it is told; then it works again."""
 
-    real: Database
     _before: BaseException | None = None
     _after: BaseException | None = None
     meanwhile: list[Callable[[], None]] = field(default_factory=list)
@@ -50,18 +47,6 @@ class FaultyDatabase:
         """Whatever it was told to do has been done, or will not be."""
         self._before = self._after = None
 
-    def reading(self) -> object:
-        return self.real.reading()
-
-    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
-        return self.real.locate(catalog, name)
-
-    def truncate_log(self) -> bool:
-        return self.real.truncate_log()
-
-    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        return self.real.lock_commits(tables)
-
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:
         others, self.meanwhile = self.meanwhile, []
@@ -77,37 +62,15 @@ class FaultyDatabase:
 
 
 @dataclass
-class FaultyFiles:
+class FaultyFiles(FilesWrapper):
     """Files, and a process that is killed after it has written one."""
 
-    real: Files
     kill_after_write: bool = False
     only: str = ""
     """How the name of that file ends."""
-
-    def read(self, location: str, at_most: int | None = None) -> bytes:
-        return self.real.read(location, at_most)
 
     def write_new(self, location: str, data: bytes) -> None:
         self.real.write_new(location, data)
         if self.kill_after_write and location.endswith(self.only):
             self.kill_after_write = False
             raise Killed
-
-    def delete(self, location: str) -> None:
-        self.real.delete(location)
-
-    def make_directory(self, location: str) -> None:
-        self.real.make_directory(location)
-
-    def exists(self, location: str) -> bool:
-        return self.real.exists(location)
-
-    def was_there_lately(self, location: str) -> bool:
-        return self.real.was_there_lately(location)
-
-    def real_path(self, path: str) -> str:
-        return self.real.real_path(path)
-
-    def is_link(self, path: str) -> bool:
-        return self.real.is_link(path)

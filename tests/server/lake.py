@@ -139,8 +139,6 @@ def appended(
 ) -> TableCommit:
     """One new snapshot on main over the table as it was read."""
     head = current_snapshot(metadata)
-    total = str((head or {}).get("summary", {}).get("total-records", 0))
-    before = int(total) if total.isdecimal() else 0  # Java begins anew too, at a total that is no number
     snapshot_id = next(_ids)
     snapshot: Json = {
         "snapshot-id": snapshot_id,
@@ -148,16 +146,7 @@ def appended(
         "timestamp-ms": metadata["last-updated-ms"] + 1,
         "manifest-list": f"{metadata['location']}/metadata/snap-{snapshot_id}.avro",
         "schema-id": metadata["current-schema-id"],
-        "summary": {
-            "operation": operation,
-            "added-records": str(rows),
-            "added-data-files": "1",
-            "added-files-size": str(rows * 100),
-            "total-records": str(before + rows),
-            "total-data-files": "1",
-            "total-files-size": "1000",
-            **(summary or {}),
-        },
+        "summary": {**_summary(head, operation, rows), **(summary or {})},
     }
     above = (None if head is None else head["snapshot-id"]) if parent == "head" else parent
     snapshot |= {} if above is None else {"parent-snapshot-id": above}
@@ -171,6 +160,21 @@ def appended(
         {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": ref_snapshot_id(metadata, "main")},
     ]
     return TableCommit(name=name, requirements=requirements, updates=updates)
+
+
+def _summary(head: Json | None, operation: str, rows: int) -> dict[str, str]:
+    """Of a snapshot with one file of so many rows, after the head of the table."""
+    total = str((head or {}).get("summary", {}).get("total-records", 0))
+    before = int(total) if total.isdecimal() else 0  # Java begins anew too, at a total that is no number
+    return {
+        "operation": operation,
+        "added-records": str(rows),
+        "added-data-files": "1",
+        "added-files-size": str(rows * 100),
+        "total-records": str(before + rows),
+        "total-data-files": "1",
+        "total-files-size": "1000",
+    }
 
 
 def merged(lake: Lake, **summary: str) -> TableCommit:
@@ -195,8 +199,8 @@ def set_property(key: str, value: str) -> Json:
 
 
 def snapshot_of(change: TableCommit) -> int:
-    found: int = change.updates[0]["snapshot"]["snapshot-id"]
-    return found
+    snapshot_id: int = change.updates[0]["snapshot"]["snapshot-id"]
+    return snapshot_id
 
 
 def snapshot_ids(metadata: Json) -> list[int]:

@@ -15,7 +15,7 @@ def nobodys_files(lake: Lake, *tables: TableName) -> set[str]:
         assert location is not None
         metadata = lake.metadata(table)
         locations = [location, *(entry["metadata-file"] for entry in metadata["metadata-log"])]
-        for one in locations:
-            assert lake.services.metadata.files.read(one)
-        named |= {one.rpartition("/")[2] for one in locations}
+        for named_location in locations:
+            assert lake.services.metadata.files.read(named_location)
+        named |= {location.rpartition("/")[2] for location in locations}
     return {path.name for path in lake.warehouse.rglob("*") if path.is_file()} - named

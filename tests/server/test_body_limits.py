@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -17,39 +16,18 @@ from server.background.registry import build_background
 from server.body_limits import COMMIT, DOCUMENT, FILTER, FORM, METADATA, MIB
 from server.guard import route_rules
 from server.settings import Settings
-from tests.databases import open_database
 from tests.server.asgi import Client
-from tests.server.guarded import Guarded, guarded
-from tests.server.lake import PLAIN, Lake, a_lake
+from tests.server.guarded import Guarded
+from tests.server.lake import PLAIN, Lake
 
 TOKENS = "/iceberg/v1/oauth/tokens"
 TABLE = "/iceberg/v1/lake/namespaces/db/tables/plain"
-
-
 PART = b"x" * 4096
 
 
 @pytest.fixture(scope="module")
-def lake(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    directory = tmp_path_factory.mktemp("limits")
-    shutil.copy(migrated_sqlite, directory / "firn.db")
-    with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
-        made = a_lake(opened.database, directory)
-        made.create(PLAIN)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def app(lake: Lake) -> ASGIApp:
-    return lake.client.app
-
-
-@pytest.fixture(scope="module")
-def server(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    directory = tmp_path_factory.mktemp("guarded")
-    shutil.copy(migrated_sqlite, directory / "firn.db")
-    with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
-        yield guarded(opened.database, directory)
+def app(plain_lake: Lake) -> ASGIApp:
+    return plain_lake.client.app
 
 
 @pytest.mark.parametrize(
@@ -129,36 +107,36 @@ def test_a_body_that_says_it_is_too_large_is_not_read(app: ASGIApp, path: str, l
     assert sent_to(app, path, {"content-length": str(limit + 1)}) == (413, 0)
 
 
-def test_the_setting_is_the_ceiling_of_all_limits(lake: Lake, tmp_path: Path) -> None:
+def test_the_setting_is_the_ceiling_of_all_limits(plain_lake: Lake, tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data", max_body_bytes=1000)
-    low = create_app(settings, lake.services, build_background(settings, lake.services))
+    low = create_app(settings, plain_lake.services, build_background(settings, plain_lake.services))
     assert [sent_to(low, path, {"content-length": "1001"}) for path, _ in LIMITED] == [(413, 0)] * len(LIMITED)
 
 
 @pytest.mark.parametrize("path", [path for path, _ in LIMITED if path != TOKENS])
-def test_no_byte_is_read_of_a_body_that_comes_without_a_token(server: Guarded, path: str) -> None:
+def test_no_byte_is_read_of_a_body_that_comes_without_a_token(guarded_server: Guarded, path: str) -> None:
     """Four posts of 60 MiB took half a gigabyte and five seconds."""
-    assert sent_to(server.app, path, {"content-length": str(60 * MIB)}) == (401, 0)
-    assert sent_to(server.app, path, {"transfer-encoding": "chunked"}) == (401, 0)
+    assert sent_to(guarded_server.app, path, {"content-length": str(60 * MIB)}) == (401, 0)
+    assert sent_to(guarded_server.app, path, {"transfer-encoding": "chunked"}) == (401, 0)
 
 
-def test_the_token_route_reads_no_more_than_a_form_from_anybody(server: Guarded) -> None:
+def test_the_token_route_reads_no_more_than_a_form_from_anybody(guarded_server: Guarded) -> None:
     form = {"content-type": "application/x-www-form-urlencoded"}
-    assert sent_to(server.app, TOKENS, {"content-length": str(60 * MIB), **form}) == (413, 0)
-    assert sent_to(server.app, TOKENS, {"transfer-encoding": "chunked", **form}) == (413, FORM + len(PART))
-    client = Client(server.app)
+    assert sent_to(guarded_server.app, TOKENS, {"content-length": str(60 * MIB), **form}) == (413, 0)
+    assert sent_to(guarded_server.app, TOKENS, {"transfer-encoding": "chunked", **form}) == (413, FORM + len(PART))
+    client = Client(guarded_server.app)
     refused = client.post(TOKENS, content=b"a=" + b"x" * FORM, headers=form)
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, 413)
     with_room = client.post(TOKENS, content=b"grant_type=password&a=" + b"x" * (FORM - 100), headers=form)
     assert with_room.json()["error"] == "unsupported_grant_type"
 
 
-def test_large_commits_stay_possible(lake: Lake) -> None:
+def test_large_commits_stay_possible(plain_lake: Lake) -> None:
     """A schema of 20,000 columns has 2 MiB; 50,000 snapshots to be removed have 1 MiB."""
     fields = [{"id": n, "name": f"c{n}" * 20, "required": False, "type": "string"} for n in range(3, 20_003)]
-    columns = lake.metadata(PLAIN)["schemas"][0]["fields"] + fields
+    columns = plain_lake.metadata(PLAIN)["schemas"][0]["fields"] + fields
     change = {"action": "add-schema", "schema": {"type": "struct", "schema-id": 1, "fields": columns}}
     content = json.dumps({"requirements": [], "updates": [change]}).encode()
     assert len(content) > 3 * MIB
-    answer = lake.client.post(TABLE, content=content, headers={"content-type": "application/json"})
+    answer = plain_lake.client.post(TABLE, content=content, headers={"content-type": "application/json"})
     assert answer.status_code == 200, answer.text[:300]

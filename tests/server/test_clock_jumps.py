@@ -83,7 +83,9 @@ def test_a_token_is_good_after_the_clock_went_back_and_ends_when_it_says(
 
 
 def test_a_dead_leaders_claim_does_not_last_until_a_clock_set_back_has_caught_up(lake: Lake, clock: Clock) -> None:
-    dead, living = (Leadership(lake.services.database, timedelta(seconds=30), holder=one) for one in ("dead", "living"))
+    dead, living = (
+        Leadership(lake.services.database, timedelta(seconds=30), holder=holder) for holder in ("dead", "living")
+    )
     assert dead.leads()
     assert not living.leads()
     clock.wrong = -HOUR
@@ -91,7 +93,9 @@ def test_a_dead_leaders_claim_does_not_last_until_a_clock_set_back_has_caught_up
 
 
 def test_a_leader_keeps_its_claim_when_the_clock_is_set_back(lake: Lake, clock: Clock) -> None:
-    leads, waits = (Leadership(lake.services.database, timedelta(seconds=30), holder=one) for one in ("leads", "waits"))
+    leads, waits = (
+        Leadership(lake.services.database, timedelta(seconds=30), holder=holder) for holder in ("leads", "waits")
+    )
     assert leads.leads()
     clock.wrong = -HOUR
     leads._held_until = 0.0  # it is time to renew

@@ -21,7 +21,7 @@ def lake(database: Database, tmp_path: Path) -> Lake:
 
 
 def two(lake: Lake, seconds: float = 30) -> tuple[Leadership, Leadership]:
-    first, second = (Leadership(lake.services.database, timedelta(seconds=seconds), holder=one) for one in "ab")
+    first, second = (Leadership(lake.services.database, timedelta(seconds=seconds), holder=holder) for holder in "ab")
     return first, second
 
 
@@ -92,11 +92,11 @@ def test_a_leader_that_comes_back_after_another_has_a_term_of_its_own(lake: Lake
 def test_when_the_clock_jumps_one_of_two_servers_plans(lake: Lake, clock: Clock, jump: timedelta) -> None:
     lake.create()
     servers = two(lake)
-    assert [one.leads() for one in servers] == [True, False]
+    assert [server.leads() for server in servers] == [True, False]
     clock.wrong = jump
-    for one in servers:
-        one._held_until = 0.0  # it is time to ask
+    for server in servers:
+        server._held_until = 0.0  # it is time to ask
     lake.append(PLAIN)
-    assert sorted(one.leads() for one in reversed(servers)) == [False, True]
-    done = [lake.services.planner_loop.run_once(one.fence()) for one in servers]
-    assert sorted(one.deposed for one in done) == [False, True]
+    assert sorted(server.leads() for server in reversed(servers)) == [False, True]
+    done = [lake.services.planner_loop.run_once(server.fence()) for server in servers]
+    assert sorted(status.deposed for status in done) == [False, True]

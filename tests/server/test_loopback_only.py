@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from server.background.registry import build_background
 from server.container import build_services
 from server.loopback_only import LoopbackOnly, is_loopback_host
 from server.settings import AccessSettings, Settings
-from tests.databases import OpenDatabase, open_database
+from tests.databases import OpenDatabase
 from tests.server.asgi import Client
 from tests.server.lake import PLAIN, Lake, a_lake
 
@@ -44,18 +43,8 @@ OWN = "http://127.0.0.1:8630"
 
 
 @pytest.fixture(scope="module")
-def lake(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    directory = tmp_path_factory.mktemp("loopback")
-    shutil.copy(migrated_sqlite, directory / "firn.db")
-    with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
-        made = a_lake(opened.database, directory)
-        made.create(PLAIN)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def client(lake: Lake) -> Client:
-    return lake.client
+def client(plain_lake: Lake) -> Client:
+    return plain_lake.client
 
 
 def asked(client: Client, method: str, path: str, headers: Mapping[str, str]) -> httpx.Response:
@@ -122,22 +111,22 @@ def test_any_other_host_is_no_loopback(host: str) -> None:
 )
 @pytest.mark.parametrize("path", [TABLE, "/api/v1/catalogs", "/iceberg/v1/lake/namespaces/db/properties"])
 def test_a_text_that_browsers_post_without_asking_first_is_no_commit(
-    client: Client, lake: Lake, path: str, content_type: str | None
+    client: Client, plain_lake: Lake, path: str, content_type: str | None
 ) -> None:
-    before = lake.metadata(PLAIN)
+    before = plain_lake.metadata(PLAIN)
     body = b'{"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}], "name": "c"}'
     headers = {} if content_type is None else {"content-type": content_type}
     answer = client.post(path, content=body, headers=headers)
     assert answer.status_code == 415
     assert "Content-Type: application/json" in answer.json()["error"]["message"]
-    assert lake.metadata(PLAIN) == before
+    assert plain_lake.metadata(PLAIN) == before
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
-def test_json_is_a_commit(client: Client, lake: Lake, content_type: str) -> None:
+def test_json_is_a_commit(client: Client, plain_lake: Lake, content_type: str) -> None:
     body = b'{"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}'
     assert client.post(TABLE, content=body, headers={"content-type": content_type}).status_code == 200
-    assert lake.metadata(PLAIN)["properties"]["a"] == "b"
+    assert plain_lake.metadata(PLAIN)["properties"]["a"] == "b"
 
 
 def test_requests_without_a_body_need_no_type_of_one(client: Client) -> None:
@@ -153,7 +142,7 @@ def test_the_token_route_takes_its_form_and_says_that_none_is_needed(client: Cli
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_a_launch_is_refused_and_nothing_is_stored(client: Client, lake: Lake, method: str) -> None:
+def test_a_launch_is_refused_and_nothing_is_stored(client: Client, plain_lake: Lake, method: str) -> None:
     """What a launch names is run by the server's user."""
     wanted = {"kind": "spark-submit", "application": "/tmp/evil.py", "scaling": {"minimum": 1}}
     answer = client.request(method, "/api/v1/groups/default/launch", json=wanted)

@@ -16,7 +16,7 @@ def test_results_come_in_the_order_of_the_items() -> None:
         if some[0] == 0:
             first_may_end.wait(10)
         first_may_end.set()
-        return [one * 10 for one in some]
+        return [number * 10 for number in some]
 
     assert list(run_in_threads(work, range(7), threads=3, at_once=2, name="t")) == [0, 10, 20, 30, 40, 50, 60]
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.command_line import Command
 from tests.fingerprints import fingerprint
+from tests.hive_engine import Rows
 from tests.hive_lake import HiveTable, Side
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -23,46 +24,61 @@ def orders(side: Side) -> HiveTable:
 
 
 def test_a_hive_table_is_upgraded_written_maintained_and_published(orders: HiveTable) -> None:
-    side, table = orders.side, f"lake.{orders.name}"
     assert orders.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "c", "y")]
+    before = sync_what_hive_writes(orders)
+    expected = write_by_client(orders)
+    maintain(orders, expected)
+    publish(orders, expected)
+    assert fingerprint(orders.path) == before, "Hive's own files stay as they were"
+    ask_by_command_line(orders, expected)
 
-    # Hive writes, and a sync takes that over.
+
+def sync_what_hive_writes(orders: HiveTable) -> dict[str, tuple[int, int, str]]:
+    """What Hive's files look like before the sync."""
     orders.insert("VALUES (4, 'hive', 'y')")
     before = fingerprint(orders.path)
     orders.sync()
     assert orders.rows()[3:] == [(4, "hive", "y")]
+    return before
 
-    # Firn's client writes: readers see it before it is merged, once however often the batch is sent.
+
+def write_by_client(orders: HiveTable) -> Rows:
+    """Readers see a batch before it is merged, once however often it is sent. The rows that they see then."""
+    hive, table = orders.side.hive, f"lake.{orders.name}"
     changed = [(1, "mine", "x"), (5, "new", "x")]
     columns = "id BIGINT, v STRING, p STRING"
-    assert side.hive.write("upsert", table, columns, changed, "b1") is False
-    assert side.hive.write("upsert", table, columns, changed, "b1") is True
-    side.hive.write("delete", table, "id BIGINT", [(2,)], "b2")
+    assert hive.write("upsert", table, columns, changed, "b1") is False
+    assert hive.write("upsert", table, columns, changed, "b1") is True
+    hive.write("delete", table, "id BIGINT", [(2,)], "b2")
     expected = [(1, "mine", "x"), (3, "c", "y"), (4, "hive", "y"), (5, "new", "x")]
     assert orders.rows() == expected
     assert orders.rows(store=".base") != expected
+    return expected
 
-    # Jobs maintain it.
+
+def maintain(orders: HiveTable, expected: Rows) -> None:
+    """Jobs merge, rewrite and expire, and change no row."""
     assert orders.job("merge")["result"]["pending_rows"] == 4
     assert orders.rows() == orders.rows(store=".base") == expected
     assert orders.job("rewrite")["status"] == "succeeded"
     at_once = "'firn.expire.max-age'='0 s', 'firn.expire.min-snapshots'='1'"
-    side.hive.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({at_once})")
+    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name} SET TBLPROPERTIES ({at_once})")
     assert orders.job("expire")["result"]["expired_snapshots"] > 0
     assert orders.rows() == expected
 
-    # Hive is given what it does not have; its own files stay as they were.
+
+def publish(orders: HiveTable, expected: Rows) -> None:
+    """Hive is given what it does not have."""
     published = orders.publish()
     assert published["result"]["switched"] >= 1
     assert orders.hive_rows() == orders.rows() == expected
-    assert fingerprint(orders.path) == before
     assert orders.ask_sync(everything=True)["message"] == "nothing changed"
     assert orders.ask_publish()["message"] == "nothing to publish"
 
-    # People ask the command line for the same.
-    command = Command(side.server.url)
-    shown = command("hive", "show", orders.name, "--json").json
-    assert shown["state"] == "upgraded"
+
+def ask_by_command_line(orders: HiveTable, expected: Rows) -> None:
+    command = Command(orders.side.server.url)
+    assert command("hive", "show", orders.name, "--json").json["state"] == "upgraded"
     assert command("table", "show", orders.name, "--json").json["records"] == len(expected)
 
 

@@ -82,7 +82,7 @@ def test_who_may_create_does_not_see_what_others_have_created() -> None:
 @pytest.mark.parametrize("privilege", Privilege)
 def test_a_privilege_brings_those_that_are_written_down_for_it_and_no_other(privilege: Privilege) -> None:
     rights = Rights.of([Grant(DB, privilege)])
-    assert {one for one in Privilege if rights.has(one, TABLE)} == INCLUDES[privilege] | {privilege}
+    assert {granted for granted in Privilege if rights.has(granted, TABLE)} == INCLUDES[privilege] | {privilege}
     assert all(INCLUDES[included] <= INCLUDES[privilege] for included in INCLUDES[privilege])
 
 

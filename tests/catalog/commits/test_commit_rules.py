@@ -202,7 +202,7 @@ def test_a_duplicate_names_the_snapshot_that_brought_the_batch() -> None:
 def test_a_batch_needs_both_its_names(summary: dict[str, str]) -> None:
     updates = snapshot(BASE, 5, **summary)
     assert read_writer_and_batch(updates) is None
-    assert [one["snapshot-id"] for one in list_added_snapshots(updates)] == [5]
+    assert [added["snapshot-id"] for added in list_added_snapshots(updates)] == [5]
 
 
 # --- 5: rules of tables that are no stores ---------------------------------------------------------------------------

@@ -16,8 +16,8 @@ ORDERS = S3Place("lake", "wh/db/orders")
 
 
 def a_policy(*places: S3Place, write: bool = False) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(build_session_policy(Reach.to(places or [ORDERS], write=write)))
-    return found
+    policy: Mapping[str, Any] = json.loads(build_session_policy(Reach.to(places or [ORDERS], write=write)))
+    return policy
 
 
 def allows(policy: Mapping[str, Any], action: str, resource: str, **context: str) -> bool:

@@ -58,12 +58,12 @@ WRITES = [
 ]
 
 
-@pytest.mark.parametrize("request_", READS, ids=lambda one: f"{one.method} {one.uri}")
+@pytest.mark.parametrize("request_", READS, ids=lambda signed_request: f"{signed_request.method} {signed_request.uri}")
 def test_a_reader_gets_reads_signed(request_: SignRequest) -> None:
     check_signable(request_, READER, STORAGE)
 
 
-@pytest.mark.parametrize("request_", WRITES, ids=lambda one: f"{one.method} {one.uri}")
+@pytest.mark.parametrize("request_", WRITES, ids=lambda signed_request: f"{signed_request.method} {signed_request.uri}")
 def test_a_writer_gets_writes_signed_and_a_reader_does_not(request_: SignRequest) -> None:
     check_signable(request_, WRITER, STORAGE)
     with pytest.raises(Forbidden):
@@ -182,7 +182,9 @@ BEYOND = [
 ]
 
 
-@pytest.mark.parametrize(("method", "uri"), BEYOND, ids=lambda one: str(one)[:60].encode("unicode_escape").decode())
+@pytest.mark.parametrize(
+    ("method", "uri"), BEYOND, ids=lambda uri_or_method: str(uri_or_method)[:60].encode("unicode_escape").decode()
+)
 def test_nothing_else_is_signed_even_for_a_writer(method: str, uri: str) -> None:
     with pytest.raises((Forbidden, Invalid)):
         check_signable(asked(method, uri), WRITER, STORAGE)
@@ -239,15 +241,15 @@ def test_only_s3s_own_headers_are_signed_so_that_a_range_may_change() -> None:
 
 def test_what_amazons_client_for_java_asks_for_when_it_reads_is_signed() -> None:
     """Iceberg's FileIO for Spark sends it with every GET: none of them was signed."""
-    found = check_signable(asked("GET", f"{TABLE}/a", {"x-amz-te": ["append-md5"]}), READER, STORAGE)
-    assert found.headers == {"x-amz-te": "append-md5"}
+    signable = check_signable(asked("GET", f"{TABLE}/a", {"x-amz-te": ["append-md5"]}), READER, STORAGE)
+    assert signable.headers == {"x-amz-te": "append-md5"}
 
 
 def test_a_deletion_of_many_is_signed_with_the_body_that_was_judged() -> None:
     body = deletion("wh/orders/a")
     headers = {"x-amz-content-sha256": ["UNSIGNED-PAYLOAD"]}
-    found = check_signable(asked("POST", f"{HOST}/lake?delete", headers, body), WRITER, STORAGE)
-    assert found.payload == hashlib.sha256(body.encode()).hexdigest()
+    signable = check_signable(asked("POST", f"{HOST}/lake?delete", headers, body), WRITER, STORAGE)
+    assert signable.payload == hashlib.sha256(body.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(

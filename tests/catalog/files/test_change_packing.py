@@ -76,7 +76,11 @@ def test_packs_stay_within_their_bounds(sizes: list[int], watermark: int, least:
         assert all(file.bytes < SMALL_SHARE * TARGET for file in pack.files)
         assert pack.number == pack.files[-1].number
     for is_pending in (False, True):
-        left = [one for one in given_files if one not in used and (one.number > watermark) is is_pending]
+        left = [file for file in given_files if file not in used and (file.number > watermark) is is_pending]
         newest = max((pack.number for pack in made if pack.is_pending is is_pending), default=0)
-        open_files = [one for one in left if one.number > newest and one.bytes < SMALL_SHARE * TARGET]
-        assert len(open_files) < least or sum(one.bytes for one in open_files) > TARGET
+        open_files = [
+            packed_file
+            for packed_file in left
+            if packed_file.number > newest and packed_file.bytes < SMALL_SHARE * TARGET
+        ]
+        assert len(open_files) < least or sum(open_file.bytes for open_file in open_files) > TARGET

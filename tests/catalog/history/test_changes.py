@@ -67,10 +67,10 @@ def test_whatever_could_be_committed_is_described_and_every_difference_named(dra
         assert {change.name for change in changes if change.kind in (ChangeKind.BRANCH, ChangeKind.TAG)} == {
             name for name in before["refs"].keys() | after["refs"].keys() if _at(before, name) != _at(after, name)
         }
-        old, new = ({one["snapshot-id"] for one in state["snapshots"]} for state in (before, after))
-        assert {int(one.name) for one in changes if one.kind is ChangeKind.SNAPSHOT} == new - old
-        assert sum(int(one.before or 0) for one in changes if one.kind is ChangeKind.EXPIRED) == len(old - new)
-        touched = {one.name for one in changes if one.kind.startswith("column")}
+        old, new = ({snapshot["snapshot-id"] for snapshot in state["snapshots"]} for state in (before, after))
+        assert {int(change.name) for change in changes if change.kind is ChangeKind.SNAPSHOT} == new - old
+        assert sum(int(change.before or 0) for change in changes if change.kind is ChangeKind.EXPIRED) == len(old - new)
+        touched = {change.name for change in changes if change.kind.startswith("column")}
         assert _different_columns(before, after) <= touched
 
 
@@ -81,11 +81,11 @@ def _at(state: Json, name: str) -> int | None:
 
 def _different_columns(before: Json, after: Json) -> set[str]:
     old, new = ({field["id"]: field for field in current_schema(state)["fields"]} for state in (before, after))
-    changed = {new[one]["name"] for one in old.keys() & new.keys() if old[one] != new[one]}
+    changed = {new[field_id]["name"] for field_id in old.keys() & new.keys() if old[field_id] != new[field_id]}
     return (
         changed
-        | {old[one]["name"] for one in old.keys() - new.keys()}
-        | {new[one]["name"] for one in new.keys() - old.keys()}
+        | {old[field_id]["name"] for field_id in old.keys() - new.keys()}
+        | {new[field_id]["name"] for field_id in new.keys() - old.keys()}
     )
 
 
@@ -106,8 +106,8 @@ def test_whatever_could_be_done_to_a_view_is_described(rng: Random) -> None:
         old, new = current_version(view)["representations"], current_version(after)["representations"]
         sql = {change.name for change in changes if change.kind is ChangeKind.SQL}
         assert bool(sql) == (
-            {(one["dialect"].lower(), one["sql"]) for one in old}
-            != {(one["dialect"].lower(), one["sql"]) for one in new}
+            {(representation["dialect"].lower(), representation["sql"]) for representation in old}
+            != {(representation["dialect"].lower(), representation["sql"]) for representation in new}
         )
         view = after
 
@@ -133,9 +133,11 @@ def test_a_column_that_is_dropped_and_added_again_is_another_one() -> None:
 
 
 def test_one_moved_column_is_one_change_wherever_it_went() -> None:
-    one, two, three, four = (column(number, name) for number, name in enumerate("abcd", 1))
-    assert columns_said(schema(one, two, three, four), schema(four, one, two, three)) == ["moved column d to the front"]
-    assert columns_said(schema(one, two, three, four), schema(two, three, one, four)) == ["moved column a after c"]
+    first, two, three, four = (column(number, name) for number, name in enumerate("abcd", 1))
+    assert columns_said(schema(first, two, three, four), schema(four, first, two, three)) == [
+        "moved column d to the front"
+    ]
+    assert columns_said(schema(first, two, three, four), schema(two, three, first, four)) == ["moved column a after c"]
 
 
 def test_nested_fields_have_changes_of_their_own_and_a_new_struct_is_one() -> None:
@@ -193,7 +195,7 @@ def test_properties_partitioning_and_order_are_told_with_what_they_were() -> Non
 
 def test_refs_tell_where_they_went_and_how_long_they_stay() -> None:
     before = with_history(a_table(), 2)
-    first, second = (one["snapshot-id"] for one in before["snapshots"])
+    first, second = (snapshot["snapshot-id"] for snapshot in before["snapshots"])
     tagged = applied(before, move(first, "v1", "tag", max_ref_age_ms=7 * 86_400_000), move(first, "b"))
     assert said(before, tagged) == [
         f"created branch b at snapshot {first}",

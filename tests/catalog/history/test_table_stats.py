@@ -106,10 +106,10 @@ def test_only_properties_of_firn_are_kept_for_planning() -> None:
 
 def after(summary: Json, **changes: Any) -> TableStats:
     """The counters of a table with one append when this snapshot has become main's head."""
-    one = advance_stats(EMPTY, metadata(added(3, 3 * MIB, 3)), an_event())
+    stats = advance_stats(EMPTY, metadata(added(3, 3 * MIB, 3)), an_event())
     two = metadata(added(3, 3 * MIB, 3), summary)
     two["snapshots"][1] |= {"parent-snapshot-id": 1, **changes}
-    return advance_stats(one, two, an_event())
+    return advance_stats(stats, two, an_event())
 
 
 @pytest.mark.parametrize(

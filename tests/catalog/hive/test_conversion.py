@@ -40,7 +40,7 @@ def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so
     table = a_text_table(serde, stored=stored)
     assert find_conversion_blockers(table, []) == []
     assert "`firn hive convert db.orders`" in next(
-        one.advice for one in find_blockers(table, []) if one.code == "format"
+        blocker.advice for blocker in find_blockers(table, []) if blocker.code == "format"
     )
 
 
@@ -65,22 +65,22 @@ def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so
     ],
 )
 def test_what_spark_would_read_otherwise_than_hive_is_blocked(table: HiveTable, code: str, reason: str) -> None:
-    [found] = find_conversion_blockers(table, [])
-    assert found.code == code
-    assert reason in found.message
+    [blocker] = find_conversion_blockers(table, [])
+    assert blocker.code == code
+    assert reason in blocker.message
 
 
 def test_a_partition_that_cannot_be_read_is_named() -> None:
     table = a_text_table(partitioned_by="p string")
     good, bad = a_hive_partition("x", storage=table.storage), a_hive_partition("y")
     assert find_conversion_blockers(table, [good]) == []
-    [found] = find_conversion_blockers(table, [good, bad])
-    assert found.message.startswith("partition p=y of db.orders is read by")
+    [blocker] = find_conversion_blockers(table, [good, bad])
+    assert blocker.message.startswith("partition p=y of db.orders is read by")
 
 
 def test_times_in_text_have_no_zone_and_csv_has_strings() -> None:
-    assert [one.type for one in convert_columns(a_text_table())] == ["int", "timestamp_ntz"]
-    assert [one.type for one in convert_columns(a_text_table(CSV))] == ["string", "string"]
+    assert [column.type for column in convert_columns(a_text_table())] == ["int", "timestamp_ntz"]
+    assert [column.type for column in convert_columns(a_text_table(CSV))] == ["string", "string"]
 
 
 @pytest.mark.parametrize(("told", "count"), [({}, 0), ({"skip.header.line.count": "2"}, 2)])
@@ -121,11 +121,11 @@ def test_anything_else_is_refused(metadata: dict[str, Any], updates: list[dict[s
 
 
 def test_a_view_is_not_said_to_be_upgradable() -> None:
-    [found] = find_conversion_blockers(a_hive_table(type="VIRTUAL_VIEW"), [])
-    assert found.code == "view"
+    [blocker] = find_conversion_blockers(a_hive_table(type="VIRTUAL_VIEW"), [])
+    assert blocker.code == "view"
 
 
 def test_what_cannot_be_upgraded_either_leads_to_its_check() -> None:
     bucketed = a_hive_table(storage=a_storage(bucket_columns=("id",), buckets=4))
-    [found] = find_conversion_blockers(bucketed, [])
-    assert "`firn hive check db.orders`" in found.advice
+    [blocker] = find_conversion_blockers(bucketed, [])
+    assert "`firn hive check db.orders`" in blocker.advice

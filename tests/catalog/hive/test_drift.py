@@ -54,11 +54,11 @@ def test_nothing_moved() -> None:
 
 def test_hive_adds_a_file() -> None:
     new = ListedFile("c", 5, 150 * TICK_NS)
-    found = classify_drift(BASELINE, HIVE, a_listing(A, B, new))
-    assert isinstance(found, Additions)
-    assert found.files == (new,)
-    assert found.baseline.files == (A, B, new)
-    assert found.baseline.settled
+    drift = classify_drift(BASELINE, HIVE, a_listing(A, B, new))
+    assert isinstance(drift, Additions)
+    assert drift.files == (new,)
+    assert drift.baseline.files == (A, B, new)
+    assert drift.baseline.settled
 
 
 def test_hive_overwrites_under_the_same_name_size_and_second() -> None:
@@ -75,18 +75,18 @@ def test_hive_overwrites_under_the_same_name_size_and_second() -> None:
 
 def test_additions_wait_for_no_other_additions() -> None:
     settled, young = ListedFile("c", 5, 150 * TICK_NS), ListedFile("d", 5, NOW)
-    found = classify_drift(BASELINE, HIVE, a_listing(A, B, settled, young))
-    assert isinstance(found, Additions)
-    assert found.files == (settled,)
-    assert found.baseline.files == (A, B, settled)
-    assert not found.baseline.settled
+    drift = classify_drift(BASELINE, HIVE, a_listing(A, B, settled, young))
+    assert isinstance(drift, Additions)
+    assert drift.files == (settled,)
+    assert drift.baseline.files == (A, B, settled)
+    assert not drift.baseline.settled
 
 
 def test_vanished_files_beside_an_unbelieved_one_are_postponed() -> None:
     """An overwrite half seen would take the old rows away and not bring the new ones."""
-    found = classify_drift(BASELINE, HIVE, a_listing(A, ListedFile("c", 5, NOW)))
-    assert isinstance(found, Postponed)
-    assert "vanished" in found.reason
+    drift = classify_drift(BASELINE, HIVE, a_listing(A, ListedFile("c", 5, NOW)))
+    assert isinstance(drift, Postponed)
+    assert "vanished" in drift.reason
 
 
 def test_a_relocation_with_an_unbelieved_file_is_postponed() -> None:
@@ -105,10 +105,10 @@ def test_an_etag_is_believed_at_once_an_inode_is_not() -> None:
 
 def test_a_file_replaced_by_one_of_another_identity_is_a_rebuild() -> None:
     other = ListedFile("a", A.size, A.mtime_ns, "9")
-    found = classify_drift(BASELINE, HIVE, a_listing(other, B))
-    assert isinstance(found, Rebuild)
-    assert (found.added, found.removed, found.files) == ((other,), (A,), (other, B))
-    assert found.reason == "1 files were replaced"
+    drift = classify_drift(BASELINE, HIVE, a_listing(other, B))
+    assert isinstance(drift, Rebuild)
+    assert (drift.added, drift.removed, drift.files) == ((other,), (A,), (other, B))
+    assert drift.reason == "1 files were replaced"
 
 
 def test_a_storage_without_identities_compares_what_it_has() -> None:
@@ -116,26 +116,26 @@ def test_a_storage_without_identities_compares_what_it_has() -> None:
 
 
 def test_a_removed_file_is_a_rebuild_that_keeps_what_hive_was_given() -> None:
-    found = classify_drift(BASELINE, HIVE, a_listing(A))
-    assert isinstance(found, Rebuild)
-    assert (found.files, found.removed, found.reason) == ((A,), (B,), "1 files vanished")
-    assert found.baseline.published_through == BASELINE.published_through
+    drift = classify_drift(BASELINE, HIVE, a_listing(A))
+    assert isinstance(drift, Rebuild)
+    assert (drift.files, drift.removed, drift.reason) == ((A,), (B,), "1 files vanished")
+    assert drift.baseline.published_through == BASELINE.published_through
 
 
 def test_an_overwrite_is_a_rebuild_in_one_commit() -> None:
     new = ListedFile("000000_0", 5, 150 * TICK_NS)
-    found = classify_drift(BASELINE, HIVE, a_listing(new))
-    assert isinstance(found, Rebuild)
-    assert (found.files, found.removed) == ((new,), (A, B))
+    drift = classify_drift(BASELINE, HIVE, a_listing(new))
+    assert isinstance(drift, Rebuild)
+    assert (drift.files, drift.removed) == ((new,), (A, B))
 
 
 def test_a_relocation_is_a_rebuild_of_other_files_of_the_same_names() -> None:
     moved = ChangeSignals(location="elsewhere")
-    found = classify_drift(BASELINE, moved, a_listing(A, B, location="elsewhere"))
-    assert isinstance(found, Rebuild)
-    assert (found.added, found.removed) == ((A, B), (A, B))
-    assert found.reason == "moved from hive to elsewhere"
-    assert found.baseline.location == "elsewhere"
+    drift = classify_drift(BASELINE, moved, a_listing(A, B, location="elsewhere"))
+    assert isinstance(drift, Rebuild)
+    assert (drift.added, drift.removed) == ((A, B), (A, B))
+    assert drift.reason == "moved from hive to elsewhere"
+    assert drift.baseline.location == "elsewhere"
 
 
 def test_the_drop_of_a_partition_takes_its_ground_s_files_away() -> None:
@@ -144,9 +144,9 @@ def test_the_drop_of_a_partition_takes_its_ground_s_files_away() -> None:
 
 
 def test_a_new_partition_is_taken_when_it_is_settled() -> None:
-    found = classify_drift(None, HIVE, a_listing(A))
-    assert isinstance(found, NewPartition)
-    assert found.baseline.published_through == 0
+    drift = classify_drift(None, HIVE, a_listing(A))
+    assert isinstance(drift, NewPartition)
+    assert drift.baseline.published_through == 0
     assert isinstance(classify_drift(None, HIVE, a_listing(A, ListedFile("c", 5, NOW))), Postponed)
 
 
@@ -155,15 +155,15 @@ def test_a_late_hive_writer_that_points_hms_back_finds_what_was_known_of_that_di
     new = WatchedDirectory(location="new", files=(C,), published_through=9, since_ns=1)
     published = replace(BASELINE, publishing=new).finish_publish(ChangeSignals(location="new"), 2)
     assert (published.location, published.files, published.published_through) == ("new", (C,), 9)
-    assert [one.location for one in published.watched] == ["hive"]
+    assert [watch.location for watch in published.watched] == ["hive"]
     back = published.return_to("hive", 3)
     assert (back.location, back.files, back.published_through) == ("hive", (A, B), 7)
-    assert [(one.location, one.published_through) for one in back.watched] == [("new", 9)]
+    assert [(watch.location, watch.published_through) for watch in back.watched] == [("new", 9)]
     assert published.return_to("elsewhere", 3) == published
-    found = classify_drift(back, HIVE, a_listing(A, B, C))
-    assert isinstance(found, Additions)
-    assert found.files == (C,)
-    assert found.baseline.watched == back.watched
+    drift = classify_drift(back, HIVE, a_listing(A, B, C))
+    assert isinstance(drift, Additions)
+    assert drift.files == (C,)
+    assert drift.baseline.watched == back.watched
     assert PartitionBaseline.from_json(json.loads(json.dumps(back.to_json()))) == back
 
 
@@ -317,10 +317,10 @@ def test_files_below_are_like_all_others_where_they_are_read() -> None:
 def test_files_that_were_ignored_so_far_are_no_news_once_they_are_read() -> None:
     """As upserts they would win over what was changed here since they were passed over."""
     baseline = replace(make_baseline(A), subdirectories=("sub",))
-    found = classify_drift(baseline, HIVE, deeply(A, DEEP), subdirectories=Subdirectories.READ)
-    assert isinstance(found, Rebuild)
-    assert (found.files, found.added, found.removed) == ((A, DEEP), (DEEP,), ())
-    assert (found.baseline.subdirectories, found.baseline.below, found.baseline.lost_ns) == (
+    drift = classify_drift(baseline, HIVE, deeply(A, DEEP), subdirectories=Subdirectories.READ)
+    assert isinstance(drift, Rebuild)
+    assert (drift.files, drift.added, drift.removed) == ((A, DEEP), (DEEP,), ())
+    assert (drift.baseline.subdirectories, drift.baseline.below, drift.baseline.lost_ns) == (
         (),
         (Subdirectory("sub", 100 * TICK_NS),),
         None,

@@ -50,7 +50,7 @@ class Disk:
             case "remove" if self.files:
                 name = min(self.files)
                 del self.files[name]
-                self.open = [one for one in self.open if one != name]
+                self.open = [path for path in self.open if path != name]
                 self.directory = self.now
             case "sync":
                 self.sync()
@@ -74,7 +74,7 @@ class Disk:
     def sync(self) -> None:
         if find_listing_reason(self.baseline, SIGNALS, self.directory) is None:
             return
-        there = {name: one for name, one in self.files.items() if one[0]}
+        there = {name: file for name, file in self.files.items() if file[0]}
         empty = [time for size, time in self.files.values() if not size]
         listing = Listing(
             location="p",
@@ -83,9 +83,9 @@ class Disk:
             directory_mtime_ns=self.directory,
             is_being_written=self.sees_writers and any(may_be_unfinished(time, self.now) for time in empty),
         )
-        found = classify_drift(self.baseline, SIGNALS, listing)
-        if isinstance(found, Additions | NewPartition | Rebuild | Unchanged):
-            self.baseline = found.baseline
+        drift = classify_drift(self.baseline, SIGNALS, listing)
+        if isinstance(drift, Additions | NewPartition | Rebuild | Unchanged):
+            self.baseline = drift.baseline
         elif self.baseline is not None:
             self.baseline = replace(self.baseline, settled=False)
 

@@ -98,7 +98,9 @@ def test_a_link_comes_back_as_it_was(link: HiveLink) -> None:
 
 
 def test_the_full_link_has_every_field() -> None:
-    assert [one.name for one in fields(HiveLink) if getattr(FULL, one.name) == getattr(NEW, one.name)] == ["synced_at"]
+    assert [field.name for field in fields(HiveLink) if getattr(FULL, field.name) == getattr(NEW, field.name)] == [
+        "synced_at"
+    ]
 
 
 @pytest.mark.parametrize("plan", [SyncPlan(checkpoint=CHECKPOINT, task={"mode": "upsert"}), PUBLISH])

@@ -79,7 +79,9 @@ def test_the_mapping_cannot_be_taken_away_emptied_or_broken() -> None:
         check_linked_commit(metadata(), [{"action": "remove-properties", "removals": [PROPERTY]}])
     with pytest.raises(CommitRefused, match="has to keep the name"):
         check_linked_commit(metadata(), [{"action": "set-properties", "updates": {PROPERTY: "[]"}}])
-    without_left = build_name_mapping(schema([{**one, "type": "string"} if one["id"] == 3 else one for one in FIELDS]))
+    without_left = build_name_mapping(
+        schema([{**field, "type": "string"} if field["id"] == 3 else field for field in FIELDS])
+    )
     with pytest.raises(CommitRefused, match="'left'"):
         check_linked_commit(metadata(), [{"action": "set-properties", "updates": {PROPERTY: without_left}}])
     for broken in ("{", "1", json.dumps([{"names": ["id"]}])):

@@ -43,43 +43,45 @@ def looked(
     baselines: Mapping[str, PartitionBaseline], *there: Listing, gone: Collection[str] = ()
 ) -> dict[str, Drift | None]:
     """What becomes of partitions that are listed, or `gone`; others are not looked at."""
-    found = {
-        one.location: classify_drift(baselines.get(one.location), ChangeSignals(location=one.location), one)
-        for one in there
+    drifts = {
+        listing.location: classify_drift(
+            baselines.get(listing.location), ChangeSignals(location=listing.location), listing
+        )
+        for listing in there
     }
-    return found | {name: classify_drift(baselines[name], None, None) for name in gone}
+    return drifts | {name: classify_drift(baselines[name], None, None) for name in gone}
 
 
 def regrouped(
-    found: Mapping[str, Drift | None],
+    drifts: Mapping[str, Drift | None],
     baselines: Mapping[str, PartitionBaseline],
     digests: Mapping[Arrival, int | None] | None = None,
     copying: Collection[str] = (),
 ) -> dict[str, Drift | None]:
-    come = list_arrivals(found)
-    may_be = find_move_candidates(come, found, baselines, copying)
+    come = list_arrivals(drifts)
+    may_be = find_move_candidates(come, drifts, baselines, copying)
     asked = select_digest_files(come, may_be)
-    return apply_moves(found, detect_moves(come, may_be, {one: (digests or {})[one] for one in asked}), NOW)
+    return apply_moves(drifts, detect_moves(come, may_be, {file: (digests or {})[file] for file in asked}), NOW)
 
 
 def test_a_file_that_was_moved_under_another_name_is_no_addition() -> None:
     """As `LOAD DATA INPATH` renames it: taken for an added one, its rows would win over every change made here."""
     baselines = {"p": P, "q": Q}
-    found = looked(baselines, a_listing(), a_listing(B, RENAMED, name="q"))
-    assert isinstance(found["q"], Additions)
-    come = regrouped(found, baselines)["q"]
+    drifts = looked(baselines, a_listing(), a_listing(B, RENAMED, name="q"))
+    assert isinstance(drifts["q"], Additions)
+    come = regrouped(drifts, baselines)["q"]
     assert isinstance(come, Rebuild)
     assert [(file.path, file.knew) for file in come.baseline.files] == [("000000_0", None), ("000000_0_copy_1", 7)]
     assert come.baseline.lost_ns == NOW
-    assert [(one.location, one.file) for one in come.moved[RENAMED.path]] == [("p", A)]
+    assert [(origin.location, origin.file) for origin in come.moved[RENAMED.path]] == [("p", A)]
 
 
 def test_renames_of_whole_partitions_are_moves_too() -> None:
     """RENAME and EXCHANGE PARTITION; whether the old one was found dropped before or is now."""
-    found = looked({"p": P}, a_listing(replace(A, digest=None), name="r"), gone=["p"])
-    assert isinstance(found["p"], DroppedPartition)
-    assert isinstance(found["r"], NewPartition)
-    assert isinstance(regrouped(found, {"p": P})["r"], Rebuild)
+    drifts = looked({"p": P}, a_listing(replace(A, digest=None), name="r"), gone=["p"])
+    assert isinstance(drifts["p"], DroppedPartition)
+    assert isinstance(drifts["r"], NewPartition)
+    assert isinstance(regrouped(drifts, {"p": P})["r"], Rebuild)
     dropped = {"p": P.mark_dropped(NOW - 1)}
     later = regrouped(looked(dropped, a_listing(RENAMED, name="r")), dropped)["r"]
     assert isinstance(later, Rebuild)
@@ -90,35 +92,35 @@ def test_a_move_between_disks_is_known_by_what_the_file_holds() -> None:
     """It gets another inode; its time may be cut to a second."""
     copied = replace(RENAMED, identity="77", mtime_ns=100 * TICK_NS)
     baselines = {"p": P, "q": Q}
-    found = looked(baselines, a_listing(), a_listing(B, copied, name="q"))
+    drifts = looked(baselines, a_listing(), a_listing(B, copied, name="q"))
     at = "q", copied.path
-    assert isinstance(regrouped(found, baselines, {at: A.digest})["q"], Rebuild)
-    assert isinstance(regrouped(found, baselines, {at: 99})["q"], Additions)
+    assert isinstance(regrouped(drifts, baselines, {at: A.digest})["q"], Rebuild)
+    assert isinstance(regrouped(drifts, baselines, {at: 99})["q"], Additions)
 
 
 def test_the_same_bytes_written_anew_are_an_addition() -> None:
     """Somebody has added these rows later than whatever was changed here before."""
     written = replace(RENAMED, mtime_ns=A.mtime_ns + TICK_NS, identity="77")
     baselines = {"p": P, "q": Q}
-    found = looked(baselines, a_listing(), a_listing(B, written, name="q"))
-    assert isinstance(regrouped(found, baselines, {("q", written.path): A.digest})["q"], Additions)
+    drifts = looked(baselines, a_listing(), a_listing(B, written, name="q"))
+    assert isinstance(regrouped(drifts, baselines, {("q", written.path): A.digest})["q"], Additions)
 
 
 def test_object_stores_copy_what_they_move_so_times_say_nothing_there() -> None:
     moved = replace(RENAMED, mtime_ns=A.mtime_ns + TICK_NS, identity=None)
     baselines = {"p": P, "q": Q}
-    found = looked(baselines, a_listing(), a_listing(B, moved, name="q"))
+    drifts = looked(baselines, a_listing(), a_listing(B, moved, name="q"))
     at = "q", moved.path
-    assert isinstance(regrouped(found, baselines, {at: A.digest}, copying=["q"])["q"], Rebuild)
-    assert isinstance(regrouped(found, baselines, {at: 99}, copying=["q"])["q"], Additions)
-    assert isinstance(regrouped(found, baselines, {at: None}, copying=["q"])["q"], Additions)
+    assert isinstance(regrouped(drifts, baselines, {at: A.digest}, copying=["q"])["q"], Rebuild)
+    assert isinstance(regrouped(drifts, baselines, {at: 99}, copying=["q"])["q"], Additions)
+    assert isinstance(regrouped(drifts, baselines, {at: None}, copying=["q"])["q"], Additions)
 
 
 def test_a_file_that_was_moved_after_its_directory_was_listed_is_known_nevertheless() -> None:
     """Or where no signal tells of the directory that it has left, or whoever lists that has to wait."""
     baselines = {"p": P, "q": Q}
-    found = looked(baselines, a_listing(A), a_listing(B, RENAMED, name="q"))
-    came = regrouped(found, baselines)["q"]
+    drifts = looked(baselines, a_listing(A), a_listing(B, RENAMED, name="q"))
+    came = regrouped(drifts, baselines)["q"]
     assert isinstance(came, Rebuild)
     assert not came.moved, "it may be a copy: base's row is that of the other, which nobody reads again when it goes"
     unseen = regrouped(looked(baselines, a_listing(B, RENAMED, name="q")), baselines)["q"]
@@ -129,8 +131,8 @@ def test_two_files_of_one_size_and_second_are_told_apart_by_what_they_hold() -> 
     """As one job writes them into two partitions, seen by two syncs."""
     other = replace(RENAMED, identity="77")
     baselines = {"p": P, "q": Q}
-    found = looked(baselines, a_listing(A), a_listing(B, other, name="q"))
-    assert isinstance(regrouped(found, baselines, {("q", other.path): 99})["q"], Additions)
+    drifts = looked(baselines, a_listing(A), a_listing(B, other, name="q"))
+    assert isinstance(regrouped(drifts, baselines, {("q", other.path): 99})["q"], Additions)
 
 
 def test_files_that_were_taken_over_before_digests_were_kept_are_known_by_size_and_time() -> None:
@@ -173,17 +175,17 @@ def test_what_a_partition_lost_first_is_not_forgotten_for_what_it_loses_then() -
     assert isinstance(regrouped(come, baselines)["q"], Rebuild)
     kept = second.baseline.forget_old_losses(NOW + HOUR, overwrite_ns=HOUR)
     assert kept is not None
-    assert [one.at_ns for one in kept.lost] == [NOW + TICK_NS]
+    assert [loss.at_ns for loss in kept.lost] == [NOW + TICK_NS]
 
 
 def test_what_is_known_of_a_file_outlives_the_listings_that_say_nothing_of_it() -> None:
     known = replace(A, knew=3)
     baseline = make_baseline(known)
-    found = classify_drift(
+    drift = classify_drift(
         baseline, ChangeSignals(location="p"), a_listing(replace(A, digest=None), ListedFile("c", 5, 1))
     )
-    assert isinstance(found, Additions)
-    (kept, _) = found.baseline.files
+    assert isinstance(drift, Additions)
+    (kept, _) = drift.baseline.files
     assert (kept.digest, kept.knew) == (A.digest, 3)
-    stored = PartitionBaseline.from_json(json.loads(json.dumps(found.baseline.to_json())))
+    stored = PartitionBaseline.from_json(json.loads(json.dumps(drift.baseline.to_json())))
     assert [(file.digest, file.knew) for file in stored.files] == [(A.digest, 3), (None, None)]

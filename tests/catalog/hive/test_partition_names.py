@@ -84,9 +84,9 @@ def test_a_name_of_another_table_is_refused() -> None:
     ],
 )
 def test_values_have_their_column_s_type(hive_type: str, text: str, value: object) -> None:
-    found = parse_partition_value(HiveColumn(name="p", type=hive_type), text)
-    assert found == value
-    assert type(found) is type(value)
+    parsed = parse_partition_value(HiveColumn(name="p", type=hive_type), text)
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,10 @@ def metadata(kind: str = "long") -> Json:
 
 
 def test_every_partition_is_a_candidate_once() -> None:
-    found = PublishComparison(same=frozenset({"p=s"}), differing={"p=a": ("a",)}, unknown=(("new",), ("",)))
-    candidates = list_candidates(found, P)
+    comparison = PublishComparison(same=frozenset({"p=s"}), differing={"p=a": ("a",)}, unknown=(("new",), ("",)))
+    candidates = list_candidates(comparison, P)
     assert [*candidates] == ["p=a", "p=new", "('',)", "p=s"]
-    assert [one.is_in_hive for one in candidates.values()] == [True, False, False, True]
+    assert [candidate.is_in_hive for candidate in candidates.values()] == [True, False, False, True]
     decisions = decide(candidates, build_link_filters(a_link(), {}, P, 0, 0))
     assert classified(decisions).to_write == {"p=a": ("a",), "p=new": ("new",)}
     assert classified(decisions).same == ("p=s",)
@@ -109,7 +109,7 @@ def test_of_several_reasons_the_one_that_lasts_is_told() -> None:
     formats = {"p=a": FileFormat.AVRO, "p=b": FileFormat.PARQUET}
     filters = build_state_filters(formats, metadata(), {"p=a": "microseconds"}, ["p=a", "p=b"])
     held = held_back(decide({"p=a": A, "p=b": B}, filters))
-    assert [(one.filter, one.kind) for one in held] == [
+    assert [(obstacle.filter, obstacle.kind) for obstacle in held] == [
         ("avro-values", PublishKind.NEVER),
         ("changed-in-hive", PublishKind.WAIT),
     ]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.catalog.hive.rebuild_model import Row, Rules, Table
+from tests.catalog.hive.rebuild_model import Table
+from tests.catalog.hive.rebuild_values import Row, Rules
 
 KEYS = st.sampled_from("abc")
 PARTS = st.sampled_from("pqr")
@@ -142,21 +143,25 @@ def arrived(table: Table, part: str, name: str, rows: dict[str, int], number: in
 
 def late(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
     """A writer that knew the directory before the last switch."""
-    found = [one for one in table.watched if one.part == part]
-    if not found:
+    watches = [watch for watch in table.watched if watch.part == part]
+    if not watches:
         return
     if what == "late removal":
-        table.cleared |= {f"{part}/{name}" for name in found[-1].files.keys() & found[-1].listed.keys()}
-        found[-1].files.clear()  # by whoever clears up; it says nothing of any row
+        table.cleared |= {f"{part}/{name}" for name in watches[-1].files.keys() & watches[-1].listed.keys()}
+        watches[-1].files.clear()  # by whoever clears up; it says nothing of any row
         return
     if what == "late overwrite":
-        table.free |= {one.key for one in table.changes if one.seq in table.answered and one.seq > found[-1].published}
-        table.loses(part, {*found[-1].files}, found[-1])
-        found[-1].files.clear()
+        table.free |= {
+            change.key
+            for change in table.changes
+            if change.seq in table.answered and change.seq > watches[-1].published
+        }
+        table.loses(part, {*watches[-1].files}, watches[-1])
+        watches[-1].files.clear()
     for key in keys:
-        table.answers(part, key, found[-1])
+        table.answers(part, key, watches[-1])
     table.late.add(f"f{number}")
-    found[-1].files[f"f{number}"] = dict.fromkeys(keys, number)
+    watches[-1].files[f"f{number}"] = dict.fromkeys(keys, number)
     table.order.append(f"f{number}")
     if what == "late overwrite":
         table.olds.add(f"f{number}")

@@ -37,32 +37,32 @@ listed = st.lists(
     st.builds(HiveColumn, name=st.sampled_from(NAMES), type=kinds, comment=comments),
     min_size=1,
     max_size=4,
-    unique_by=lambda one: one.name,
+    unique_by=lambda column: column.name,
 )
 
 
 @st.composite
 def edited(draw: st.DrawFn, columns: list[HiveColumn]) -> list[HiveColumn]:
     """The columns after somebody has dropped, added, retyped, commented or moved some."""
-    found = list(columns)
+    taken = list(columns)
     for _ in range(draw(st.integers(0, 3))):
         what = draw(st.sampled_from(["drop", "add", "type", "comment", "move"]))
-        at = draw(st.integers(0, len(found) - 1)) if found else 0
+        at = draw(st.integers(0, len(taken) - 1)) if taken else 0
         if what == "add":
             name = draw(st.sampled_from(NAMES))
-            if all(one.name != name for one in found):
-                found.append(HiveColumn(name=name, type=draw(kinds), comment=draw(comments)))
-        elif not found:
+            if all(column.name != name for column in taken):
+                taken.append(HiveColumn(name=name, type=draw(kinds), comment=draw(comments)))
+        elif not taken:
             continue
         elif what == "drop":
-            del found[at]
+            del taken[at]
         elif what == "type":
-            found[at] = replace(found[at], type=draw(kinds))
+            taken[at] = replace(taken[at], type=draw(kinds))
         elif what == "comment":
-            found[at] = replace(found[at], comment=draw(comments))
+            taken[at] = replace(taken[at], comment=draw(comments))
         else:
-            found.insert(draw(st.integers(0, len(found) - 1)), found.pop(at))
-    return found
+            taken.insert(draw(st.integers(0, len(taken) - 1)), taken.pop(at))
+    return taken
 
 
 @dataclass
@@ -77,12 +77,12 @@ class Table:
     def fields(self, columns: list[HiveColumn]) -> list[dict[str, Any]]:
         """These columns; of another kind than before they are other columns, unless it is a promotion."""
         made = []
-        for one in columns:
-            kind = self.numbered(iceberg_type(parse_type(one.type), lambda: 0), one.name)
-            path = (one.name, kind if isinstance(kind, str) else kind["type"])
+        for base_column in columns:
+            kind = self.numbered(iceberg_type(parse_type(base_column.type), lambda: 0), base_column.name)
+            path = (base_column.name, kind if isinstance(kind, str) else kind["type"])
             of = ("long" if path[1] in ("int", "long") else path[1].split("(")[0]) if isinstance(kind, str) else path[1]
-            column = {"id": self.id_of(one.name, of), "name": one.name, "required": False, "type": kind}
-            made.append(column | ({"doc": one.comment} if one.comment else {}))
+            column = {"id": self.id_of(base_column.name, of), "name": base_column.name, "required": False, "type": kind}
+            made.append(column | ({"doc": base_column.comment} if base_column.comment else {}))
         return [*made, PARTITION]
 
     def numbered(self, kind: Any, *path: str) -> Any:
@@ -95,8 +95,9 @@ class Table:
                 made[key] = self.numbered(kind[key], *path, key)
         if "fields" in kind:
             made["fields"] = [
-                one | {"id": self.id_of(*path, one["name"]), "type": self.numbered(one["type"], *path, one["name"])}
-                for one in kind["fields"]
+                field
+                | {"id": self.id_of(*path, field["name"]), "type": self.numbered(field["type"], *path, field["name"])}
+                for field in kind["fields"]
             ]
         return made
 
@@ -125,14 +126,15 @@ def compared(
 
 def as_hive(fields: list[dict[str, Any]]) -> list[tuple[str, str, str | None]]:
     """Fields as Hive would have them, partition columns left out."""
-    free = [one for one in fields if one["name"] != "day"]
+    free = [field for field in fields if field["name"] != "day"]
     return [
-        (one["name"], format_hive_type(hive_type(one["type"]) or parse_type("void")), one.get("doc")) for one in free
+        (field["name"], format_hive_type(hive_type(field["type"]) or parse_type("void")), field.get("doc"))
+        for field in free
     ]
 
 
 def ids(fields: list[dict[str, Any]]) -> dict[str, int]:
-    return {one["name"]: one["id"] for one in fields}
+    return {field["name"]: field["id"] for field in fields}
 
 
 @given(st.data(), listed, st.sampled_from(SchemaAuthority))
@@ -140,13 +142,15 @@ def test_what_hive_alone_has_changed_is_taken_whole_or_named(
     data: st.DataObject, baseline: list[HiveColumn], decides: SchemaAuthority
 ) -> None:
     hive, fields = data.draw(edited(baseline)), Table().fields(baseline)
-    found = compared(baseline, hive, fields, decides=decides)
-    if not found.conflicts:
-        assert sorted(as_hive(found.schema["fields"])) == sorted((one.name, one.type, one.comment) for one in hive)
-    again = compared(found.baseline, hive, found.schema["fields"], decides=decides, former=found.former)
+    drift = compared(baseline, hive, fields, decides=decides)
+    if not drift.conflicts:
+        assert sorted(as_hive(drift.schema["fields"])) == sorted(
+            (column.name, column.type, column.comment) for column in hive
+        )
+    again = compared(drift.baseline, hive, drift.schema["fields"], decides=decides, former=drift.former)
     assert again.changes == []
-    assert [one.what for one in again.conflicts] == [one.what for one in found.conflicts]
-    was, now = ids(fields), ids(found.schema["fields"])
+    assert [conflict.what for conflict in again.conflicts] == [conflict.what for conflict in drift.conflicts]
+    was, now = ids(fields), ids(drift.schema["fields"])
     assert all(now[name] == was[name] for name in now.keys() & was.keys()), "a column is the one that it was"
 
 
@@ -157,11 +161,11 @@ def test_what_we_alone_have_changed_stays_and_is_in_step_once_hive_was_given_it(
     table = Table()
     table.fields(baseline)
     fields = table.fields(data.draw(edited(baseline)))
-    found = compared(baseline, baseline, fields, decides=decides)
-    assert (found.changes, found.schema["fields"]) == ([], fields)
-    given = compared(found.baseline, found.pushed[SchemaPush.ALL], fields, decides=decides)
+    drift = compared(baseline, baseline, fields, decides=decides)
+    assert (drift.changes, drift.schema["fields"]) == ([], fields)
+    given = compared(drift.baseline, drift.pushed[SchemaPush.ALL], fields, decides=decides)
     assert (given.changes, given.schema["fields"]) == ([], fields)
-    assert [one.what for one in given.differences] == [one.what for one in found.conflicts]
+    assert [difference.what for difference in given.differences] == [conflict.what for conflict in drift.conflicts]
 
 
 @given(st.data(), listed, st.sampled_from(SchemaAuthority))
@@ -171,16 +175,16 @@ def test_whatever_both_change_a_second_look_takes_nothing_more(
     table = Table()
     table.fields(baseline)
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
-    found = compared(baseline, hive, fields, decides=decides)
-    again = compared(found.baseline, hive, found.schema["fields"], decides=decides, former=found.former)
-    assert (again.changes, again.schema) == ([], found.schema)
-    assert len({one["id"] for one in found.schema["fields"]}) == len(found.schema["fields"])
-    assert found.schema["fields"].count(PARTITION) == 1
+    drift = compared(baseline, hive, fields, decides=decides)
+    again = compared(drift.baseline, hive, drift.schema["fields"], decides=decides, former=drift.former)
+    assert (again.changes, again.schema) == ([], drift.schema)
+    assert len({field["id"] for field in drift.schema["fields"]}) == len(drift.schema["fields"])
+    assert drift.schema["fields"].count(PARTITION) == 1
     for gives in SchemaPush:
-        given = found.pushed[gives]
-        after = compared(found.baseline, given, found.schema["fields"], decides=decides, former=found.former)
+        given = drift.pushed[gives]
+        after = compared(drift.baseline, given, drift.schema["fields"], decides=decides, former=drift.former)
         assert after.changes == [], "what Hive was given is no change of Hive's"
-        assert len({one.name for one in given}) == len(given)
+        assert len({column.name for column in given}) == len(given)
 
 
 @given(st.data(), listed)
@@ -191,14 +195,14 @@ def test_nothing_is_decided_that_both_have_changed_unless_a_policy_says_so(
     table = Table()
     table.fields(baseline)
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
-    found = compared(baseline, hive, fields)
-    was, is_now = ({one["name"]: one["type"] for one in side} for side in (fields, found.schema["fields"]))
-    now, given = ({one.name: one for one in side} for side in (hive, found.pushed[SchemaPush.ALL]))
-    for one in found.conflicts:
-        if "comment" not in one.what and one.column and "." not in one.column:
-            assert is_now.get(one.column) == was.get(one.column)
-            if one.column in now and one.column in given:
-                assert given[one.column].type == now[one.column].type
+    drift = compared(baseline, hive, fields)
+    was, is_now = ({field["name"]: field["type"] for field in side} for side in (fields, drift.schema["fields"]))
+    now, given = ({column.name: column for column in side} for side in (hive, drift.pushed[SchemaPush.ALL]))
+    for conflict in drift.conflicts:
+        if "comment" not in conflict.what and conflict.column and "." not in conflict.column:
+            assert is_now.get(conflict.column) == was.get(conflict.column)
+            if conflict.column in now and conflict.column in given:
+                assert given[conflict.column].type == now[conflict.column].type
 
 
 @given(st.data(), listed, st.sampled_from(SchemaAuthority))
@@ -210,7 +214,9 @@ def test_additions_leave_every_column_of_hives_where_and_what_it_is(
     table.fields(baseline)
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
     given = compared(baseline, hive, fields, decides=decides).pushed[SchemaPush.ADDITIONS]
-    assert [(one.name, one.type) for one in given][: len(hive)] == [(one.name, one.type) for one in hive]
+    assert [(column.name, column.type) for column in given][: len(hive)] == [
+        (column.name, column.type) for column in hive
+    ]
 
 
 @given(st.data(), listed)
@@ -218,7 +224,9 @@ def test_a_column_that_hive_drops_and_adds_again_is_the_same_field(
     data: st.DataObject, baseline: list[HiveColumn]
 ) -> None:
     fields = Table().fields(baseline)
-    gone = compared(baseline, data.draw(st.lists(st.sampled_from(baseline), unique_by=lambda one: one.name)), fields)
+    gone = compared(
+        baseline, data.draw(st.lists(st.sampled_from(baseline), unique_by=lambda column: column.name)), fields
+    )
     back = compared(gone.baseline, baseline, gone.schema["fields"], former=gone.former)
     assert ids(back.schema["fields"]) == ids(fields)
     assert sorted(back.schema["fields"], key=str) == sorted(fields, key=str)
@@ -233,9 +241,9 @@ def test_files_are_read_into_every_column_of_ours_by_a_type_of_its_shape(
     table = Table()
     table.fields(baseline)
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
-    found = compared(baseline, hive, fields, decides=decides)
-    ours = {one["name"]: one["type"] for one in found.schema["fields"] if one["name"] != "day"}
-    read = {one.name: one.type for one in found.readable}
+    drift = compared(baseline, hive, fields, decides=decides)
+    ours = {field["name"]: field["type"] for field in drift.schema["fields"] if field["name"] != "day"}
+    read = {column.name: column.type for column in drift.readable}
     assert read.keys() == ours.keys()
     for name, kind in ours.items():
         assert shape(hive_type(kind)) == shape(parse_type(read[name]))

@@ -31,40 +31,40 @@ def drifted(
     return compare_schemas(SchemaSides(**(sides | {"partition_columns": ["day"]} | others)))
 
 
-def conflict(found: SchemaDrift) -> str:
+def conflict(drift: SchemaDrift) -> str:
     """The only one."""
-    [one] = found.conflicts
-    return one.what
+    [conflict] = drift.conflicts
+    return conflict.what
 
 
-def kinds(found: SchemaDrift) -> dict[str, Any]:
-    return {field["name"]: field["type"] for field in found.schema["fields"]}
+def kinds(drift: SchemaDrift) -> dict[str, Any]:
+    return {field["name"]: field["type"] for field in drift.schema["fields"]}
 
 
 def test_nothing_changed() -> None:
     before = a_schema("a int; b struct<x:int>; day date")
-    found = drifted("a int; b struct<x:int>", "a int; b struct<x:int>", before)
-    assert (found.changes, found.schema, found.last_column_id) == ([], before, 100)
+    drift = drifted("a int; b struct<x:int>", "a int; b struct<x:int>", before)
+    assert (drift.changes, drift.schema, drift.last_column_id) == ([], before, 100)
 
 
 def test_new_columns_come_behind_the_others_and_before_the_partition_columns() -> None:
-    found = drifted("a int", "a int; b array<int>; c string")
-    assert list(kinds(found)) == ["a", "b", "c", "day"]
-    assert [field["id"] for field in found.schema["fields"]] == [1, 101, 103, 2]
-    assert found.changes == ["added column b array<int>", "added column c string"]
-    assert found.last_column_id == 103
+    drift = drifted("a int", "a int; b array<int>; c string")
+    assert list(kinds(drift)) == ["a", "b", "c", "day"]
+    assert [field["id"] for field in drift.schema["fields"]] == [1, 101, 103, 2]
+    assert drift.changes == ["added column b array<int>", "added column c string"]
+    assert drift.last_column_id == 103
 
 
 def test_a_dropped_column_goes() -> None:
-    found = drifted("a int; b int", "a int")
-    assert list(kinds(found)) == ["a", "day"]
-    assert found.changes == ["dropped column b"]
+    drift = drifted("a int; b int", "a int")
+    assert list(kinds(drift)) == ["a", "day"]
+    assert drift.changes == ["dropped column b"]
 
 
 def test_a_renamed_column_is_one_that_went_and_one_that_came() -> None:
     """Hive finds columns by name: under the new name old files have nulls, and so must the new field id."""
-    found = drifted("a int; b int", "a int; c int")
-    assert [(f["name"], f["id"]) for f in found.schema["fields"]] == [("a", 1), ("c", 101), ("day", 3)]
+    drift = drifted("a int; b int", "a int; c int")
+    assert [(f["name"], f["id"]) for f in drift.schema["fields"]] == [("a", 1), ("c", 101), ("day", 3)]
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_a_renamed_column_is_one_that_went_and_one_that_came() -> None:
     ],
 )
 def test_types_widen(before: str, after: str, kind: str) -> None:
-    found = drifted(f"a {before}", f"a {after}")
-    assert kinds(found)["a"] == kind
-    assert len(found.changes) == 1
+    drift = drifted(f"a {before}", f"a {after}")
+    assert kinds(drift)["a"] == kind
+    assert len(drift.changes) == 1
 
 
 @pytest.mark.parametrize(("before", "after"), [("tinyint", "int"), ("varchar(5)", "string"), ("char(3)", "varchar(9)")])
@@ -88,10 +88,10 @@ def test_changes_that_iceberg_does_not_know_of_change_nothing(before: str, after
 
 
 def test_a_column_that_we_have_widened_already_stays_wide() -> None:
-    found = drifted("a smallint", "a int", "a bigint")
-    assert (kinds(found)["a"], found.changes) == ("long", [])
-    found = drifted("a int", "a bigint", "a bigint")
-    assert (kinds(found)["a"], found.changes) == ("long", [])
+    drift = drifted("a smallint", "a int", "a bigint")
+    assert (kinds(drift)["a"], drift.changes) == ("long", [])
+    drift = drifted("a int", "a bigint", "a bigint")
+    assert (kinds(drift)["a"], drift.changes) == ("long", [])
 
 
 @pytest.mark.parametrize(
@@ -112,39 +112,39 @@ def test_a_type_that_iceberg_cannot_follow_is_a_conflict_that_no_policy_decides(
     before: str, after: str, decides: SchemaAuthority
 ) -> None:
     """And it is the only column that waits: files that still fit are taken over, by the type that they were read by."""
-    found = drifted(f"a {before}; b int", f"a {after}; b int; c int", decides=decides)
-    assert "changed in Hive from" in conflict(found)
-    assert found.changes == ["added column c int"]
-    assert kinds(found)["a"] == a_schema(f"a {before}; b int; day date")["fields"][0]["type"]
-    assert [(one.name, one.type) for one in found.baseline] == [("a", before), ("b", "int"), ("c", "int")]
-    assert found.readable == found.baseline
-    [check] = found.checks
+    drift = drifted(f"a {before}; b int", f"a {after}; b int; c int", decides=decides)
+    assert "changed in Hive from" in conflict(drift)
+    assert drift.changes == ["added column c int"]
+    assert kinds(drift)["a"] == a_schema(f"a {before}; b int; day date")["fields"][0]["type"]
+    assert [(column.name, column.type) for column in drift.baseline] == [("a", before), ("b", "int"), ("c", "int")]
+    assert drift.readable == drift.baseline
+    [check] = drift.checks
     assert (check.rule, check.field["name"]) == (ColumnFileRule.FITS, "a")
 
 
 def test_structs_change_inside() -> None:
-    found = drifted("a struct<x:int,y:int>", "a struct<x:bigint,z:array<int>>")
-    fields = kinds(found)["a"]["fields"]
+    drift = drifted("a struct<x:int,y:int>", "a struct<x:bigint,z:array<int>>")
+    fields = kinds(drift)["a"]["fields"]
     assert [(f["name"], f["id"], f["type"] if isinstance(f["type"], str) else f["type"]["type"]) for f in fields] == [
         ("x", 3, "long"),
         ("z", 101, "list"),
     ]
-    assert found.changes == ["widened column a.x from int to long", "added column a.z array<int>", "dropped column a.y"]
+    assert drift.changes == ["widened column a.x from int to long", "added column a.z array<int>", "dropped column a.y"]
 
 
 def test_lists_and_maps_widen_inside_and_keep_their_ids() -> None:
     before = a_schema("a array<int>; m map<string,float>; day date")
-    found = drifted("a array<int>; m map<string,float>", "a array<bigint>; m map<string,double>", before)
-    assert kinds(found)["a"] == before["fields"][0]["type"] | {"element": "long"}
-    assert kinds(found)["m"] == before["fields"][1]["type"] | {"value": "double"}
+    drift = drifted("a array<int>; m map<string,float>", "a array<bigint>; m map<string,double>", before)
+    assert kinds(drift)["a"] == before["fields"][0]["type"] | {"element": "long"}
+    assert kinds(drift)["m"] == before["fields"][1]["type"] | {"value": "double"}
 
 
 def test_comments_follow() -> None:
     schema = a_schema("a int; day date")
     before, after = columns("a int"), commented("a int", "the id")
-    found = drifted("", "", schema, baseline=before, hive=after)
-    assert found.schema["fields"][0]["doc"] == "the id"
-    back = drifted("", "", found.schema, baseline=after, hive=before)
+    drift = drifted("", "", schema, baseline=before, hive=after)
+    assert drift.schema["fields"][0]["doc"] == "the id"
+    back = drifted("", "", drift.schema, baseline=after, hive=before)
     assert "doc" not in back.schema["fields"][0]
 
 
@@ -163,82 +163,82 @@ def documented(schema: dict[str, Any], doc: str) -> dict[str, Any]:
 )
 def test_a_comment_that_both_have_changed_is_for_the_policy_to_decide(decides: str, ours: str, hives: str) -> None:
     schema = documented(a_schema("a int; day date"), "here")
-    found = drifted(
+    drift = drifted(
         "", "", schema, baseline=columns("a int"), hive=commented("a int", "there"), decides=SchemaAuthority(decides)
     )
-    assert found.schema["fields"][0]["doc"] == ours
-    assert found.pushed[SchemaPush.ADDITIONS][0].comment == hives
-    assert bool(found.conflicts) == (decides == "ask")
-    assert not found.checks
+    assert drift.schema["fields"][0]["doc"] == ours
+    assert drift.pushed[SchemaPush.ADDITIONS][0].comment == hives
+    assert bool(drift.conflicts) == (decides == "ask")
+    assert not drift.checks
 
 
 def test_what_firn_s_side_changed_stays() -> None:
     """We renamed b to bb and dropped c; Hive still has both and has only added d."""
     ours = a_schema("a int; bb int; day date")
-    found = drifted("a int; b int; c int", "a int; b bigint; c int; d int", ours, aliases=[(2, "b"), (2, "bb")])
-    assert kinds(found) == {"a": "int", "bb": "long", "d": "int", "day": "date"}
-    assert found.changes == ["widened column b from int to long", "added column d int"]
-    assert [one.what for one in found.differences] == ["column 'c' was dropped here, Hive has it"]
-    assert not found.conflicts
+    drift = drifted("a int; b int; c int", "a int; b bigint; c int; d int", ours, aliases=[(2, "b"), (2, "bb")])
+    assert kinds(drift) == {"a": "int", "bb": "long", "d": "int", "day": "date"}
+    assert drift.changes == ["widened column b from int to long", "added column d int"]
+    assert [difference.what for difference in drift.differences] == ["column 'c' was dropped here, Hive has it"]
+    assert not drift.conflicts
 
 
 def test_a_column_that_was_renamed_here_keeps_its_name_in_hive() -> None:
     """Its files have the old name: under the new one Hive's readers would lose sight of every value."""
     ours = a_schema("x int; day date")
-    found = drifted("a int", "a int", ours, aliases=[(1, "a"), (1, "x")])
-    assert (found.changes, found.differences, found.schema) == ([], [], ours)
-    assert [one.name for one in found.pushed[SchemaPush.ALL]] == ["a"]
+    drift = drifted("a int", "a int", ours, aliases=[(1, "a"), (1, "x")])
+    assert (drift.changes, drift.differences, drift.schema) == ([], [], ours)
+    assert [column.name for column in drift.pushed[SchemaPush.ALL]] == ["a"]
 
 
 def test_a_column_added_on_both_sides_alike_is_one_column() -> None:
-    found = drifted("a int", "a int; b array<int>", "a int; b array<int>")
-    assert (found.changes, found.differences) == ([], [])
-    assert [one.name for one in found.baseline] == ["a", "b"]
+    drift = drifted("a int", "a int; b array<int>", "a int; b array<int>")
+    assert (drift.changes, drift.differences) == ([], [])
+    assert [column.name for column in drift.baseline] == ["a", "b"]
 
 
 def test_columns_of_one_name_that_both_sides_added_otherwise_are_a_conflict() -> None:
-    found = drifted("a int", "a int; b string", "a int; b int")
-    assert "new column 'b' of type string, the table's is int" in conflict(found)
-    assert [one.name for one in found.baseline] == ["a"]
-    assert [(one.name, one.type) for one in found.readable] == [("a", "int"), ("b", "int")]
+    drift = drifted("a int", "a int; b string", "a int; b int")
+    assert "new column 'b' of type string, the table's is int" in conflict(drift)
+    assert [column.name for column in drift.baseline] == ["a"]
+    assert [(column.name, column.type) for column in drift.readable] == [("a", "int"), ("b", "int")]
 
 
 @pytest.mark.parametrize("decides", SchemaAuthority)
 def test_a_key_column_cannot_be_dropped_from_hive_s_side(decides: SchemaAuthority) -> None:
     schema = a_schema("a int; b int; day date") | {"identifier-field-ids": [2]}
-    found = drifted("a int; b int", "a int", schema, decides=decides)
-    assert found.schema == schema
-    [check] = found.checks
+    drift = drifted("a int; b int", "a int", schema, decides=decides)
+    assert drift.schema == schema
+    [check] = drift.checks
     assert check.rule is ColumnFileRule.HOLDS
-    assert bool(found.conflicts) == (decides is not SchemaAuthority.FIRN)
-    gave = [one.name for one in found.pushed[SchemaPush.ADDITIONS]]
+    assert bool(drift.conflicts) == (decides is not SchemaAuthority.FIRN)
+    gave = [column.name for column in drift.pushed[SchemaPush.ADDITIONS]]
     assert gave == (["a", "b"] if decides is SchemaAuthority.FIRN else ["a"])
 
 
 def test_names_are_compared_without_regard_to_case() -> None:
-    found = drifted("userid int", "userId int", "UserID int")
-    assert (found.changes, found.differences) == ([], [])
+    drift = drifted("userid int", "userId int", "UserID int")
+    assert (drift.changes, drift.differences) == ([], [])
 
 
 @pytest.mark.parametrize("decides", SchemaAuthority)
 def test_a_new_column_of_a_name_that_another_was_given_here_is_a_conflict(decides: SchemaAuthority) -> None:
     """Both would be one: the values of the renamed column would be those of the new one in every new file."""
     ours = a_schema("x int; day date")
-    found = drifted("a int", "a int; x int", ours, aliases=[(1, "a"), (1, "x")], decides=decides)
-    assert "the table's is what Hive calls 'a'" in conflict(found)
-    assert (found.schema, [one.name for one in found.readable]) == (ours, ["a"])
-    [check] = found.checks
+    drift = drifted("a int", "a int; x int", ours, aliases=[(1, "a"), (1, "x")], decides=decides)
+    assert "the table's is what Hive calls 'a'" in conflict(drift)
+    assert (drift.schema, [column.name for column in drift.readable]) == (ours, ["a"])
+    [check] = drift.checks
     assert (check.rule, check.field["name"]) == (ColumnFileRule.LACKS, "x")
 
 
 @pytest.mark.parametrize(("decides", "stays"), [("ask", True), ("hive", False), ("firn", True)])
 def test_a_column_dropped_in_hive_and_changed_here_is_for_the_policy_to_decide(decides: str, *, stays: bool) -> None:
-    found = drifted("a int; b int", "a int", "a int; b bigint", decides=SchemaAuthority(decides))
-    assert ("b" in kinds(found)) == stays
-    assert bool(found.conflicts) == (decides == "ask")
-    gave = [(one.name, one.type) for one in found.pushed[SchemaPush.ADDITIONS]]
+    drift = drifted("a int; b int", "a int", "a int; b bigint", decides=SchemaAuthority(decides))
+    assert ("b" in kinds(drift)) == stays
+    assert bool(drift.conflicts) == (decides == "ask")
+    gave = [(column.name, column.type) for column in drift.pushed[SchemaPush.ADDITIONS]]
     assert gave == ([("a", "int"), ("b", "bigint")] if decides == "firn" else [("a", "int")])
-    assert not found.checks, "it holds up no rows"
+    assert not drift.checks, "it holds up no rows"
 
 
 @pytest.mark.parametrize("decides", SchemaAuthority)
@@ -246,11 +246,11 @@ def test_a_column_dropped_here_and_changed_in_hive_is_for_the_policy_to_decide(d
     once = a_schema("a int; b int; day date")
     ours = a_schema("a int; day date")
     ours["fields"][1]["id"] = 3
-    found = drifted("a int; b int", "a int; b bigint", ours, history=[once, ours], decides=decides)
-    assert bool(found.conflicts) == (decides is SchemaAuthority.ASK)
-    by_name = {one["name"]: (one["id"], one["type"]) for one in found.schema["fields"]}
+    drift = drifted("a int; b int", "a int; b bigint", ours, history=[once, ours], decides=decides)
+    assert bool(drift.conflicts) == (decides is SchemaAuthority.ASK)
+    by_name = {field["name"]: (field["id"], field["type"]) for field in drift.schema["fields"]}
     assert by_name.get("b") == ((2, "long") if decides is SchemaAuthority.HIVE else None)
-    kept = [one.name for one in found.pushed[SchemaPush.ALL]]
+    kept = [column.name for column in drift.pushed[SchemaPush.ALL]]
     assert kept == (["a"] if decides is SchemaAuthority.FIRN else ["a", "b"])
 
 
@@ -262,7 +262,7 @@ def test_a_column_that_hive_drops_and_adds_again_is_the_one_that_it_was() -> Non
     assert list(kinds(gone)) == ["a", "day"]
     back = drifted("a int", "a int; s struct<x:bigint,y:int>", gone.schema, former=gone.former)
     assert back.revived == ["s"]
-    assert [one["id"] for one in back.schema["fields"]] == [1, 2, 3]
+    assert [field["id"] for field in back.schema["fields"]] == [1, 2, 3]
     assert back.schema["fields"][1]["type"]["fields"] == [
         {"id": 4, "name": "x", "required": False, "type": "long"},
         {"id": 101, "name": "y", "required": False, "type": "int"},
@@ -294,9 +294,9 @@ def test_a_column_that_both_have_dropped_is_remembered() -> None:
     ours["fields"][1]["id"] = 3
     gone = drifted("a int; b int", "a int", ours, history=[once, ours])
     assert (gone.changes, gone.differences) == ([], [])
-    assert [one.name for one in gone.baseline] == ["a"]
+    assert [column.name for column in gone.baseline] == ["a"]
     back = drifted("a int", "a int; b int", ours, history=[once, ours], former=gone.former)
-    assert [(one["name"], one["id"]) for one in back.schema["fields"]] == [("a", 1), ("b", 2), ("day", 3)]
+    assert [(field["name"], field["id"]) for field in back.schema["fields"]] == [("a", 1), ("b", 2), ("day", 3)]
 
 
 def test_hives_order_is_followed_and_ours_is_kept_and_never_given() -> None:
@@ -305,74 +305,77 @@ def test_hives_order_is_followed_and_ours_is_kept_and_never_given() -> None:
     assert followed.changes == ["put the columns into Hive's order"]
     kept = drifted("a int; b int", "a int; b int; c int", "b int; a int")
     assert list(kinds(kept)) == ["b", "c", "a", "day"]
-    assert [one.name for one in kept.pushed[SchemaPush.ALL]] == ["a", "b", "c"]
+    assert [column.name for column in kept.pushed[SchemaPush.ALL]] == ["a", "b", "c"]
     assert not kept.differences
 
 
 @pytest.mark.parametrize(("decides", "order"), [("ask", "bac"), ("hive", "acb"), ("firn", "bac")])
 def test_an_order_that_both_have_changed_is_for_the_policy_to_decide(decides: str, order: str) -> None:
-    found = drifted(
+    drift = drifted(
         "a int; b int; c int", "a int; c int; b int", "b int; a int; c int", decides=SchemaAuthority(decides)
     )
-    assert list(kinds(found)) == [*order, "day"]
-    assert bool(found.conflicts) == (decides == "ask")
-    assert [one.name for one in found.baseline] == ([*"abc"] if decides == "ask" else [*"acb"])
+    assert list(kinds(drift)) == [*order, "day"]
+    assert bool(drift.conflicts) == (decides == "ask")
+    assert [column.name for column in drift.baseline] == ([*"abc"] if decides == "ask" else [*"acb"])
 
 
 def test_hive_is_given_new_columns_at_its_end_and_comments_and_asked_for_all_else() -> None:
     ours = documented(a_schema("a bigint; s struct<x:int,y:int>; n string; day date"), "the id")
-    found = drifted("a int; gone int; s struct<x:int>", "a int; gone int; s struct<x:int>", ours)
-    additions, everything = found.pushed[SchemaPush.ADDITIONS], found.pushed[SchemaPush.ALL]
-    assert [(one.name, one.type, one.comment) for one in additions] == [
+    drift = drifted("a int; gone int; s struct<x:int>", "a int; gone int; s struct<x:int>", ours)
+    additions, everything = drift.pushed[SchemaPush.ADDITIONS], drift.pushed[SchemaPush.ALL]
+    assert [(addition.name, addition.type, addition.comment) for addition in additions] == [
         ("a", "int", "the id"),
         ("gone", "int", None),
         ("s", "struct<x:int>", None),
         ("n", "string", None),
     ]
-    assert [(one.name, one.type) for one in everything] == [
+    assert [(column.name, column.type) for column in everything] == [
         ("a", "bigint"),
         ("s", "struct<x:int,y:int>"),
         ("n", "string"),
     ]
-    assert {one.column: (one.hive, one.here) for one in found.differences} == {
+    assert {difference.column: (difference.hive, difference.here) for difference in drift.differences} == {
         "a": ("a int", "a bigint"),
         "gone": ("gone int", None),
         "s.y": ("s struct<x:int>", "s struct<x:int,y:int>"),
         "n": (None, "n string"),
     }
-    assert not found.conflicts
-    assert found.schema == ours
-    assert [one.name for one in found.readable] == ["a", "s", "n"], "published files hold what Hive does not know"
+    assert not drift.conflicts
+    assert drift.schema == ours
+    assert [column.name for column in drift.readable] == ["a", "s", "n"], "published files hold what Hive does not know"
 
 
 def test_a_comment_that_is_too_long_for_a_metastore_is_not_given() -> None:
     """It would refuse the columns that are given with it."""
     ours = documented(a_schema("a int; n int; day date"), "x" * 257)
     ours["fields"][1]["doc"] = "y" * 257
-    found = drifted("a int", "a int", ours)
-    assert [(one.name, one.comment) for one in found.pushed[SchemaPush.ADDITIONS]] == [("a", None), ("n", None)]
-    assert found.schema == ours
+    drift = drifted("a int", "a int", ours)
+    assert [(column.name, column.comment) for column in drift.pushed[SchemaPush.ADDITIONS]] == [
+        ("a", None),
+        ("n", None),
+    ]
+    assert drift.schema == ours
 
 
 def test_a_type_that_hive_does_not_have_is_shown_and_not_given() -> None:
     ours = a_schema("a int; day date")
     ours["fields"].append({"id": 9, "name": "at", "required": False, "type": "time"})
-    found = drifted("a int", "a int", ours)
-    assert [one.what for one in found.differences] == ["column 'at' was added here, Hive has no time"]
-    assert [one.name for one in found.pushed[SchemaPush.ALL]] == ["a"]
+    drift = drifted("a int", "a int", ours)
+    assert [difference.what for difference in drift.differences] == ["column 'at' was added here, Hive has no time"]
+    assert [column.name for column in drift.pushed[SchemaPush.ALL]] == ["a"]
 
 
 def test_a_new_column_without_counterpart_is_a_conflict_of_its_own() -> None:
-    found = drifted("a int", "a int; u uniontype<int,string>; c int")
-    assert "which Iceberg does not have" in conflict(found)
-    assert (found.changes, found.checks) == (["added column c int"], [])
+    drift = drifted("a int", "a int; u uniontype<int,string>; c int")
+    assert "which Iceberg does not have" in conflict(drift)
+    assert (drift.changes, drift.checks) == (["added column c int"], [])
 
 
 def test_structs_are_read_field_by_field_in_our_order() -> None:
     """A cast goes by position: what is read must lie as the table's fields do."""
     ours = a_schema("s struct<w:int,x:int>; day date")
-    found = drifted("s struct<x:int,y:int>", "s struct<x:int,y:int>", ours)
-    assert [one.type for one in found.readable] == ["struct<w:int,x:int>"]
+    drift = drifted("s struct<x:int,y:int>", "s struct<x:int,y:int>", ours)
+    assert [column.type for column in drift.readable] == ["struct<w:int,x:int>"]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_first_filter_that_holds_a_partition_back_counts() -> None:
     ]
     remaining, decisions = apply_filters(dict.fromkeys(("p=x", "p=y", "p=q"), News(change=ADDED)), filters)
     assert [*remaining] == ["p=q"]
-    assert {name: (one.kind, one.held_by, one.reason) for name, one in decisions.items()} == {
+    assert {name: (decision.kind, decision.held_by, decision.reason) for name, decision in decisions.items()} == {
         "p=x": (SyncKind.HOLD, "unreadable", "a is damaged"),
         "p=y": (SyncKind.WAIT, "vanished", "b is gone"),
     }
@@ -94,7 +94,10 @@ def test_what_is_held_back_is_told_by_filter_with_what_to_do() -> None:
         "p=a": held("denied", "no", "grant it"),
         "": waiting("young", "w"),
     }
-    told = [(one.filter, one.kind, one.partitions, one.example, one.message) for one in group_held(decisions)]
+    told = [
+        (obstacle.filter, obstacle.kind, obstacle.partitions, obstacle.example, obstacle.message)
+        for obstacle in group_held(decisions)
+    ]
     assert told == [
         ("denied", "hold", 2, "p=a", "2 partitions wait, because no: grant it"),
         ("young", "wait", 1, "", "1 partition waits, because w"),

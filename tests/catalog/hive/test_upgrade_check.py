@@ -76,10 +76,10 @@ def test_a_parquet_table_has_nothing_in_its_way() -> None:
     ],
 )
 def test_each_blocker_is_named_with_advice(table: HiveTable, code: str, said: str) -> None:
-    (found,) = find_blockers(table, [])
-    assert found.code == code
-    assert re.search(said, found.message)
-    assert found.advice.endswith(".")
+    (blocker,) = find_blockers(table, [])
+    assert blocker.code == code
+    assert re.search(said, blocker.message)
+    assert blocker.advice.endswith(".")
 
 
 def test_all_of_them_are_said_at_once() -> None:
@@ -92,16 +92,18 @@ def test_all_of_them_are_said_at_once() -> None:
 
 def test_partitions_are_looked_at_too() -> None:
     table = a_hive_table(partitioned_by="n int")
-    one, again = a_hive_partition("1"), a_hive_partition("01")
+    partition, again = a_hive_partition("1"), a_hive_partition("01")
     text = a_hive_partition("2", storage=a_storage("file:/2", serde=TEXT))
     bad = a_hive_partition("x")
-    shared = a_hive_partition("3", storage=one.storage)
-    found = {blocker.code: blocker.message for blocker in find_blockers(table, [one, again, text, bad, shared])}
-    assert list(found) == ["partition_format", "partition_value", "same_values", "shared_location"]
-    assert "stored as text: n=2" in found[UpgradeBlockerCode.PARTITION_FORMAT]
-    assert "n=x" in found[UpgradeBlockerCode.PARTITION_VALUE]
-    assert "n=1, n=01" in found[UpgradeBlockerCode.SAME_VALUES]
-    assert "n=1, n=3 share the directory" in found[UpgradeBlockerCode.SHARED_LOCATION]
+    shared = a_hive_partition("3", storage=partition.storage)
+    messages = {
+        blocker.code: blocker.message for blocker in find_blockers(table, [partition, again, text, bad, shared])
+    }
+    assert list(messages) == ["partition_format", "partition_value", "same_values", "shared_location"]
+    assert "stored as text: n=2" in messages[UpgradeBlockerCode.PARTITION_FORMAT]
+    assert "n=x" in messages[UpgradeBlockerCode.PARTITION_VALUE]
+    assert "n=1, n=01" in messages[UpgradeBlockerCode.SAME_VALUES]
+    assert "n=1, n=3 share the directory" in messages[UpgradeBlockerCode.SHARED_LOCATION]
 
 
 def test_each_partition_may_have_a_format_of_its_own_that_iceberg_reads() -> None:
@@ -109,12 +111,12 @@ def test_each_partition_may_have_a_format_of_its_own_that_iceberg_reads() -> Non
     orc = a_hive_partition("2", storage=a_storage("file:/2", serde=ORC))
     avro = a_hive_partition("3", storage=a_storage("file:/3", serde=AVRO))
     assert find_blockers(table, [a_hive_partition("1"), orc, avro]) == []
-    assert [table.format_of(one.storage) for one in (orc, avro)] == ["ORC", "AVRO"]
+    assert [table.format_of(partition.storage) for partition in (orc, avro)] == ["ORC", "AVRO"]
     own = replace(table, parameters={PROVIDER: "parquet"})
     assert own.format_of(orc.storage) == "PARQUET"  # as Spark reads it
     schema = a_storage("file:/4", serde=AVRO, serde_parameters={"avro.schema.url": "file:/s"})
-    (found,) = find_blockers(table, [a_hive_partition("4", storage=schema)])
-    assert found.code == UpgradeBlockerCode.AVRO_SCHEMA
+    (blocker,) = find_blockers(table, [a_hive_partition("4", storage=schema)])
+    assert blocker.code == UpgradeBlockerCode.AVRO_SCHEMA
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "array<struct<at:TIMESTAMP>>"])
@@ -122,9 +124,9 @@ def test_timestamps_of_orc_and_of_other_files_do_not_fit_one_column(kind: str) -
     storage = a_storage(cols=f"id int; at {kind}")
     table = a_hive_table(storage=storage, partitioned_by="n int")
     orc = a_hive_partition("2", storage=a_storage("file:/2", serde=ORC))
-    (found,) = find_blockers(table, [a_hive_partition("1"), orc])
-    assert (found.code, found.advice) == ("timestamp_formats", "Write these partitions again as PARQUET.")
-    assert "n=2" in found.message
+    (blocker,) = find_blockers(table, [a_hive_partition("1"), orc])
+    assert (blocker.code, blocker.advice) == ("timestamp_formats", "Write these partitions again as PARQUET.")
+    assert "n=2" in blocker.message
     assert list(find_blocked_partitions(table, [a_hive_partition("1"), orc])) == ["n=2"]
     as_orc = replace(table, storage=replace(orc.storage, columns=storage.columns))
     assert list(find_blocked_partitions(as_orc, [a_hive_partition("1"), orc])) == ["n=1"]
@@ -145,8 +147,8 @@ def test_a_timestamp_in_orc_files_is_a_wall_clock_time() -> None:
 
 def test_a_thousand_bad_partitions_are_counted_not_listed() -> None:
     table = a_hive_table(partitioned_by="n int")
-    (found,) = find_blockers(table, [a_hive_partition(f"x{n}") for n in range(1000)])
-    assert found.message.endswith("n=x0, n=x1, n=x2 and 997 more")
+    (blocker,) = find_blockers(table, [a_hive_partition(f"x{n}") for n in range(1000)])
+    assert blocker.message.endswith("n=x0, n=x1, n=x2 and 997 more")
 
 
 def test_spark_tables_keep_their_place_in_a_parameter() -> None:
@@ -174,9 +176,9 @@ def test_what_cannot_be_a_key_is_named(key: list[str], nulls: dict[str, int], co
     storage = a_storage(cols="id int; price double; tags array<int>")
     table = a_hive_table(storage=storage, partitioned_by="day date")
     partitions = [a_hive_partition("2024-01-05"), a_hive_partition(NULL_NAME)]
-    (found,) = find_key_blockers(table, partitions, key, nulls)
-    assert found.code == code
-    assert re.search(said, found.message)
+    (blocker,) = find_key_blockers(table, partitions, key, nulls)
+    assert blocker.code == code
+    assert re.search(said, blocker.message)
 
 
 def test_an_iceberg_table_without_location_is_only_that() -> None:

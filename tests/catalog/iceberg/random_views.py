@@ -50,7 +50,7 @@ def _intention(rng: Random, view: Json) -> list[Json]:
             use_last,
         ]
     if kind in {1, 2}:
-        known = [one["schema-id"] for one in view["schemas"]]
+        known = [view_schema["schema-id"] for view_schema in view["schemas"]]
         added = version(rng, schema_id=rng.choice(known))
         adding: Json = {"action": "add-view-version", "view-version": added}
         return [adding, use_last][: rng.randint(1, 2)]

@@ -61,9 +61,9 @@ def test_every_state_is_consistent(drawn: tuple[Random, int]) -> None:
         assert len(known) == len(set(known))
         assert {ref["snapshot-id"] for ref in table["refs"].values()} <= set(known)
         assert current_snapshot_id(table) == ref_snapshot_id(table, "main")
-        assert table["current-schema-id"] in [one["schema-id"] for one in table["schemas"]]
-        assert table["default-spec-id"] in [one["spec-id"] for one in table["partition-specs"]]
-        assert table["default-sort-order-id"] in [one["order-id"] for one in table["sort-orders"]]
+        assert table["current-schema-id"] in [schema["schema-id"] for schema in table["schemas"]]
+        assert table["default-spec-id"] in [partition_spec["spec-id"] for partition_spec in table["partition-specs"]]
+        assert table["default-sort-order-id"] in [sort_order["order-id"] for sort_order in table["sort-orders"]]
         log = [entry["timestamp-ms"] for entry in table["snapshot-log"]]
         assert all(later - before >= -60_000 for before, later in pairwise(log))
         assert set(ORDERS["fields"][0]) <= set(table["schemas"][0]["fields"][0])

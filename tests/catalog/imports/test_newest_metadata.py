@@ -46,7 +46,7 @@ class Directory:
 
     def pick(self, hint: int | None = None) -> NewestMetadata | Ambiguous | None:
         parsed = [parse_metadata_name(name, self.mtimes[name]) for name in self.files]
-        return find_newest([one for one in parsed if one is not None], hint, self.read)
+        return find_newest([metadata for metadata in parsed if metadata is not None], hint, self.read)
 
     def read(self, name: str) -> Header | None:
         self.reads.append(name)

@@ -146,8 +146,8 @@ def test_a_pointer_follows_its_source_only_along_the_tables_own_history() -> Non
 
 def test_files_outside_of_the_warehouse_are_told_of() -> None:
     properties = {"write.data.path": "s3://b/d", "write.metadata.path": "file:///w/m", "gc.enabled": "false"}
-    found = replace(candidate(location="/elsewhere"), metadata={"properties": properties})
-    lies, data, gc = find_warnings(found, "file:/w")
+    table = replace(candidate(location="/elsewhere"), metadata={"properties": properties})
+    lies, data, gc = find_warnings(table, "file:/w")
     assert "/elsewhere" in lies
     assert "s3://b/d" in data
     assert "gc.enabled" in gc

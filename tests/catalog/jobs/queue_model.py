@@ -118,54 +118,54 @@ class _Group:
         due = compute_deadline(
             kind_of(job.kind).max_wait, job.priority, _at(now), requested=job.asked, penalty=self._back(job, now)
         )
-        one = Ended(job=job, planned=now, deadline=(due - NOW).total_seconds())
-        self.planned.append(one)
-        self._wait(one)
+        ended_job = Ended(job=job, planned=now, deadline=(due - NOW).total_seconds())
+        self.planned.append(ended_job)
+        self._wait(ended_job)
 
-    def _wait(self, one: Ended) -> None:
-        queue = self._waiting[one.job.asked, one.job.is_long]
-        heapq.heappush(queue, (one.deadline, next(self._numbers), one))
+    def _wait(self, ended_job: Ended) -> None:
+        queue = self._waiting[ended_job.job.asked, ended_job.job.is_long]
+        heapq.heappush(queue, (ended_job.deadline, next(self._numbers), ended_job))
 
     def _begin(self, now: float) -> bool:
         """Give a slot to the job whose deadline is the earliest of those that may have one and whose turn it is."""
-        held = sum(one.job.is_long for _, one in self._running.values())
+        held = sum(ended_job.job.is_long for _, ended_job in self._running.values())
         kinds = [False, True] if held < limit_long_jobs(self.rules.slots, self.rules.reserved) else [False]
         first = should_take_requested_first(last_was_asked=self._last_was_asked)
         of_each = ([self._waiting[asked, kind] for kind in kinds] for asked in (first, not first))
         queue = next((min(filter(None, queues)) for queues in of_each if any(queues)), None)
         if queue is None:
             return False
-        one, number = heapq.heappop(queue)[2], next(self._numbers)
-        self._last_was_asked = one.job.asked
-        one.began = now if one.began < 0 else one.began
-        self._running[number] = (now, one)
-        self._later(now + one.job.seconds, number)
+        ended_job, number = heapq.heappop(queue)[2], next(self._numbers)
+        self._last_was_asked = ended_job.job.asked
+        ended_job.began = now if ended_job.began < 0 else ended_job.began
+        self._running[number] = (now, ended_job)
+        self._later(now + ended_job.job.seconds, number)
         return True
 
     def _end(self, number: int, now: float) -> None:
         if number in self._running:  # or its optimizer has died
-            one = self._leave(number, now)
-            one.ended = now
-            self._active.discard(one.job.table)
+            ended_job = self._leave(number, now)
+            ended_job.ended = now
+            self._active.discard(ended_job.job.table)
 
     def _die(self, now: float) -> None:
         if self._running:
             self._later(now + self.rules.silence, self._leave(min(self._running), now))
 
     def _leave(self, number: int, now: float) -> Ended:
-        since, one = self._running.pop(number)
-        self._history.append(_ran(one, since, now))
-        return one
+        since, ended_job = self._running.pop(number)
+        self._history.append(_ran(ended_job, since, now))
+        return ended_job
 
     def _back(self, job: Comes, now: float) -> float:
         if self.rules.table_quota == self.rules.catalog_quota == 1.0:
             return 0.0
         since = _at(now) - timedelta(hours=1)
-        self._history = [one for one in self._history if one.until is None or one.until > since]
-        running = [_ran(one, begun, None) for begun, one in self._running.values()]
+        self._history = [ended_job for ended_job in self._history if ended_job.until is None or ended_job.until > since]
+        running = [_ran(ended_job, begun, None) for begun, ended_job in self._running.values()]
         used = measure_usage([*self._history, *running], self.rules.slots, _at(now))
-        for _, _, one in chain(*self._waiting.values()):
-            used.add(CatalogName(one.job.catalog), _id(one.job.table), one.job.seconds)
+        for _, _, ended_job in chain(*self._waiting.values()):
+            used.add(CatalogName(ended_job.job.catalog), _id(ended_job.job.table), ended_job.job.seconds)
         return self._quotas(used, job)
 
     def _quotas(self, used: SlotUsage, job: Comes) -> float:
@@ -177,10 +177,10 @@ class _Group:
         )
 
 
-def _ran(one: Ended, since: float, until: float | None) -> SlotRun:
+def _ran(ended_job: Ended, since: float, until: float | None) -> SlotRun:
     return SlotRun(
-        catalog=CatalogName(one.job.catalog),
-        table=_id(one.job.table),
+        catalog=CatalogName(ended_job.job.catalog),
+        table=_id(ended_job.job.table),
         since=_at(since),
         until=None if until is None else _at(until),
     )

@@ -23,7 +23,7 @@ KINDS = (JobKind.MERGE, JobKind.REWRITE, JobKind.EXPIRE, JobKind.REMOVE_ORPHANS)
 
 
 def check_all_began(ended: list[Ended]) -> None:
-    assert all(one.ended >= one.began >= one.planned for one in ended)
+    assert all(job_end.ended >= job_end.began >= job_end.planned for job_end in ended)
 
 
 @st.composite
@@ -57,48 +57,53 @@ def test_a_job_waits_for_what_has_an_earlier_deadline_or_was_asked_for_and_for_n
     jobs, slots, reserved = load
     ended = worked(jobs, Rules(slots=slots, reserved=reserved, table_quota=quotas[0], catalog_quota=quotas[1]))
     check_all_began(ended)
-    longest = max(one.job.seconds for one in ended)
-    for one in (planned for planned in ended if not planned.job.asked):
+    longest = max(job_end.job.seconds for job_end in ended)
+    for planned_job in (planned for planned in ended if not planned.job.asked):
         before = [
             other.job
             for other in ended
-            if (other.deadline <= one.deadline or other.job.asked) and other.ended > one.planned and other is not one
+            if (other.deadline <= planned_job.deadline or other.job.asked)
+            and other.ended > planned_job.planned
+            and other is not planned_job
         ]
         short = sum(job.seconds for job in before if not job.is_long)
         long = sum(job.seconds for job in before if job.is_long)
-        if one.job.is_long:  # it may need a slot of those for long jobs, and short ones may have that before it
+        if planned_job.job.is_long:  # it may need a slot of those for long jobs, and short ones may have that before it
             most = 2 * longest + long / limit_long_jobs(slots, reserved) + short
         else:
             most = longest + (short + long) / slots
-        assert one.waited <= most + 0.001
+        assert planned_job.waited <= most + 0.001
 
 
 def steady(tables: int, every: float, hours: float, seconds: float, seed: int = 0) -> list[Comes]:
     """Each table now and then, at its own times."""
     rng = random.Random(seed)
-    found = []
+    jobs_found = []
     for table in range(tables):
         at = rng.uniform(0, every)
         while at < hours * HOUR:
-            found.append(Comes(at=at, table=table, seconds=rng.uniform(0.5, 1.5) * seconds, kind=KINDS[table % 4]))
+            jobs_found.append(Comes(at=at, table=table, seconds=rng.uniform(0.5, 1.5) * seconds, kind=KINDS[table % 4]))
             at += rng.uniform(0.5, 1.5) * every
-    return found
+    return jobs_found
 
 
 def test_with_capacity_for_the_load_thousands_of_tables_all_begin_before_their_deadline() -> None:
     ended = worked(steady(3_000, every=HOUR, hours=6, seconds=8.0), Rules(slots=8))  # 83 % of the time
     check_all_began(ended)
     assert len(ended) > 15_000
-    assert max(one.began - one.deadline for one in ended) <= 0
+    assert max(job_end.began - job_end.deadline for job_end in ended) <= 0
 
 
 def test_with_more_work_than_time_all_tables_of_a_kind_wait_alike() -> None:
-    jobs = [Comes(at=one.at, table=one.table, seconds=one.seconds) for one in steady(2_000, HOUR, 8, seconds=24.0)]
+    jobs = [
+        Comes(at=arrival.at, table=arrival.table, seconds=arrival.seconds)
+        for arrival in steady(2_000, HOUR, 8, seconds=24.0)
+    ]
     ended = worked(jobs, Rules(slots=6))  # more than twice the capacity
     check_all_began(ended)
     served: dict[int, list[float]] = {}
-    for one in ended:
-        served.setdefault(one.job.table, []).append(one.waited)
+    for job_end in ended:
+        served.setdefault(job_end.job.table, []).append(job_end.waited)
     waits = [mean(each) for each in served.values()]
     assert len(served) == 2_000
     assert mean(waits) > 30 * MINUTE  # or nothing was shared
@@ -111,12 +116,14 @@ def test_a_tenant_that_floods_the_queue_delays_others_no_longer_than_their_patie
     ended = worked([*flood, *quiet], Rules(slots=4, catalog_quota=0.25))
     check_all_began(ended)
     patience = kind_of(JobKind.REWRITE).max_wait.total_seconds()
-    waits = {name: [one.waited for one in ended if one.job.catalog.startswith(name)] for name in ("flood", "q")}
+    waits = {
+        name: [job_end.waited for job_end in ended if job_end.job.catalog.startswith(name)] for name in ("flood", "q")
+    }
     assert max(waits["q"]) <= patience + 2 * MINUTE
     assert mean(waits["q"]) < mean(waits["flood"])
     # It would be first come, first served for hours without the quota:
     open_to_all = worked([*flood, *quiet], Rules(slots=4))
-    assert max(one.waited for one in open_to_all if one.job.catalog.startswith("q")) > 2 * patience
+    assert max(job_end.waited for job_end in open_to_all if job_end.job.catalog.startswith("q")) > 2 * patience
 
 
 def test_short_jobs_find_a_slot_while_long_ones_wait_in_their_hundreds() -> None:
@@ -124,16 +131,16 @@ def test_short_jobs_find_a_slot_while_long_ones_wait_in_their_hundreds() -> None
     short = [Comes(at=60.0 * number, table=1_000 + number, seconds=20.0) for number in range(300)]
     ended = worked([*long, *short], Rules(slots=8, reserved=1))
     check_all_began(ended)
-    waits = [one.waited for one in ended if one.job.seconds == 20.0]
+    waits = [job_end.waited for job_end in ended if job_end.job.seconds == 20.0]
     assert max(waits) <= 20.0
     unreserved = worked([*long, *short], Rules(slots=8, reserved=0))
-    assert max(one.waited for one in unreserved if one.job.seconds == 20.0) > 10 * MINUTE
+    assert max(job_end.waited for job_end in unreserved if job_end.job.seconds == 20.0) > 10 * MINUTE
 
 
 def test_long_jobs_alone_have_all_slots_but_the_reserved_ones() -> None:
     jobs = [Comes(at=0.0, table=number, seconds=1_000.0) for number in range(30)]
-    assert max(one.ended for one in worked(jobs, Rules(slots=5, reserved=2))) == 10 * 1_000.0  # three at a time
-    assert max(one.ended for one in worked(jobs, Rules(slots=1, reserved=1))) == 30 * 1_000.0
+    assert max(job_end.ended for job_end in worked(jobs, Rules(slots=5, reserved=2))) == 10 * 1_000.0  # three at a time
+    assert max(job_end.ended for job_end in worked(jobs, Rules(slots=1, reserved=1))) == 30 * 1_000.0
 
 
 def test_streams_of_urgent_jobs_do_not_starve_the_patient_ones() -> None:
@@ -142,9 +149,9 @@ def test_streams_of_urgent_jobs_do_not_starve_the_patient_ones() -> None:
     urgent = [Comes(at=float(at), table=1 + at % 500, seconds=9.0, kind=JobKind.MERGE) for at in range(0, 200_000, 5)]
     asked = [Comes(at=float(at), table=1_000 + at, seconds=9.0, asked=True) for at in range(0, 200_000, 50)]
     ended = worked([patient, *urgent, *asked], Rules(slots=1))  # twice what one slot can do
-    (found,) = (one for one in ended if one.job.table == 0)
-    assert found.waited <= LONGEST_WAIT.total_seconds() + 10 * MINUTE
-    assert found.waited > HOUR  # the others did go first
+    (first,) = (job_end for job_end in ended if job_end.job.table == 0)
+    assert first.waited <= LONGEST_WAIT.total_seconds() + 10 * MINUTE
+    assert first.waited > HOUR  # the others did go first
 
 
 def test_what_is_asked_for_begins_at_once_behind_thousands_that_are_overdue() -> None:
@@ -152,14 +159,14 @@ def test_what_is_asked_for_begins_at_once_behind_thousands_that_are_overdue() ->
     asked = [Comes(at=30_000.0 + 500 * number, table=5_000 + number, seconds=20.0, asked=True) for number in range(20)]
     ended = worked([*overdue, *asked], Rules(slots=1))
     check_all_began(ended)
-    assert max(one.waited for one in ended if one.job.asked) <= 20.0
+    assert max(job_end.waited for job_end in ended if job_end.job.asked) <= 20.0
 
 
 def test_who_asks_without_end_halves_the_speed_of_the_rest_and_no_more() -> None:
     planned = [Comes(at=0.0, table=number, seconds=10.0) for number in range(200)]
     asked = [Comes(at=0.0, table=1_000 + number, seconds=10.0, asked=True) for number in range(2_000)]
     ended = worked([*planned, *asked], Rules(slots=1))
-    assert max(one.ended for one in ended if not one.job.asked) <= 2 * 200 * 10.0
+    assert max(job_end.ended for job_end in ended if not job_end.job.asked) <= 2 * 200 * 10.0
 
 
 def test_optimizers_that_die_delay_jobs_and_lose_none() -> None:
@@ -169,8 +176,8 @@ def test_optimizers_that_die_delay_jobs_and_lose_none() -> None:
     ended = worked(jobs, Rules(slots=6, dies=dies))
     check_all_began(ended)
     whole = worked(jobs, Rules(slots=6))
-    assert mean(one.waited for one in ended) >= mean(one.waited for one in whole)
-    assert max(one.began - one.deadline for one in ended) <= 0
+    assert mean(job_end.waited for job_end in ended) >= mean(job_end.waited for job_end in whole)
+    assert max(job_end.began - job_end.deadline for job_end in ended) <= 0
 
 
 def test_a_table_that_uses_more_than_its_quota_stands_back_and_still_comes() -> None:
@@ -180,9 +187,9 @@ def test_a_table_that_uses_more_than_its_quota_stands_back_and_still_comes() -> 
 
     def served(table_quota: float) -> list[Ended]:
         ended = worked([*greedy, *others], Rules(slots=1, table_quota=table_quota))
-        return [one for one in ended if one.job.table == 0]
+        return [job_end for job_end in ended if job_end.job.table == 0]
 
     limited, free = served(0.05), served(1.0)
-    assert {one.deadline - one.planned for one in free} == {patience}
-    assert max(one.deadline - one.planned for one in limited) <= patience * (1 + MAX_PENALTY)
+    assert {job_end.deadline - job_end.planned for job_end in free} == {patience}
+    assert max(job_end.deadline - job_end.planned for job_end in limited) <= patience * (1 + MAX_PENALTY)
     assert 1 < len(limited) < len(free)

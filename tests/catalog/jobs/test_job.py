@@ -191,13 +191,13 @@ def test_a_job_tells_of_each_attempt_which_optimizer_had_it_and_how_that_ended()
         job = end(change_status(job, JobStatus.COMMITTING) if end is mark_unknown else job, LATER)
     job = settle_unknown(job, LATER, max_attempts=3)
     assert job.status is JobStatus.FAILED
-    assert [(one.number, one.optimizer, one.outcome) for one in job.attempts] == [
+    assert [(attempt.number, attempt.optimizer, attempt.outcome) for attempt in job.attempts] == [
         (1, "o1", "handed back"),
         (2, "o2", "fell silent while running"),
         (3, "o3", "did not learn whether it had committed"),
     ]
-    assert {(one.leased_at, one.ended_at) for one in job.attempts} == {(NOW, LATER)}
-    assert tuple(Attempt.from_json(one.as_json()) for one in job.attempts) == job.attempts
+    assert {(attempt.leased_at, attempt.ended_at) for attempt in job.attempts} == {(NOW, LATER)}
+    assert tuple(Attempt.from_json(attempt.as_json()) for attempt in job.attempts) == job.attempts
 
 
 def test_an_attempt_that_goes_on_has_no_end_and_the_last_one_is_how_the_job_ended() -> None:
@@ -212,4 +212,4 @@ def test_of_many_attempts_the_last_are_told() -> None:
     job = a_job()
     for _ in range(MAX_ATTEMPTS + 2):
         job = hand_back(lease_job(job, owner=OptimizerId("o"), token=TOKEN, now=NOW, until=LATER), LATER)
-    assert [one.number for one in job.attempts] == list(range(3, MAX_ATTEMPTS + 3))
+    assert [attempt.number for attempt in job.attempts] == list(range(3, MAX_ATTEMPTS + 3))

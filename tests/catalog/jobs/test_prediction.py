@@ -74,7 +74,7 @@ def test_no_prediction_makes_a_table_worse_or_is_below_nothing(facts: TableFacts
 def rewrites(*seconds: float) -> list[Job]:
     """Rewrites of the same size that took so long; newest first."""
     before = predict_job(JobKind.REWRITE, plain(data_files=9, small_files=9, bytes=300 * MIB), ()).as_json()
-    return [ended(JobKind.REWRITE, predicted=before, ended_at=NOW + timedelta(seconds=one)) for one in seconds]
+    return [ended(JobKind.REWRITE, predicted=before, ended_at=NOW + timedelta(seconds=second)) for second in seconds]
 
 
 def test_the_cost_goes_by_how_long_such_jobs_have_taken_on_this_table() -> None:

@@ -42,7 +42,9 @@ def test_no_deadline_lies_further_ahead_than_the_longest_patience(kind: JobKind,
 
 
 def test_high_waits_a_quarter_and_low_four_times_as_long() -> None:
-    waits = {one: compute_deadline(kind_of(JobKind.REWRITE).max_wait, one, NOW) - NOW for one in PRIORITIES}
+    waits = {
+        priority: compute_deadline(kind_of(JobKind.REWRITE).max_wait, priority, NOW) - NOW for priority in PRIORITIES
+    }
     assert waits["high"] * 4 == waits["normal"]
     assert waits["normal"] * 4 == waits["low"]
 

@@ -68,11 +68,11 @@ def test_chunks_in_a_row_take_every_commit_once_and_no_more_than_the_bound(
     commits: list[tuple[str, int]], bound: int
 ) -> None:
     watermark = 0
-    while (found := chunk(*commits, watermark=watermark, max_rows=bound)) is not None:
-        taken = [rows for operation, rows in commits[watermark : found.through] if operation == "append"]
-        assert found.through > watermark
-        assert found.rows == sum(taken)
-        assert found.rows <= bound or len([rows for rows in taken if rows]) == 1
-        assert found.is_last is (found.through == len(commits))
-        watermark = found.through
+    while (merge_chunk := chunk(*commits, watermark=watermark, max_rows=bound)) is not None:
+        taken = [rows for operation, rows in commits[watermark : merge_chunk.through] if operation == "append"]
+        assert merge_chunk.through > watermark
+        assert merge_chunk.rows == sum(taken)
+        assert merge_chunk.rows <= bound or len([rows for rows in taken if rows]) == 1
+        assert merge_chunk.is_last is (merge_chunk.through == len(commits))
+        watermark = merge_chunk.through
     assert watermark == len(commits)

@@ -38,9 +38,9 @@ def commit(role: RelationKind, updates: list[Json], **changes: Any) -> StoreComm
     return replace(made, job_operations=operations, **changes)
 
 
-def refused(one: StoreCommit, match: str) -> None:
+def refused(commit: StoreCommit, match: str) -> None:
     with pytest.raises(CommitRefused, match=match):
-        guard_commit(one)
+        guard_commit(commit)
 
 
 def test_every_base_snapshot_is_stamped_with_its_parents_watermark() -> None:
@@ -71,12 +71,16 @@ def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role:
     base, change = RelationKind.BASE, RelationKind.CHANGE
     allowed = {
         *[
-            (one, base, "replace")
-            for one in (JobKind.REWRITE, JobKind.REWRITE_DELETES, JobKind.REWRITE_MANIFESTS, JobKind.PUBLISH)
+            (job_kind, base, "replace")
+            for job_kind in (JobKind.REWRITE, JobKind.REWRITE_DELETES, JobKind.REWRITE_MANIFESTS, JobKind.PUBLISH)
         ],
-        *[(one, change, "replace") for one in (JobKind.COMPACT, JobKind.REWRITE_MANIFESTS)],
-        *[(one, change, "delete") for one in (JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL)],
-        *[(one, base, any_) for one in (JobKind.MERGE, JobKind.SYNC) for any_ in ("append", "overwrite", "delete")],
+        *[(job_kind, change, "replace") for job_kind in (JobKind.COMPACT, JobKind.REWRITE_MANIFESTS)],
+        *[(job_kind, change, "delete") for job_kind in (JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL)],
+        *[
+            (job_kind, base, any_)
+            for job_kind in (JobKind.MERGE, JobKind.SYNC)
+            for any_ in ("append", "overwrite", "delete")
+        ],
         (JobKind.SYNC, change, "append"),
         (JobKind.CONVERT, base, "append"),  # into empty stores alone, check_filling sees to that
         *[(JobKind.TTL, base, any_) for any_ in ("append", "overwrite", "delete")],  # it may be a merge

@@ -129,7 +129,7 @@ def test_a_groups_name_makes_a_label_that_kubernetes_takes() -> None:
 
 def read_back(text: str) -> dict[str, str]:
     """Java's Properties.load, as its documentation describes it, for what one line can hold."""
-    found = {}
+    values = {}
     for line in text.splitlines():
         parts: list[str] = [""]
         at = 0
@@ -149,10 +149,10 @@ def read_back(text: str) -> dict[str, str]:
                 parts[-1] += character
                 at += 1
         key, value = parts
-        found[key.encode("utf-16", "surrogatepass").decode("utf-16")] = value.encode("utf-16", "surrogatepass").decode(
+        values[key.encode("utf-16", "surrogatepass").decode("utf-16")] = value.encode("utf-16", "surrogatepass").decode(
             "utf-16"
         )
-    return found
+    return values
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))

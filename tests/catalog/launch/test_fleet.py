@@ -200,6 +200,6 @@ def test_whatever_happens_there_are_between_minimum_and_maximum() -> None:
         ]
         made = look(*members, waits=waiting(dice.randint(0, 20), dice.randint(0, 1)), launch=bounds(low, high))
         ended = {end.launch for end in made.ends}
-        left = [one for one in members if one.status is not LaunchStatus.DRAINING and one.id not in ended]
+        left = [member for member in members if member.status is not LaunchStatus.DRAINING and member.id not in ended]
         assert low <= len(left) + made.start <= max(high, low)
         assert len(ended) == len(made.ends)

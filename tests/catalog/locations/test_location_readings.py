@@ -55,7 +55,7 @@ def opened(location: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for text, cut in product(texts, (False, True)):
         plain = text.split("?", 1)[0].split("#", 1)[0] if cut else text
         schemes = ("file://localhost", "file://", "file:", "s3a://", "s3://", "")
-        scheme = next(one for one in schemes if plain.startswith(one))
+        scheme = next(prefix for prefix in schemes if plain.startswith(prefix))
         rest = plain[len(scheme) :]
         if scheme.startswith("s3"):
             bucket, _, key = rest.partition("/")

@@ -33,8 +33,8 @@ NO_LINKS = DeclaredLinks()
 def allowed_in(*roots: str, reserved: Collection[str] = (), links: DeclaredLinks = NO_LINKS) -> AllowedLocations:
     return AllowedLocations(
         catalog="lake",
-        roots=tuple(Root.of(one, links) for one in roots),
-        reserved=tuple(Root.of(one, links) for one in reserved),
+        roots=tuple(Root.of(root, links) for root in roots),
+        reserved=tuple(Root.of(location, links) for location in reserved),
     )
 
 

@@ -73,14 +73,18 @@ _RULES: dict[str, dict[str, int]] = {"planned": {}, "requested": {"min_files": 2
 
 def _packed(partitions: tuple[int, ...], size: float, task: dict[str, Any]) -> Packing:
     rule = RewriteRule.of_task(task)
-    groups = [one for one in partitions if one > 1 and (one >= rule.min_files or one * size > rule.target_bytes)]
-    after = [rule.files_after(round(one * size)) for one in groups]
+    groups = [
+        partition
+        for partition in partitions
+        if partition > 1 and (partition >= rule.min_files or partition * size > rule.target_bytes)
+    ]
+    after = [rule.files_after(round(group * size)) for group in groups]
     return Packing(
         files=sum(groups),
         bytes=round(sum(groups) * size),
         groups=len(groups),
         files_after=sum(after),
-        packable_files=sum(one for one, left in zip(groups, after, strict=True) if left < one),
+        packable_files=sum(group for group, left in zip(groups, after, strict=True) if left < group),
     )
 
 

@@ -22,7 +22,11 @@ from tests.factories import NOW, a_keyed_table
 
 def lost(facts: TableFacts, **more: Any) -> dict[HealthPart, HealthLoss]:
     """The parts that take points."""
-    return {one.part: one for one in compute_health(facts, NOW, **more).parts if one.points_lost}
+    return {
+        health_part.part: health_part
+        for health_part in compute_health(facts, NOW, **more).parts
+        if health_part.points_lost
+    }
 
 
 def pending(**counts: Any) -> TableFacts:
@@ -102,7 +106,7 @@ def test_manifests_weigh_only_where_they_are_counted() -> None:
 
 
 def test_skew_is_a_part_only_where_it_was_measured() -> None:
-    assert HealthPart.SKEW not in {one.part for one in compute_health(plain(), NOW).parts}
+    assert HealthPart.SKEW not in {health_part.part for health_part in compute_health(plain(), NOW).parts}
     assert lost(plain(), skew=4.0)[HealthPart.SKEW].points_lost == 5
     assert not lost(plain(), skew=1.0)
 
@@ -110,8 +114,8 @@ def test_skew_is_a_part_only_where_it_was_measured() -> None:
 def more_small(layout: FileLayout, by: int) -> FileLayout:
     """So many small files more, in partitions that are packed into as many as before."""
 
-    def more(one: Packing) -> Packing:
-        return replace(one, files=one.files + by, packable_files=one.packable_files + by)
+    def more(packing: Packing) -> Packing:
+        return replace(packing, files=packing.files + by, packable_files=packing.packable_files + by)
 
     return replace(
         layout,

@@ -64,7 +64,11 @@ def test_a_moment_that_somebody_has_chosen_is_that_moment() -> None:
 
 
 def test_default_schedules_leave_time_for_all_tables() -> None:
-    defaults = [one.parse(one.default) for key, one in SETTINGS.items() if key.endswith(".schedule") and one.default]
+    defaults = [
+        setting.parse(setting.default)
+        for key, setting in SETTINGS.items()
+        if key.endswith(".schedule") and setting.default
+    ]
     for schedule in defaults:
         first = schedule.following(NOW, ZoneInfo("UTC"))
         assert schedule.following(first, ZoneInfo("UTC")) - first >= SPREAD

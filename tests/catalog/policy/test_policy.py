@@ -37,7 +37,11 @@ def test_every_default_parses() -> None:
         setting.parse(setting.default)
 
 
-@pytest.mark.parametrize("setting", [one for one in SETTINGS.values() if one.choices], ids=lambda one: one.key)
+@pytest.mark.parametrize(
+    "setting",
+    [choice_setting for choice_setting in SETTINGS.values() if choice_setting.choices],
+    ids=lambda choice_setting: choice_setting.key,
+)
 def test_of_a_few_choices_each_is_taken_and_nothing_else(setting: Setting) -> None:
     assert setting.default in setting.choices
     for choice in setting.choices:
@@ -65,7 +69,10 @@ def test_a_typo_hides_nothing_that_is_wider() -> None:
     assert policy[key] == timedelta(days=90)
     held = policy.explained()[key]
     assert (held.text, held.source) == ("90 d", "catalog")
-    assert [(one.text, one.source) for one in held.ignored] == [("lots", "namespace db"), ("90 days", "table")]
+    assert [(ignored.text, ignored.source) for ignored in held.ignored] == [
+        ("lots", "namespace db"),
+        ("90 days", "table"),
+    ]
     assert held.ignored[1].reason == "'90 days' is not a duration"
     off = merge_layers([("catalog", {"firn.optimize.enabled": "false"}), ("table", {"firn.optimize.enabled": "flase"})])
     assert off["firn.optimize.enabled"] is False
@@ -76,7 +83,7 @@ def test_a_typo_that_something_narrower_hides_is_not_told() -> None:
     policy = merge_layers([("catalog", {key: "90 days"}), ("table", {key: "9 d"})])
     assert policy.explained()[key].ignored == ()
     alone = merge_layers([("catalog", {key: "90 days"})]).explained()[key]
-    assert (alone.source, [one.source for one in alone.ignored]) == ("default", ["catalog"])
+    assert (alone.source, [ignored.source for ignored in alone.ignored]) == ("default", ["catalog"])
 
 
 def test_setting_a_policy_refuses_what_does_not_parse_or_is_not_known() -> None:

@@ -33,9 +33,9 @@ def test_a_trigger_reads_as_it_is_written() -> None:
 
 
 def test_and_binds_closer_than_or() -> None:
-    one, two, three = (AtLeast(TriggerFact.ROWS, limit) for limit in (1, 2, 3))
-    assert parse_trigger("rows >= 1 or rows >= 2 and rows >= 3") == AnyOf((one, AllOf((two, three))))
-    assert parse_trigger("(rows >= 1 or rows >= 2) and rows >= 3") == AllOf((AnyOf((one, two)), three))
+    first, two, three = (AtLeast(TriggerFact.ROWS, limit) for limit in (1, 2, 3))
+    assert parse_trigger("rows >= 1 or rows >= 2 and rows >= 3") == AnyOf((first, AllOf((two, three))))
+    assert parse_trigger("(rows >= 1 or rows >= 2) and rows >= 3") == AllOf((AnyOf((first, two)), three))
 
 
 @pytest.mark.parametrize(

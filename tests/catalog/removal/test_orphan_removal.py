@@ -74,8 +74,8 @@ def test_a_file_is_kept_unless_place_and_age_are_sure(
         ("/t/50%.parquet", "/t/50%25.parquet"),
     ],
 )
-def test_a_file_is_known_by_its_name_however_it_is_spelled(one: str, other: str) -> None:
-    assert list_names(one) & list_names(other)
+def test_a_file_is_known_by_its_name_however_it_is_spelled(spelling: str, other: str) -> None:
+    assert list_names(spelling) & list_names(other)
 
 
 def test_metadata_is_told_by_its_name() -> None:

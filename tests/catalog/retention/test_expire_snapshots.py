@@ -20,12 +20,14 @@ def a_table(
 ) -> Json:
     """Snapshots as (id, days old, parent); main's log has those of `log`, or all."""
     snapshots = [
-        {"snapshot-id": one, "sequence-number": one, "timestamp-ms": to_milliseconds(NOW - days * DAY)}
+        {"snapshot-id": name, "sequence-number": name, "timestamp-ms": to_milliseconds(NOW - days * DAY)}
         | ({} if parent is None else {"parent-snapshot-id": parent})
-        for one, days, parent in ages
+        for name, days, parent in ages
     ]
-    logged = [one for one in snapshots if log is None or one["snapshot-id"] in log]
-    entries = [{"snapshot-id": one["snapshot-id"], "timestamp-ms": one["timestamp-ms"]} for one in logged]
+    logged = [snapshot for snapshot in snapshots if log is None or snapshot["snapshot-id"] in log]
+    entries = [
+        {"snapshot-id": snapshot["snapshot-id"], "timestamp-ms": snapshot["timestamp-ms"]} for snapshot in logged
+    ]
     return {"table-uuid": "u", "location": "file:/t", "snapshots": snapshots, "refs": refs, "snapshot-log": entries}
 
 
@@ -89,9 +91,9 @@ def test_what_a_rollback_left_is_kept_while_it_is_young() -> None:
 def test_a_ref_goes_when_it_is_as_old_as_it_was_to_become_and_main_never_does() -> None:
     a_day = 86_400_000
     refs = {"main": branch(7, max_ref_age_ms=1), "old": tag(2, max_ref_age_ms=a_day), "new": tag(3)}
-    found = select_expired(a_table(LINE, refs), ExpirePolicy(max_age=5 * DAY, keep_last=1), now=NOW)
-    assert found.refs == {"old": 2}
-    assert list(found.snapshot_ids) == [1, 2, 4, 5, 6]
+    expired = select_expired(a_table(LINE, refs), ExpirePolicy(max_age=5 * DAY, keep_last=1), now=NOW)
+    assert expired.refs == {"old": 2}
+    assert list(expired.snapshot_ids) == [1, 2, 4, 5, 6]
 
 
 def test_tables_that_nothing_leaves_are_left_out_and_parts_may_hold_dots() -> None:

@@ -23,11 +23,13 @@ DAILY = TagPolicy(schedule=Schedule("0 0 * * *"), name="auto-%Y-%m-%d", max_age=
 def a_table(heads: Mapping[int, datetime], refs: Mapping[str, Json] | None = None, gone: Sequence[int] = ()) -> Json:
     return {
         "snapshots": [
-            {"snapshot-id": one, "timestamp-ms": to_milliseconds(at) + one}
-            for one, at in heads.items()
-            if one not in gone
+            {"snapshot-id": head, "timestamp-ms": to_milliseconds(at) + head}
+            for head, at in heads.items()
+            if head not in gone
         ],
-        "snapshot-log": [{"snapshot-id": one, "timestamp-ms": to_milliseconds(at) + one} for one, at in heads.items()],
+        "snapshot-log": [
+            {"snapshot-id": head, "timestamp-ms": to_milliseconds(at) + head} for head, at in heads.items()
+        ],
         "refs": dict(refs or {}),
     }
 
@@ -37,15 +39,15 @@ def day(number: int, hour: int = 12) -> datetime:
 
 
 def made(metadata: Json, policy: TagPolicy = DAILY, now: datetime = NOW) -> dict[str, int]:
-    return {one.name: one.snapshot_id for one in plan_tags(metadata, policy, now).make}
+    return {tag.name: tag.snapshot_id for tag in plan_tags(metadata, policy, now).make}
 
 
 def tagged(metadata: Json, plan: TagPlan) -> Json:
     """The table once the job has committed."""
     refs = {name: ref for name, ref in metadata["refs"].items() if name not in plan.drop}
     new = {
-        one.name: {"type": "tag", "snapshot-id": one.snapshot_id, "max-ref-age-ms": one.max_ref_age_ms}
-        for one in plan.make
+        tag.name: {"type": "tag", "snapshot-id": tag.snapshot_id, "max-ref-age-ms": tag.max_ref_age_ms}
+        for tag in plan.make
     }
     return metadata | {"refs": refs | new}
 
@@ -60,7 +62,7 @@ def test_a_moment_without_any_commit_has_its_tag_all_the_same() -> None:
     for number in (21, 22, 23):
         now = day(number, 1)
         plan = plan_tags(metadata, DAILY, now)
-        assert [one.name for one in plan.make] == [f"auto-2026-11-{number}"]
+        assert [tag.name for tag in plan.make] == [f"auto-2026-11-{number}"]
         metadata = tagged(metadata, plan)
 
 
@@ -68,8 +70,8 @@ def test_moments_that_were_slept_through_are_made_up_for_with_what_was_current_t
     metadata = a_table({1: day(14), 2: day(16), 3: day(18), 4: day(20)})
     metadata = tagged(metadata, plan_tags(metadata, DAILY, day(17, 1)))
     assert metadata["refs"].keys() == {"auto-2026-11-17"}
-    found = {"auto-2026-11-18": 2, "auto-2026-11-19": 3, "auto-2026-11-20": 3, "auto-2026-11-21": 4}
-    assert made(metadata) == found
+    expected_tags = {"auto-2026-11-18": 2, "auto-2026-11-19": 3, "auto-2026-11-20": 3, "auto-2026-11-21": 4}
+    assert made(metadata) == expected_tags
 
 
 def test_what_has_been_done_is_not_done_again() -> None:
@@ -106,9 +108,9 @@ def test_somebody_elses_tag_of_that_name_is_left_as_it_is() -> None:
 def test_a_moment_whose_snapshot_has_expired_is_told_and_the_next_ones_are_made() -> None:
     metadata = a_table({1: day(14), 2: day(18), 3: day(20)})
     metadata = tagged(metadata, plan_tags(metadata, DAILY, day(17, 1)))
-    metadata["snapshots"] = [one for one in metadata["snapshots"] if one["snapshot-id"] != 2]
+    metadata["snapshots"] = [snapshot for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] != 2]
     plan = plan_tags(metadata, DAILY, NOW)
-    assert [one.name for one in plan.make] == ["auto-2026-11-18", "auto-2026-11-21"]
+    assert [tag.name for tag in plan.make] == ["auto-2026-11-18", "auto-2026-11-21"]
     assert plan.missed == dict.fromkeys(["auto-2026-11-19", "auto-2026-11-20"], "the snapshot of that time has expired")
 
 

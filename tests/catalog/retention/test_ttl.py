@@ -26,7 +26,9 @@ def a_table(kind: Any, *transforms: str) -> Json:
     return {
         "schemas": [{"schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "int", "required": True}, _at(kind)]}],
         "current-schema-id": 0,
-        "partition-specs": [{"spec-id": 3, "fields": [{"source-id": 2, "transform": one} for one in transforms]}],
+        "partition-specs": [
+            {"spec-id": 3, "fields": [{"source-id": 2, "transform": transform} for transform in transforms]}
+        ],
         "default-spec-id": 3,
     }
 
@@ -54,9 +56,9 @@ def cut(kind: str, *transforms: str, **changes: Any) -> Cutoff:
     ],
 )
 def test_rows_before_the_clocks_time_less_the_age_are_old(kind: str, condition: str) -> None:
-    found = cut(kind)
-    assert (found.condition(), found.whole) == (condition, False)
-    assert found.condition("t").startswith("(t.`at` IS NOT NULL AND t.`at` < ")
+    ttl_cut = cut(kind)
+    assert (ttl_cut.condition(), ttl_cut.whole) == (condition, False)
+    assert ttl_cut.condition("t").startswith("(t.`at` IS NOT NULL AND t.`at` < ")
 
 
 def test_a_date_is_old_when_all_of_its_day_is() -> None:
@@ -81,15 +83,15 @@ def test_dates_and_times_without_a_zone_are_of_the_owners_clock() -> None:
     ],
 )
 def test_the_cutoff_is_where_a_partition_begins(transforms: list[str], start: datetime) -> None:
-    found = cut("timestamptz", *transforms)
-    assert (found.at, found.whole) == (start, True)
+    ttl_cut = cut("timestamptz", *transforms)
+    assert (ttl_cut.at, ttl_cut.whole) == (start, True)
     exact = cut("timestamptz", *transforms, whole_partitions=False)
     assert (exact.at, exact.whole) == (NOW - timedelta(days=10), False)
 
 
 def test_partitions_of_one_value_lie_on_one_side_of_any_cutoff() -> None:
-    found = cut("timestamptz", "identity", whole_partitions=False)
-    assert (found.at, found.whole) == (NOW - timedelta(days=10), True)
+    ttl_cut = cut("timestamptz", "identity", whole_partitions=False)
+    assert (ttl_cut.at, ttl_cut.whole) == (NOW - timedelta(days=10), True)
     assert cut("timestamptz", "bucket[4]").whole is False
 
 

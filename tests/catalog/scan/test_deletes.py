@@ -16,8 +16,8 @@ def delete(kind: DeleteKind, sequence_number: int, **more: Any) -> DeleteFile:
     return DeleteFile(kind=kind, sequence_number=sequence_number, **given)
 
 
-def applies(one: DeleteFile, *others: DeleteFile, data: DataFile = DATA) -> bool:
-    return one in DeleteIndex([one, *others]).of(data)
+def applies(delete: DeleteFile, *others: DeleteFile, data: DataFile = DATA) -> bool:
+    return delete in DeleteIndex([delete, *others]).of(data)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: s
     me = done(run("whoami", "--json", "--token", token)).json
     assert (me["name"], me["roles"], me["admin"]) == ("ada", ["analysts"], False)
     with firn.connect(url, token=token) as client:
-        assert [one.name for one in client.tables.list()] == ["orders"]
+        assert [table.name for table in client.tables.list()] == ["orders"]
         with pytest.raises(NotFound):
             client.tables["finance.rates"].show()
         with pytest.raises(Refused, match="ada may not drop"):
@@ -111,7 +111,7 @@ def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: s
         with pytest.raises(Refused, match="may not"):
             client.access.create_role("mine")
     refused = done(run("audit", "--by", "ada", "--verdict", "forbidden", "--json", *as_admin)).json
-    assert {"lake.sales.orders", "role mine"} == {one["target"] for one in refused}
+    assert {"lake.sales.orders", "role mine"} == {refusal["target"] for refusal in refused}
     listed = done(run("token", "list", "--owner", "ada", "--json", *as_admin)).json
     done(run("token", "revoke", listed[0]["id"], *as_admin))
     with firn.connect(url, token=token) as client, pytest.raises(Unauthenticated):
@@ -128,7 +128,7 @@ def test_a_service_has_a_secret_that_is_printed_and_can_be_changed(run: Command,
     second = done(run("service", "new-secret", "etl", "--token", admin)).out.strip()
     assert first != second
     assert first.startswith("etl:firn_")
-    assert [one["name"] for one in done(run("service", "list", "--json", "--token", admin)).json] == ["etl"]
+    assert [account["name"] for account in done(run("service", "list", "--json", "--token", admin)).json] == ["etl"]
 
 
 def test_a_lost_admin_token_is_replaced_while_the_server_runs(run: Command, data_dir: Path) -> None:

@@ -20,8 +20,10 @@ def table(client: firn.Client) -> str:
 
 
 def entry(run: Command, name: str) -> dict[str, str]:
-    found: dict[str, str] = next(one for one in run("table", "list", "--dropped", "--json").json if one["name"] == name)
-    return found
+    relation: dict[str, str] = next(
+        relation for relation in run("table", "list", "--dropped", "--json").json if relation["name"] == name
+    )
+    return relation
 
 
 def test_a_dropped_table_is_listed_and_brought_back(run: Command, table: str) -> None:

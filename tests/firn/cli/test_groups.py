@@ -14,7 +14,7 @@ def test_a_group_is_created_set_listed_and_dropped(run: Command) -> None:
     assert "large tables" in run("group", "list").out
     assert run("group", "show", "nightly", "--json").json == changed
     assert run("group", "drop", "nightly").out == "dropped group nightly\n"
-    assert [one["name"] for one in run("group", "list", "--json").json] == ["default"]
+    assert [group["name"] for group in run("group", "list", "--json").json] == ["default"]
 
 
 def test_what_is_wrong_with_a_group_is_said_in_words(run: Command) -> None:

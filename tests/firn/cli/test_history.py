@@ -30,10 +30,10 @@ def table(client: firn.Client, server: str) -> str:
 
 def rows(server: str, name: str, ref: str | None = None) -> list[int]:
     """What PyIceberg reads, from main or by a branch or tag."""
-    found = RestCatalog("lake", uri=f"{server}/iceberg", warehouse="lake").load_table(name)
-    snapshot = found.current_snapshot() if ref is None else found.snapshot_by_name(ref)
+    table = RestCatalog("lake", uri=f"{server}/iceberg", warehouse="lake").load_table(name)
+    snapshot = table.current_snapshot() if ref is None else table.snapshot_by_name(ref)
     assert snapshot is not None
-    listed: list[int] = sorted(found.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["id"].to_pylist())
+    listed: list[int] = sorted(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["id"].to_pylist())
     return listed
 
 
@@ -69,10 +69,13 @@ def test_a_rollback_says_first_what_it_does_and_pyiceberg_sees_it(run: Command, 
 
 
 def test_a_rollback_by_time_and_one_to_nowhere(run: Command, table: str) -> None:
-    times = {one["snapshot_id"]: one["committed_at"] for one in run("table", "snapshots", table, "--json").json}
-    first = min(times, key=lambda one: times[one])
-    found = run("table", "rollback", table, "--to-time", times[first], "--dry-run", "--json").json
-    assert found["target"] == first
+    times = {
+        snapshot["snapshot_id"]: snapshot["committed_at"]
+        for snapshot in run("table", "snapshots", table, "--json").json
+    }
+    first = min(times, key=lambda snapshot_id: times[snapshot_id])
+    rollback = run("table", "rollback", table, "--to-time", times[first], "--dry-run", "--json").json
+    assert rollback["target"] == first
     assert run("table", "rollback", table).code == 2
     assert run("table", "rollback", table, "--to-time", "yesterday").code == 2
     early = run("table", "rollback", table, "--to-time", "2001-01-01T00:00")
@@ -85,7 +88,7 @@ def test_branches_and_tags_are_made_listed_moved_and_dropped(run: Command, table
         run("table", "branch", table, "audit", "--snapshot", first, "--keep", "2", "--retain-snapshots", "2d").code == 0
     )
     run("table", "tag", table, "v1", "--snapshot", first)
-    listed = {one["name"]: one for one in run("table", "refs", table, "--json").json}
+    listed = {ref["name"]: ref for ref in run("table", "refs", table, "--json").json}
     assert (listed["audit"]["max_snapshot_age_ms"], listed["audit"]["min_snapshots_to_keep"]) == (2 * DAY_MS, 2)
     assert listed["audit"]["can_forward"]
     assert "snapshots 2 d, at least 2" in run("table", "refs", table).out

@@ -43,7 +43,7 @@ def test_a_catalog_is_moved_whole(run: Command, other: str, server: str) -> None
     done = run("catalog", "import", "lake", "--from-rest", f"{other}/iceberg", "--warehouse", "lake", "--json")
     assert done.code == 0, done.err
     assert done.json["operation"]["result"]["counts"] == {"registered": 6}
-    assert {one["name"] for one in done.json["entries"]} >= {"moved.a", "moved.deep.`c.d`"}
+    assert {entry["name"] for entry in done.json["entries"]} >= {"moved.a", "moved.deep.`c.d`"}
     assert here.load_table(("moved", "deep", "c.d")).scan().to_arrow() == ROWS
     there = RestCatalog("lake", uri=f"{other}/iceberg", warehouse="lake").load_namespace_properties(("moved",))
     properties = here.load_namespace_properties(("moved",))

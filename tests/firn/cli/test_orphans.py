@@ -43,22 +43,22 @@ def work(url: str, *paths: Path) -> None:
     assert lease is not None
     api.ask(lease, "orphans/overdue", {}, seconds=30)
     taken: dict[str, Any] = api.ask(lease, "orphans", {"files": [str(path) for path in paths]}, seconds=30)
-    result = {"orphan_files": len(taken["quarantined"]), "orphans": [one["path"] for one in taken["quarantined"]]}
+    result = {"orphan_files": len(taken["quarantined"]), "orphans": [orphan["path"] for orphan in taken["quarantined"]]}
     api.report(lease, Result(outcome=Outcome.NOTHING, result=result), [])
     api.unregister(me)
 
 
 def test_orphans_are_set_aside_listed_and_put_back(run: Command, client: firn.Client, table: str) -> None:
-    one, other = stray(client, table, "one.parquet"), stray(client, table, "other.parquet")
+    orphan, other = stray(client, table, "one.parquet"), stray(client, table, "other.parquet")
     asked = run("table", "remove-orphans", table, "--no-wait", "--json")
     assert asked.code == 0, asked.err
-    work(run.url, one, other)
-    assert not one.exists()
+    work(run.url, orphan, other)
+    assert not orphan.exists()
     listed = run("table", "quarantine", table)
-    assert all(text in listed.out for text in (str(one), str(other), "aside", "after "))
-    assert str(one) in run("job", "deleted", asked.json["id"]).out
-    assert run("table", "restore-files", table, str(one)).out == "restored 1 file\n"
-    assert (one.read_bytes(), other.exists()) == (b"some rows", False)
+    assert all(text in listed.out for text in (str(orphan), str(other), "aside", "after "))
+    assert str(orphan) in run("job", "deleted", asked.json["id"]).out
+    assert run("table", "restore-files", table, str(orphan)).out == "restored 1 file\n"
+    assert (orphan.read_bytes(), other.exists()) == (b"some rows", False)
     assert run("table", "restore-files", table, "--job", asked.json["id"], "--json").json == {"restored": [str(other)]}
     states = {file["state"] for file in run("job", "deleted", asked.json["id"], "--json").json[0]["files"]}
     assert states == {"put back"}

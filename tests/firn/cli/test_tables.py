@@ -46,7 +46,7 @@ def test_a_created_table_is_what_was_asked_for(run: Command) -> None:
     assert made.code == 0, made.err
     table = run("table", "show", "made.orders", "--json").json
     assert (table["kind"], table["primary_key"], table["sequence_field"]) == ("keyed", ["id"], "day")
-    assert [(one["name"], one["type"]) for one in table["columns"]] == [
+    assert [(column["name"], column["type"]) for column in table["columns"]] == [
         ("id", "long"),
         ("day", "date"),
         ("amount", "decimal(10, 2)"),
@@ -62,7 +62,7 @@ def test_a_table_like_another_has_its_columns_and_partitions(run: Command, keyed
     assert run("table", "create", f"{keyed}_like", "--like", f"lake.{keyed}").code == 0
     like = run("table", "show", f"{keyed}_like", "--json").json
     assert (like["kind"], like["partition_by"]) == ("plain", ["day"])
-    assert [one["name"] for one in like["columns"]] == ["id", "day"]
+    assert [column["name"] for column in like["columns"]] == ["id", "day"]
 
 
 def test_columns_come_from_a_create_statement_in_a_file(run: Command, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_columns_come_from_a_create_statement_in_a_file(run: Command, tmp_path: 
     )
     assert run("table", "create", "made.from_file", "--schema", str(file)).code == 0
     columns = run("table", "show", "made.from_file", "--json").json["columns"]
-    assert [(one["name"], one["type"], one["comment"]) for one in columns] == [
+    assert [(column["name"], column["type"], column["comment"]) for column in columns] == [
         ("order id", "long", "the id"),
         ("v", "string", None),
     ]
@@ -89,7 +89,7 @@ def test_a_list_of_a_namespace_that_is_not_there_says_so(run: Command, client: f
 
 def test_lists_are_whole_in_json_and_plain_in_pipes(run: Command, keyed: str) -> None:
     listed = run("table", "list", "db", "--json").json
-    assert keyed.removeprefix("db.") in [one["name"] for one in listed]
+    assert keyed.removeprefix("db.") in [relation["name"] for relation in listed]
     shown = run("table", "list", "db")
     assert keyed in shown.out
     assert "\x1b" not in shown.out
@@ -99,7 +99,7 @@ def test_a_list_that_is_cut_says_so(run: Command) -> None:
     for name in ("a", "b"):
         run("table", "create", f"cut.{name}", "--columns", "id long")
     cut = run("table", "list", "cut", "--limit", "1", "--json")
-    assert [one["name"] for one in cut.json] == ["a"]
+    assert [listed_table["name"] for listed_table in cut.json] == ["a"]
     assert cut.err == "only the first 1; --limit shows more\n"
     assert not run("table", "list", "cut", "--limit", "2").err
     assert len(run("table", "history", "cut.a", "--limit", "1", "--json").json) == 1
@@ -194,7 +194,7 @@ def test_a_job_is_asked_for_shown_canceled_and_retried(run: Command, keyed: str)
     assert retried.json["status"] == "pending", again.err
     assert retried.json["id"] != job["id"]
     listed = run("job", "list", "--table", keyed, "--status", "canceled", "--json").json
-    assert [one["id"] for one in listed] == [job["id"]]
+    assert [listed_job["id"] for listed_job in listed] == [job["id"]]
     run("job", "cancel", retried.json["id"])
 
 
@@ -205,11 +205,11 @@ def test_properties_and_policy(run: Command, keyed: str) -> None:
         ]
         == "77"
     )
-    policy = {one["key"]: one for one in run("policy", "show", keyed, "--json").json}
+    policy = {setting["key"]: setting for setting in run("policy", "show", keyed, "--json").json}
     assert policy["firn.merge.max-pending-rows"]["value"] == "77"
     assert policy["firn.merge.max-pending-rows"]["source"] == "table"
     assert run("policy", "set", "firn.merge.max-pending-commits=9", "--namespace", "db").code == 0
-    policy = {one["key"]: one for one in run("policy", "show", keyed, "--json").json}
+    policy = {setting["key"]: setting for setting in run("policy", "show", keyed, "--json").json}
     assert policy["firn.merge.max-pending-commits"]["value"] == "9"
     assert run("policy", "set", "firn.merge.max-pending-commits=", "--namespace", "db", "--json").json == {}
     dead = run("policy", "set", "merge.max-pending-rows=5", "--table", keyed)
@@ -222,10 +222,12 @@ def test_properties_and_policy(run: Command, keyed: str) -> None:
 def test_policy_is_shown_where_it_is_set(run: Command, keyed: str) -> None:
     assert run("policy", "set", "firn.merge.max-pending-rows=7").code == 0
     assert run("policy", "set", "firn.merge.max-pending-commits=9", "--namespace", "db").code == 0
-    of_catalog = {one["key"]: one["source"] for one in run("policy", "show", "--json").json}
+    of_catalog = {setting["key"]: setting["source"] for setting in run("policy", "show", "--json").json}
     assert of_catalog["firn.merge.max-pending-rows"] == "catalog"
     assert of_catalog["firn.merge.max-pending-commits"] == "default"
-    inherited = {one["key"]: one["source"] for one in run("policy", "show", "--namespace", "db", "--json").json}
+    inherited = {
+        setting["key"]: setting["source"] for setting in run("policy", "show", "--namespace", "db", "--json").json
+    }
     assert inherited["firn.merge.max-pending-rows"] == "catalog"
     assert inherited["firn.merge.max-pending-commits"] == "namespace db"
     assert run("policy", "show", keyed, "--namespace", "db").code == 2
@@ -283,7 +285,7 @@ def test_a_job_is_waited_for_however_long_it_takes(
 
 def test_catalogs_are_created_shown_and_dropped(run: Command, tmp_path: Path) -> None:
     assert run("catalog", "create", "second", "--warehouse", tmp_path.as_uri()).code == 0
-    assert {"lake", "second"} <= {one["name"] for one in run("catalog", "list", "--json").json}
+    assert {"lake", "second"} <= {catalog["name"] for catalog in run("catalog", "list", "--json").json}
     assert "warehouse=second" in run("catalog", "show", "second").out
     assert run("table", "create", "second.db.t", "--columns", "id long").code == 0
     assert run("table", "list", "--catalog", "second", "--json").json[0]["name"] == "t"

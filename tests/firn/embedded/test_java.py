@@ -32,11 +32,11 @@ def test_java_may_speak_of_its_options_before_it_names_its_version(tmp_path: Pat
 @pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2", "16.0.1", "25.0.3", "170"])
 def test_another_java_is_named_with_its_version_and_what_is_needed(tmp_path: Path, version: str) -> None:
     java = a_java(tmp_path, says=f'openjdk version "{version}"')
-    found = find_java({"PATH": str(java.parent) + ":/usr/bin:/bin"})
-    assert isinstance(found, NoJava)
-    assert f"{java} is Java {version}." in found.reason
-    assert "need Java 17 or 21" in found.reason
-    assert "JAVA_HOME" in found.reason
+    java_home = find_java({"PATH": str(java.parent) + ":/usr/bin:/bin"})
+    assert isinstance(java_home, NoJava)
+    assert f"{java} is Java {version}." in java_home.reason
+    assert "need Java 17 or 21" in java_home.reason
+    assert "JAVA_HOME" in java_home.reason
 
 
 def test_java_home_goes_before_the_search_path(tmp_path: Path) -> None:
@@ -49,33 +49,33 @@ def test_java_home_goes_before_the_search_path(tmp_path: Path) -> None:
 
 def test_a_java_home_without_java_is_not_passed_over(tmp_path: Path) -> None:
     on_path = a_java(tmp_path, says='openjdk version "17.0.1"')
-    found = find_java({"JAVA_HOME": "/nowhere", "PATH": str(on_path.parent)})
-    assert isinstance(found, NoJava)
-    assert "JAVA_HOME is /nowhere" in found.reason
+    java_home = find_java({"JAVA_HOME": "/nowhere", "PATH": str(on_path.parent)})
+    assert isinstance(java_home, NoJava)
+    assert "JAVA_HOME is /nowhere" in java_home.reason
 
 
 def test_no_java_at_all_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("firn.embedded.java.INSTALLED_UNDER", tmp_path)
-    found = find_java({"PATH": str(tmp_path)})
-    assert isinstance(found, NoJava)
-    assert "No Java was found" in found.reason
-    assert "apt-get install openjdk-17-jre-headless" in found.reason
+    java_home = find_java({"PATH": str(tmp_path)})
+    assert isinstance(java_home, NoJava)
+    assert "No Java was found" in java_home.reason
+    assert "apt-get install openjdk-17-jre-headless" in java_home.reason
 
 
 def test_a_suitable_java_elsewhere_is_pointed_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_java(tmp_path / "a-25", says='openjdk version "25"')
     a_java(tmp_path / "b-21", says='openjdk version "21.0.1"')
     monkeypatch.setattr("firn.embedded.java.INSTALLED_UNDER", tmp_path)
-    found = find_java({"PATH": "/nowhere"})
-    assert isinstance(found, NoJava)
-    assert f"set JAVA_HOME to {tmp_path / 'b-21'}" in found.reason
+    java_home = find_java({"PATH": "/nowhere"})
+    assert isinstance(java_home, NoJava)
+    assert f"set JAVA_HOME to {tmp_path / 'b-21'}" in java_home.reason
 
 
 def test_a_program_that_is_no_java_is_named(tmp_path: Path) -> None:
     java = a_java(tmp_path, says="hello")
-    found = find_java({"JAVA_HOME": str(tmp_path)})
-    assert isinstance(found, NoJava)
-    assert f"{java} does not run as Java" in found.reason
+    java_home = find_java({"JAVA_HOME": str(tmp_path)})
+    assert isinstance(java_home, NoJava)
+    assert f"{java} does not run as Java" in java_home.reason
 
 
 def test_what_needs_java_refuses_to_start_on_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

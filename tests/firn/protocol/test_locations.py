@@ -20,14 +20,14 @@ def test_the_canonical_text_is_its_own(location: str) -> None:
 
 @pytest.mark.parametrize("location", ["/t/a", "file:///t/a", "s3a://b/t/a", "hdfs://n:8020/t", "gs://b/t"])
 def test_every_spelling_names_the_location_itself(location: str) -> None:
-    assert {normalize_location(one) for one in list_spellings(location)} == {normalize_location(location)}
-    assert {normalize_location(one) for one in list_prefixes(location)} == {normalize_location(location)}
+    assert {normalize_location(spelling) for spelling in list_spellings(location)} == {normalize_location(location)}
+    assert {normalize_location(prefix) for prefix in list_prefixes(location)} == {normalize_location(location)}
 
 
 def test_ways_to_write_one_place_are_one_place() -> None:
     """Peers took `s3a` and `s3`, or `file:/` and `file:///`, for two places, and deleted live files of the other."""
     for same in (("file:/t/a", "file:///t//a", "/t/a"), ("s3a://b/t/a", "s3://b/t/a", "s3n://b//t/./a")):
-        assert len({normalize_location(one) for one in same}) == 1
+        assert len({normalize_location(location) for location in same}) == 1
     assert may_be_same("s3a://b/t/d=1%3A2/x", "s3://b/t/d=1:2/x")
 
 

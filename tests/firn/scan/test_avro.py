@@ -24,6 +24,7 @@ from pyiceberg.types import (
     ListType,
     LongType,
     MapType,
+    NestedField,
     StringType,
     StructType,
     TimestamptzType,
@@ -48,13 +49,9 @@ def named(name: str, kind: Any, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, **more}
 
 
-def test_values_of_all_types_as_hive_writes_them(tmp_path: Path) -> None:
-    pair = record(
-        named("code", ["null", {"type": "string", "logicalType": "char", "maxLength": 3}]),
-        named("day", ["null", DAY]),
-        name="pair",
-    )
-    columns = [
+def columns_of_all_types() -> list[NestedField]:
+    """Also two that the files do not have: `later` of the table, and `later` of the pairs."""
+    return [
         column(1, "id", LongType()),
         column(2, "price", DecimalType(9, 2)),
         column(3, "at", TimestamptzType()),
@@ -75,9 +72,17 @@ def test_values_of_all_types_as_hive_writes_them(tmp_path: Path) -> None:
         column(8, "one", StructType(column(26, "code", StringType()), column(27, "day", DateType()))),
         column(9, "later", StringType()),
     ]
-    made = Made(tmp_path, *columns)
+
+
+def schema_of_all_types() -> dict[str, Any]:
+    """What Hive writes; `unknown` is no column of the table."""
+    pair = record(
+        named("code", ["null", {"type": "string", "logicalType": "char", "maxLength": 3}]),
+        named("day", ["null", DAY]),
+        name="pair",
+    )
     millis = {"type": "long", "logicalType": "timestamp-millis"}
-    schema = record(
+    return record(
         named("unknown", ["null", "string"]),
         named("id", ["null", "int"]),  # widened since
         named("price", ["null", MONEY]),
@@ -88,24 +93,28 @@ def test_values_of_all_types_as_hive_writes_them(tmp_path: Path) -> None:
         named("times", ["null", {"type": "map", "values": ["null", millis]}]),
         named("one", ["null", "pair"]),
     )
+
+
+def test_values_of_all_types_as_hive_writes_them(tmp_path: Path) -> None:
+    made = Made(tmp_path, *columns_of_all_types())
     row = {
         "unknown": "x", "id": 1, "price": Decimal("-12345.67"), "at": -1, "share": 0.5, "raw": b"\x00\xff",
         "pairs": [None, {"code": "a  ", "day": date(2026, 1, 1)}, {"code": None, "day": None}],
         "times": {"k": 1500, "none": None}, "one": {"code": "b", "day": date(1969, 12, 31)},
     }  # fmt: skip
     nothing = dict.fromkeys(row) | {"raw": b"", "id": 2}
-    made.add(schema, row, nothing)
-    found = made.scanned()
+    made.add(schema_of_all_types(), row, nothing)
+    read_rows = made.scanned()
     rows = Scan(source=Plain(made.table)).to_arrow()
     assert rows["at"].cast(pa.int64()).to_pylist() == [-1000, None]
-    assert found[0] | {"at": None, "times": None} == {
+    assert read_rows[0] | {"at": None, "times": None} == {
         "id": 1, "price": Decimal("-12345.67"), "at": None, "share": 0.5, "raw": b"\x00\xff",
         "pairs": [None, {"day": date(2026, 1, 1), "code": "a  ", "later": None},
                   {"day": None, "code": None, "later": None}],
         "times": None, "one": {"code": "b", "day": date(1969, 12, 31)}, "later": None,
     }  # fmt: skip
-    assert [(key, value and value.timestamp()) for key, value in found[0]["times"]] == [("k", 1.5), ("none", None)]
-    assert found[1] == dict.fromkeys(found[0]) | {"id": 2, "raw": b""}
+    assert [(key, value and value.timestamp()) for key, value in read_rows[0]["times"]] == [("k", 1.5), ("none", None)]
+    assert read_rows[1] == dict.fromkeys(read_rows[0]) | {"id": 2, "raw": b""}
     assert made.scanned("price < 0 and one.day is not null", "share") == [{"share": 0.5}]
     assert made.scanned("later = 'x'") == []
 
@@ -130,14 +139,14 @@ def test_filters_partitions_and_batches(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "ROWS_PER_BATCH", 3)
     made = Made(tmp_path, column(1, "id", LongType()), by=column(2, "p", StringType()))
     schema = record(named("id", "long"))
-    made.add(schema, *({"id": one} for one in range(10)), partition=["x"])
+    made.add(schema, *({"id": number} for number in range(10)), partition=["x"])
     made.add(schema, {"id": 100}, partition=[None])
     pq.write_table(pa.table({"id": pa.array([5, 50], pa.int64())}), tmp_path / "g.parquet")
     made.register(tmp_path / "g.parquet", FileFormat.PARQUET, 2, ["y"])
-    assert sorted(one["id"] for one in made.scanned()) == [*range(5), 5, *range(5, 10), 50, 100]
+    assert sorted(row["id"] for row in made.scanned()) == [*range(5), 5, *range(5, 10), 50, 100]
     assert made.scanned("p is null") == [{"id": 100, "p": None}]
     assert sorted(made.scanned("id = 5", "p"), key=str) == [{"p": "x"}, {"p": "y"}]
-    assert [one["id"] for one in made.scanned("p = 'x' and id > 7")] == [8, 9]
+    assert [row["id"] for row in made.scanned("p = 'x' and id > 7")] == [8, 9]
 
 
 def test_rows_that_delete_files_take_are_found_by_their_positions(
@@ -145,7 +154,9 @@ def test_rows_that_delete_files_take_are_found_by_their_positions(
 ) -> None:
     monkeypatch.setattr(module, "ROWS_PER_BATCH", 3)
     made = Made(tmp_path, column(1, "id", LongType()))
-    files = [made.add(record(named("id", "long")), *({"id": start + one} for one in range(8))) for start in (0, 10)]
+    files = [
+        made.add(record(named("id", "long")), *({"id": start + number} for number in range(8))) for start in (0, 10)
+    ]
     deletes = []
     for at, positions in enumerate(([0, 3, 7], [3, 4])):
         path = tmp_path / f"deletes{at}.parquet"
@@ -154,7 +165,7 @@ def test_rows_that_delete_files_take_are_found_by_their_positions(
             content=DataFileContent.POSITION_DELETES, file_path=path.as_uri(), file_format=FileFormat.PARQUET,
             partition=Record(), record_count=len(positions), file_size_in_bytes=path.stat().st_size,
         ))  # fmt: skip
-    tasks = [FileScanTask(one, {*deletes}) for one in files]
+    tasks = [FileScanTask(file, {*deletes}) for file in files]
     rows = pa.concat_tables(read_avro_rows(made.table, tasks, made.table.schema()))
     assert rows["id"].to_pylist() == [1, 2, 5, 6, *range(10, 18)]
 
@@ -197,7 +208,7 @@ def test_a_file_that_is_not_read_is_named(tmp_path: Path, there: Any, value: Any
 
 def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
     made = Made(tmp_path, column(1, "id", LongType()))
-    file = made.add(record(named("id", "long")), *({"id": one} for one in range(1000)))
+    file = made.add(record(named("id", "long")), *({"id": number} for number in range(1000)))
     path = Path(file.file_path.removeprefix("file://"))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(Refused, match="cannot be read as Avro"):

@@ -56,7 +56,7 @@ def add(
     made: Made, value: Any, *ids: int, kind: FileFormat = FileFormat.PARQUET, write: Write = pq.write_table
 ) -> None:
     path = made.directory / f"000000_{len(list(made.directory.iterdir()))}"
-    write(pa.table({"id": pa.array(ids), "word": pa.array([f"w{one}" for one in ids])}), path)
+    write(pa.table({"id": pa.array(ids), "word": pa.array([f"w{row_id}" for row_id in ids])}), path)
     made.register(path, kind, len(ids), [value])
 
 
@@ -68,8 +68,8 @@ def test_a_partition_column_that_is_not_in_the_files(
     """A required one, as keys are, failed with `Field is required, and could not be found in the file`."""
     made = made_by(tmp_path, kind, required=required)
     add(made, value, 1, 2)
-    assert made.scanned() == [{"id": one, "word": f"w{one}", "day": shown} for one in (1, 2)]
-    assert made.scanned(None, "day", "id") == [{"day": shown, "id": one} for one in (1, 2)]
+    assert made.scanned() == [{"id": row_id, "word": f"w{row_id}", "day": shown} for row_id in (1, 2)]
+    assert made.scanned(None, "day", "id") == [{"day": shown, "id": row_id} for row_id in (1, 2)]
 
 
 @pytest.mark.parametrize(("kind", "write"), FORMATS)
@@ -83,14 +83,14 @@ def test_filters_on_it(tmp_path: Path, kind: FileFormat, write: Write, *, requir
     assert made.scanned("day != 'p'", "word") == [{"word": "w3"}]
     assert made.scanned("day in ('p', 'z') and id = 2", "id") == [{"id": 2}]
     assert made.scanned("not (day = 'q') and word = 'w1'", "id") == [{"id": 1}]
-    assert sorted(one["id"] for one in made.scanned("day = 'q' or id = 1", "id")) == [1, 3]
+    assert sorted(row["id"] for row in made.scanned("day = 'q' or id = 1", "id")) == [1, 3]
 
 
 def test_it_can_be_asked_for_alone(tmp_path: Path) -> None:
     made = made_by(tmp_path, StringType(), required=True)
     add(made, "p", 1, 2)
     add(made, "q", 3)
-    assert sorted(one["day"] for one in made.scanned(None, "day")) == ["p", "p", "q"]
+    assert sorted(row["day"] for row in made.scanned(None, "day")) == ["p", "p", "q"]
     assert made.scanned("day = 'q'", "day") == [{"day": "q"}]
 
 
@@ -98,7 +98,7 @@ def test_a_partition_without_a_value_is_null(tmp_path: Path) -> None:
     made = made_by(tmp_path, StringType(), required=False)
     add(made, None, 1)
     add(made, "p", 2)
-    assert {one["id"]: one["day"] for one in made.scanned()} == {1: None, 2: "p"}
+    assert {row["id"]: row["day"] for row in made.scanned()} == {1: None, 2: "p"}
     assert made.scanned("day is null", "id") == [{"id": 1}]
     assert made.scanned("day is not null", "id") == [{"id": 2}]
 

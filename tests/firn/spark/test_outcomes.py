@@ -57,8 +57,8 @@ REFUSED = ICEBERG + "CommitFailedException"
 class Attempts:
     """What each attempt ends with, None for success, and whether the batch is found afterwards."""
 
-    def __init__(self, *ends: Exception | None, found: Callable[[int], bool] = lambda _: False) -> None:
-        self.ends, self.found = list(ends), found
+    def __init__(self, *ends: Exception | None, is_recorded: Callable[[int], bool] = lambda _: False) -> None:
+        self.ends, self.is_recorded = list(ends), is_recorded
         self.made = self.explained = 0
 
     def append(self, *_: object) -> None:
@@ -79,7 +79,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     def tried(attempts: Attempts) -> Written:
         monkeypatch.setattr(write, "_append", attempts.append)
         monkeypatch.setattr(write, "_explain", attempts.explain)
-        monkeypatch.setattr(write, "_is_in_table", lambda *_: attempts.found(attempts.made))
+        monkeypatch.setattr(write, "_is_in_table", lambda *_: attempts.is_recorded(attempts.made))
         monkeypatch.setattr(write, "time", SimpleNamespace(sleep=lambda _: None))
         frame: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf={"spark.app.name": "app"}))
         return write._write(frame, TARGET, op="U", batch="b", writer=None)
@@ -108,7 +108,7 @@ def test_a_batch_that_the_catalog_has_is_there(run: Run) -> None:
 
 
 def test_a_lost_answer_is_looked_for_then_sent_again(run: Run) -> None:
-    assert run(Attempts(thrown(LOST), found=lambda made: made == 1)).was_there
+    assert run(Attempts(thrown(LOST), is_recorded=lambda made: made == 1)).was_there
     attempts = Attempts(thrown(LOST), None)
     assert run(attempts) == Written("lake.db.t", "app", "b", was_there=False)
     assert attempts.made == 2

@@ -272,7 +272,7 @@ def bearer(token: str) -> Mapping[str, str]:
 
 
 def granted(server: ServerProcess, role: str) -> list[list[str]]:
-    return [one["privileges"] for one in server.get(f"roles/{role}")["grants"]]
+    return [grant["privileges"] for grant in server.get(f"roles/{role}")["grants"]]
 
 
 def signs_in(server: ServerProcess, credential: str) -> int:

@@ -31,8 +31,8 @@ def test_a_warehouse_is_looked_at_and_then_registered(server: ServerProcess, ope
     assert violations(page) == []
     page.get_by_role("button", name="Scan").click()
     expect(page.get_by_role("heading", name="What would happen")).to_be_visible()
-    found = page.get_by_role("table", name="found tables")
-    row = found.get_by_role("row").filter(has_text="moved.web.left")
+    candidates = page.get_by_role("table", name="found tables")
+    row = candidates.get_by_role("row").filter(has_text="moved.web.left")
     expect(row).to_contain_text("can be registered")
     assert violations(page) == []
     assert httpx.get(f"{server.url}/api/v1/catalogs/lake/tables/moved.web.left").status_code == 404

@@ -79,9 +79,9 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
 
     expect(page.get_by_text("All have ended")).to_be_visible()
     upgrades = page.get_by_role("table", name="upgrades")
-    for one in NESTED:
-        expect(upgrades.get_by_role("row").filter(has_text=one.split(".")[1])).to_contain_text("upgraded")
-        assert linked_server.get(f"catalogs/lake/tables/{one}")["records"] == 2 * ROWS_A_DAY
+    for violation in NESTED:
+        expect(upgrades.get_by_role("row").filter(has_text=violation.split(".")[1])).to_contain_text("upgraded")
+        assert linked_server.get(f"catalogs/lake/tables/{violation}")["records"] == 2 * ROWS_A_DAY
     expect(upgrades.get_by_role("row").filter(has_text="cut_off")).to_contain_text("is not a readable Parquet file")
     assert violations(page) == []
 
@@ -183,8 +183,8 @@ def upgrade_with_key(page: Page, key: str) -> None:
 def publish_by_one_click(page: Page, server: ServerProcess) -> None:
     """What is pending is merged first; then it is published without another click."""
     columns = "id long, customer string, amount double, day string"
-    one = session(server).createDataFrame([(1, "once more", 1.0, DAYS[0])], columns)
-    upsert(one, TABLE, batch="once more")
+    violation = session(server).createDataFrame([(1, "once more", 1.0, DAYS[0])], columns)
+    upsert(violation, TABLE, batch="once more")
     expect(fact(page, "pending changes")).to_have_text("1")
     page.get_by_role("button", name="Publish", exact=True).click()
     told = page.get_by_label("requested publish")

@@ -22,12 +22,12 @@ def answer(session: SparkSession, asked: Mapping[str, str]) -> dict[str, Any]:
     What JSON has no value for comes as text, so that two processes can be compared.
     """
     if "sql" in asked:
-        found: dict[str, Any] = {"rows": session.sql(asked["sql"]).collect()}
+        answer: dict[str, Any] = {"rows": session.sql(asked["sql"]).collect()}
     else:
         names: dict[str, Any] = {"spark": session}
         exec(asked["python"], names)
-        found = {"told": names.get("told")}
-    plain: dict[str, Any] = json.loads(json.dumps(found, default=str))
+        answer = {"told": names.get("told")}
+    plain: dict[str, Any] = json.loads(json.dumps(answer, default=str))
     return plain
 
 

@@ -31,8 +31,10 @@ print(json.dumps(said, default=str))
 
 def extensions() -> list[str]:
     """The files of what Iceberg needs, in the order in which they are loaded."""
-    found = {path.name.partition(".")[0]: str(path) for path in DUCKDB.glob("*/extensions/*/*.duckdb_extension")}
-    return [found[name] for name in ("httpfs", "avro", "iceberg")]
+    extension_files = {
+        path.name.partition(".")[0]: str(path) for path in DUCKDB.glob("*/extensions/*/*.duckdb_extension")
+    }
+    return [extension_files[name] for name in ("httpfs", "avro", "iceberg")]
 
 
 def duckdb(*statements: str) -> list[Any]:
@@ -48,5 +50,5 @@ def duckdb(*statements: str) -> list[Any]:
         env={**os.environ, "PYTHONPATH": str(DUCKDB)},
         timeout=240,
     )
-    found: list[Any] = json.loads(done.stdout)
-    return found
+    answers: list[Any] = json.loads(done.stdout)
+    return answers

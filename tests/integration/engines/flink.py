@@ -91,11 +91,11 @@ class Session:
     def reading(self, statement: str) -> Iterator[Iterator[Row]]:
         """The rows of a statement as they come; its job is canceled when the block is left."""
         with in_its_own_words():
-            found = self.environment.executeSql(statement).collect()
+            result = self.environment.executeSql(statement).collect()
             try:
-                yield _rows(found)
+                yield _rows(result)
             finally:
-                found.close()
+                result.close()
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ def _as_it_came(error: BaseException) -> BaseException:
     return error
 
 
-def _rows(found: JavaObject) -> Iterator[Row]:
-    while found.hasNext():
-        row = found.next()
+def _rows(iterator: JavaObject) -> Iterator[Row]:
+    while iterator.hasNext():
+        row = iterator.next()
         yield [_value(row.getField(position)) for position in range(row.getArity())]
 
 

@@ -85,12 +85,14 @@ class Sample:
         expected = self.expected()
         assert counts.keys() == expected.keys()
         answered = {
-            asked: [0 if n is None else int(n) for n in found]  # the sum of no rows is null
-            for asked, found in counts.items()
-            if not isinstance(found, str)
+            asked: [0 if n is None else int(n) for n in count]  # the sum of no rows is null
+            for asked, count in counts.items()
+            if not isinstance(count, str)
         }
         wrong += [
-            f"{asked}: {found}, not {expected[asked]}" for asked, found in answered.items() if found != expected[asked]
+            f"{asked}: {answer}, not {expected[asked]}"
+            for asked, answer in answered.items()
+            if answer != expected[asked]
         ]
         if wrong:
             return f"wrong: {'; '.join(wrong)}"
@@ -99,11 +101,11 @@ class Sample:
 
     def _compare(self, rows: list[Any]) -> list[str]:
         wanted = sorted(repr([_plain(row.get(name)) for name in self.columns]) for row in self.rows)
-        found = sorted(repr([_plain(value) for value in row]) for row in rows)
-        if found == wanted:
+        shown_rows = sorted(repr([_plain(value) for value in row]) for row in rows)
+        if shown_rows == wanted:
             return []
-        missing, extra = sorted({*wanted} - {*found}), sorted({*found} - {*wanted})
-        return [f"{len(found)} rows, not {len(wanted)}; missing {missing[:2]}; extra {extra[:2]}"]
+        missing, extra = sorted({*wanted} - {*shown_rows}), sorted({*shown_rows} - {*wanted})
+        return [f"{len(shown_rows)} rows, not {len(wanted)}; missing {missing[:2]}; extra {extra[:2]}"]
 
 
 def _plain(value: Any) -> Any:

@@ -44,7 +44,7 @@ def list_questioned(engine: str, version: str, samples: Sequence[Sample]) -> lis
 
 def list_expected(engine: str, version: str, samples: Sequence[Sample]) -> Verdicts:
     """The verdicts that `keyed_gaps` promises, errors as they are there."""
-    expected = {".".join(one.identifier): _expect(ENGINES[engine], version, one) for one in samples}
+    expected = {".".join(sample.identifier): _expect(ENGINES[engine], version, sample) for sample in samples}
     return {name: verdict for name, verdict in expected.items() if verdict is not None}
 
 
@@ -88,7 +88,7 @@ def read_by_duckdb(samples: Sequence[Sample], server: ServerProcess) -> Verdicts
         f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{server.url}/iceberg', AUTHORIZATION_TYPE 'none', "
         "SUPPORT_NESTED_NAMESPACES true)"
     )
-    statements = [s for one in samples for s in (one.select(nested(one)), one.count(nested(one)))]
+    statements = [s for sample in samples for s in (sample.select(nested(sample)), sample.count(nested(sample)))]
     _, _, *answers = duckdb(attach, "SET TimeZone = 'UTC'", *statements)
     pairs = zip(samples, answers[::2], answers[1::2], strict=True)
     return {".".join(sample.identifier): _judge_sql(sample, rows, counts) for sample, rows, counts in pairs}
@@ -101,9 +101,9 @@ def read_by_libraries(
     tasks = {library: [sample.task() for sample in samples] for library, samples in asked.items()}
     program = Path(__file__).with_name("library_reads.py")
     given = json.dumps({"url": server.url, "tables": tasks})
-    found: Mapping[str, Any] = json.loads(run_file(program, directory=directory, given=given))
+    answers: Mapping[str, Any] = json.loads(run_file(program, directory=directory, given=given))
     return {
-        library: {(name := ".".join(one.identifier)): one.judge(**found[library][name]) for one in samples}
+        library: {(name := ".".join(sample.identifier)): sample.judge(**answers[library][name]) for sample in samples}
         for library, samples in asked.items()
     }
 
@@ -133,8 +133,8 @@ def _scan(client: firn.Client, sample: Sample) -> str:
     table = ".".join(sample.identifier)
 
     def totals(**scan: Any) -> list[int]:
-        found = client.scan(table, **scan).to_arrow()
-        return [len(found), pc.sum(found["qty"]).as_py()]
+        rows = client.scan(table, **scan).to_arrow()
+        return [len(rows), pc.sum(rows["qty"]).as_py()]
 
     rows = [list(row.values()) for row in client.scan(table, columns=sample.columns).to_arrow().to_pylist()]
     filtered = {name: totals(filter=condition.sql) for name, condition in sample.filters.items()}

@@ -54,12 +54,12 @@ class Lake:
         return self._get(f"tables/{quote(table)}")
 
     def metadata(self, table: str = "t") -> dict[str, Any]:
-        found: dict[str, Any] = self.loaded(table)["metadata"]
-        return found
+        metadata: dict[str, Any] = self.loaded(table)["metadata"]
+        return metadata
 
     def view(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._get(f"views/{quote(name)}")["metadata"]
-        return found
+        metadata: dict[str, Any] = self._get(f"views/{quote(name)}")["metadata"]
+        return metadata
 
     def directory(self, table: str = "t") -> Path:
         """Where the table's files are."""
@@ -68,5 +68,5 @@ class Lake:
     def _get(self, path: str) -> dict[str, Any]:
         answer = self.server.http.get(f"/iceberg/v1/lake/namespaces/{quote(self.namespace)}/{path}")
         assert answer.is_success, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        body: dict[str, Any] = answer.json()
+        return body

@@ -28,8 +28,8 @@ Task = Mapping[str, Any]
 
 def by_pyiceberg(table: Table, task: Task) -> Questions:
     def totals(**scan: Any) -> list[int]:
-        found = table.scan(**scan).to_arrow()
-        return [len(found), pc.sum(found["qty"]).as_py()]
+        rows = table.scan(**scan).to_arrow()
+        return [len(rows), pc.sum(rows["qty"]).as_py()]
 
     return {
         "rows": lambda: _rows(table.scan().to_arrow(), task),
@@ -41,8 +41,8 @@ def by_pyiceberg(table: Table, task: Task) -> Questions:
 
 def by_polars(table: Table, task: Task) -> Questions:
     def totals(condition: str = "true") -> list[int]:
-        found = pl.scan_iceberg(table).filter(pl.sql_expr(condition)).select(pl.len(), pl.col("qty").sum())
-        return list(found.collect().row(0))
+        frame = pl.scan_iceberg(table).filter(pl.sql_expr(condition)).select(pl.len(), pl.col("qty").sum())
+        return list(frame.collect().row(0))
 
     return {
         "rows": lambda: _rows(pl.scan_iceberg(table).collect().to_arrow(), task),
@@ -54,8 +54,8 @@ def by_polars(table: Table, task: Task) -> Questions:
 
 def by_daft(table: Table, task: Task) -> Questions:
     def totals(condition: str = "true") -> list[int]:
-        found = daft.read_iceberg(table).where(condition).select("qty").to_pydict()["qty"]
-        return [len(found), sum(found)]
+        quantities = daft.read_iceberg(table).where(condition).select("qty").to_pydict()["qty"]
+        return [len(quantities), sum(quantities)]
 
     return {
         "rows": lambda: _rows(daft.read_iceberg(table).to_arrow(), task),
@@ -71,8 +71,8 @@ def by_chdb(table: Table, task: Task) -> Questions:
     source = f"icebergLocal('{root}', SETTINGS iceberg_metadata_file_path='metadata/{file}')"
 
     def select(what: str, where: str = "true") -> list[Any]:
-        found = chdb.query(f"SELECT {what} FROM {source} WHERE {where}", "JSONCompact").data()
-        return list(json.loads(found)["data"])
+        output = chdb.query(f"SELECT {what} FROM {source} WHERE {where}", "JSONCompact").data()
+        return list(json.loads(output)["data"])
 
     return {
         "rows": lambda: select(", ".join(task["columns"])),
@@ -86,8 +86,8 @@ def _first(select: Callable[[str, str], list[Any]], condition: str) -> list[Any]
     return list(select("count(*), sum(qty)", condition)[0])
 
 
-def _rows(found: pa.Table, task: Task) -> list[list[Any]]:
-    return [[row[name] for name in task["columns"]] for row in found.to_pylist()]
+def _rows(rows: pa.Table, task: Task) -> list[list[Any]]:
+    return [[row[name] for name in task["columns"]] for row in rows.to_pylist()]
 
 
 def _ask(questions: Questions) -> dict[str, Any]:
@@ -117,13 +117,13 @@ def main() -> None:
     asked = json.load(sys.stdin)
     os.chdir("/")  # ClickHouse opens local files below the working directory only
     catalog = load_catalog("lake", type="rest", uri=f"{asked['url']}/iceberg", warehouse="lake")
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for library, tasks in asked["tables"].items():
-        answers = found[library] = {}
+        answers = results[library] = {}
         for task in tasks:
             table = catalog.load_table(tuple(task["identifier"]))
             answers[".".join(task["identifier"])] = _ask(LIBRARIES[library](table, task))
-    print(json.dumps(found, default=str))  # noqa: T201 -- the answer
+    print(json.dumps(results, default=str))  # noqa: T201 -- the answer
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ class Spark(ABC):
 
     def rows(self, statement: str) -> list[Row]:
         """The rows of a statement, in their order; Refused when it fails."""
-        found: list[Row] = self.ask({"sql": statement})["rows"]
-        return found
+        rows: list[Row] = self.ask({"sql": statement})["rows"]
+        return rows
 
     def run(self, code: str) -> Any:
         """Run Python with the session as `spark`; what it has called `told`. Refused when it fails."""

@@ -127,8 +127,10 @@ def test_spark_connects_as_the_page_says(spark: Spark, servers: Servers, access:
         if key != "spark.sql.extensions":
             spark.run(f"spark.conf.set({key!r}, {value!r})")
     (statements,) = blocks("Spark", "sql")
-    found = [spark.rows(one) for one in statements.replace("lake.", f"{name}.").split(";") if one.strip()]
-    assert [1, "10.00", "2026-11-20"] in found[-1]
+    results = [
+        spark.rows(statement) for statement in statements.replace("lake.", f"{name}.").split(";") if statement.strip()
+    ]
+    assert [1, "10.00", "2026-11-20"] in results[-1]
 
 
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
@@ -152,7 +154,7 @@ def test_pyiceberg_connects_in_python_as_the_page_says(servers: Servers) -> None
 
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
 def test_duckdb_connects_as_the_page_says(servers: Servers, number: int) -> None:
-    statements = [one for one in servers.real(blocks("DuckDB", "sql")[number]).split(";") if one.strip()]
+    statements = [server for server in servers.real(blocks("DuckDB", "sql")[number]).split(";") if server.strip()]
     said = duckdb(*statements)
     assert [answer for answer in said if isinstance(answer, str)] == []
     assert number or said[-1] == [[1, "first"]]
@@ -189,8 +191,10 @@ def test_trino_connects_as_the_page_says(trino: Trino, servers: Servers, access:
     name = f"lake{next(_numbers)}"
     trino.add_catalog(name, dict(line.split("=", 1) for line in lines.splitlines()))
     (statements,) = blocks("Trino", "sql")
-    found = [trino.rows(one) for one in statements.replace("lake.", f"{name}.").split(";") if one.strip()]
-    assert [1, "10.00", "2026-11-20"] in found[-1]
+    results = [
+        trino.rows(statement) for statement in statements.replace("lake.", f"{name}.").split(";") if statement.strip()
+    ]
+    assert [1, "10.00", "2026-11-20"] in results[-1]
 
 
 @pytest.mark.timeout(600)
@@ -222,10 +226,10 @@ def test_flink_connects_as_the_page_says(flink: Flink, servers: Servers, number:
     *catalogs, work, keyed = blocks("Flink", "sql")
     session = flink.session()
     statements = servers.real(catalogs[number]) + work
-    found = [session.rows(one) for one in statements.split(";") if one.strip()]
-    assert [1, "/", "2026-11-20"] in found[-1]
+    results = [session.rows(statement) for statement in statements.split(";") if statement.strip()]
+    assert [1, "/", "2026-11-20"] in results[-1]
     if number == 0:
-        session.sql(*(one for one in keyed.split(";") if one.strip()))
+        session.sql(*(statement for statement in keyed.split(";") if statement.strip()))
         assert session.rows("SELECT * FROM web.pages") == [["/", 1]]
 
 
@@ -273,18 +277,18 @@ def test_an_engine_reads_of_keyed_tables_what_the_page_says(
     elif engine in SPARKS:
         spark: Spark = request.getfixturevalue(SPARKS[engine])
         spark.know(on_sqlite.url, "keyed_lake")
-        verdicts = read_by_sql(asked, spark.rows, lambda one: nested(one, "keyed_lake", ""), "STRING")
+        verdicts = read_by_sql(asked, spark.rows, lambda query: nested(query, "keyed_lake", ""), "STRING")
     elif engine == "Trino":
         trino: Trino = request.getfixturevalue("trino")
         plain, local_files, *_ = blocks("Trino", "properties")
         lines = (plain + local_files).replace(OPEN, on_sqlite.url).splitlines()
         name = f"lake{next(_numbers)}"
         trino.add_catalog(name, dict(line.split("=", 1) for line in lines))
-        verdicts = read_by_sql(asked, trino.rows, lambda one: nested(one, name))
+        verdicts = read_by_sql(asked, trino.rows, lambda query: nested(query, name))
     elif engine == "Flink":
         session = request.getfixturevalue("flink").session()
         session.sql(blocks("Flink", "sql")[0].replace(OPEN, on_sqlite.url).strip().rstrip(";"))
-        verdicts = read_by_sql(asked, session.rows, lambda one: nested(one, quote=""))
+        verdicts = read_by_sql(asked, session.rows, lambda query: nested(query, quote=""))
     else:
         read = {"DuckDB": read_by_duckdb, "client.scan": read_by_firn}[engine]
         verdicts = read(asked, on_sqlite)

@@ -28,7 +28,7 @@ def attached(server: ServerProcess) -> str:
 def test_duckdb_creates_writes_changes_reads_and_drops(server: ServerProcess) -> None:
     t = f"lake.duck{next(_numbers)}.t"
     u = t.replace(".t", ".u")
-    *_, snapshots, found, both, gone = duckdb(
+    *_, snapshots, rows, both, gone = duckdb(
         attached(server),
         f"CREATE SCHEMA {t.rpartition('.')[0]}",
         f"CREATE TABLE {t} (id BIGINT, data VARCHAR, day DATE)",
@@ -48,7 +48,7 @@ def test_duckdb_creates_writes_changes_reads_and_drops(server: ServerProcess) ->
         f"SELECT id FROM {u}",
         f"DROP TABLE {u}",
     )
-    assert found == [[2, "B", None], [3, "c", None], [4, "d", None]]
+    assert rows == [[2, "B", None], [3, "c", None], [4, "d", None]]
     assert snapshots[0][0] >= 4
     assert both == [[4]]
     assert gone == []
@@ -89,14 +89,14 @@ def test_duckdb_reads_and_appends_to_a_store_of_a_keyed_table(server: ServerProc
 def test_duckdb_creates_a_table_with_its_rows_in_a_local_directory(server: ServerProcess) -> None:
     """It failed with `Failed to create directory`: DuckDB makes one level, and the table had no directory yet."""
     space = f"duck{next(_numbers)}"
-    *_, made, found = duckdb(
+    *_, made, rows = duckdb(
         attached(server),
         f"CREATE SCHEMA lake.{space}",
         f"CREATE TABLE lake.{space}.t AS SELECT 7 AS id, 'seven' AS word",
         f"SELECT * FROM lake.{space}.t",
     )
     assert made == [[1]]
-    assert found == [[7, "seven"]]
+    assert rows == [[7, "seven"]]
 
 
 def test_duckdb_reads_a_keyed_table_in_s3_by_credentials_of_a_reader(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def numbers(upto: int, a_second: int) -> str:
 
 
 def ids(table: Table) -> list[int]:
-    found: list[int] = table.refresh().scan().to_arrow()["id"].to_pylist()
-    return sorted(found)
+    ids: list[int] = table.refresh().scan().to_arrow()["id"].to_pylist()
+    return sorted(ids)
 
 
 def wait_for_snapshots(table: Table, at_least: int) -> None:

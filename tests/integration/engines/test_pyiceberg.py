@@ -72,13 +72,13 @@ def cities(catalog: Catalog, space: str) -> Table:
     return table
 
 
-def rows(*found: dict[str, object]) -> pa.Table:
-    return pa.Table.from_pylist(list(found), schema=ARROW)
+def rows(*row_values: dict[str, object]) -> pa.Table:
+    return pa.Table.from_pylist(list(row_values), schema=ARROW)
 
 
 def names(table: Table, **scan: object) -> list[str]:
-    found: list[str] = sorted(table.scan(**scan).to_arrow()["city"].to_pylist())  # type: ignore[arg-type]
-    return found
+    names: list[str] = sorted(table.scan(**scan).to_arrow()["city"].to_pylist())  # type: ignore[arg-type]
+    return names
 
 
 def test_namespaces_nest_have_properties_and_go_when_they_are_empty(catalog: Catalog, space: str) -> None:
@@ -206,10 +206,10 @@ def test_schemas_evolve(catalog: Catalog, space: str) -> None:
         change.union_by_name(pa.schema([pa.field("union", pa.int32())]))
     with table.update_schema(allow_incompatible_changes=True) as change:
         change.delete_column("retries").add_column("must", StringType(), required=True, default_value="x")
-    found = catalog.load_table((space, "t")).schema()
-    assert sorted(found.column_names) == sorted(["payload", "id", "place.lat", "place.lon", "place", "union", "must"])
-    assert found.find_field("id").field_type == LongType()
-    assert found.identifier_field_names() == {"id"}
+    loaded = catalog.load_table((space, "t")).schema()
+    assert sorted(loaded.column_names) == sorted(["payload", "id", "place.lat", "place.lon", "place", "union", "must"])
+    assert loaded.find_field("id").field_type == LongType()
+    assert loaded.identifier_field_names() == {"id"}
     assert len(table.schemas()) == 5
 
 
@@ -222,11 +222,11 @@ def test_partitions_and_sort_orders_evolve(catalog: Catalog, cities: Table) -> N
     with cities.update_sort_order() as order:
         order.asc("city", IdentityTransform()).desc("lat", IdentityTransform(), NullOrder.NULLS_FIRST)
     cities.append(rows({"city": "Oslo", "lat": 59.9}))
-    found = catalog.load_table(cities.name())
-    assert [field.name for field in found.spec().fields] == ["latitude"]
-    assert [str(field.direction) for field in found.sort_order().fields] == ["ASC", "DESC"]
-    assert len(found.specs()) == 3
-    assert names(found) == ["Amsterdam", "Drachten", "Oslo", "Paris"]
+    table = catalog.load_table(cities.name())
+    assert [field.name for field in table.spec().fields] == ["latitude"]
+    assert [str(field.direction) for field in table.sort_order().fields] == ["ASC", "DESC"]
+    assert len(table.specs()) == 3
+    assert names(table) == ["Amsterdam", "Drachten", "Oslo", "Paris"]
 
 
 def test_properties_are_set_and_removed_and_the_format_is_upgraded(catalog: Catalog, space: str) -> None:
@@ -235,10 +235,10 @@ def test_properties_are_set_and_removed_and_the_format_is_upgraded(catalog: Cata
         change.set_properties({"abc": "def", "ghi": "jkl"})
     with table.transaction() as change:
         change.remove_properties("abc").upgrade_table_version(2)
-    found = catalog.load_table((space, "t"))
-    assert found.format_version == 2
-    assert "abc" not in found.properties
-    assert found.properties["ghi"] == "jkl"
+    loaded_table = catalog.load_table((space, "t"))
+    assert loaded_table.format_version == 2
+    assert "abc" not in loaded_table.properties
+    assert loaded_table.properties["ghi"] == "jkl"
 
 
 def test_snapshots_are_tagged_branched_rolled_back_and_expired(catalog: Catalog, cities: Table) -> None:
@@ -260,10 +260,10 @@ def test_snapshots_are_tagged_branched_rolled_back_and_expired(catalog: Catalog,
     cities.maintenance.expire_snapshots().older_than(
         datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
     ).commit()
-    found = catalog.load_table(cities.name())
-    assert found.refs().keys() == {"main", "beginning"}
-    assert found.snapshot_by_id(second) is None
-    assert found.snapshot_by_id(first) is not None
+    table = catalog.load_table(cities.name())
+    assert table.refs().keys() == {"main", "beginning"}
+    assert table.snapshot_by_id(second) is None
+    assert table.snapshot_by_id(first) is not None
     with pytest.raises((ValueError, ValidationError)):
         cities.maintenance.expire_snapshots().by_id(first).commit()
 
@@ -284,8 +284,8 @@ def test_tables_are_inspected(cities: Table) -> None:
 def test_what_was_appended_between_two_snapshots_is_read_alone(cities: Table) -> None:
     first = cities.metadata.current_snapshot_id
     cities.append(rows({"city": "Oslo", "lat": 59.9}))
-    found = cities.incremental_append_scan(from_snapshot_id_exclusive=first).to_arrow()
-    assert found["city"].to_pylist() == ["Oslo"]
+    rows_added = cities.incremental_append_scan(from_snapshot_id_exclusive=first).to_arrow()
+    assert rows_added["city"].to_pylist() == ["Oslo"]
 
 
 def test_files_are_added_as_they_lie(cities: Table, tmp_path: Path) -> None:

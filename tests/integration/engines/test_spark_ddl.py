@@ -22,21 +22,29 @@ def described(lake: Lake, table: str = "t") -> dict[str, str]:
 def partition_fields(lake: Lake, table: str = "t") -> list[str]:
     """Of the current spec: `name=transform`; v1 keeps the dropped ones as void."""
     metadata = lake.metadata(table)
-    (spec,) = [one for one in metadata["partition-specs"] if one["spec-id"] == metadata["default-spec-id"]]
+    (spec,) = [
+        partition_spec
+        for partition_spec in metadata["partition-specs"]
+        if partition_spec["spec-id"] == metadata["default-spec-id"]
+    ]
     return [f"{field['name']}={field['transform']}" for field in spec["fields"]]
 
 
 def sort_fields(lake: Lake) -> list[str]:
     metadata = lake.metadata()
-    (order,) = [one for one in metadata["sort-orders"] if one["order-id"] == metadata["default-sort-order-id"]]
+    (order,) = [
+        sort_order
+        for sort_order in metadata["sort-orders"]
+        if sort_order["order-id"] == metadata["default-sort-order-id"]
+    ]
     return [f"{field['transform']} {field['direction']} {field['null-order']}" for field in order["fields"]]
 
 
 def current_schema(lake: Lake, table: str = "t") -> dict[str, Any]:
     metadata = lake.metadata(table)
-    found: dict[str, Any]
-    (found,) = [one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"]]
-    return found
+    answer: dict[str, Any]
+    (answer,) = [schema for schema in metadata["schemas"] if schema["schema-id"] == metadata["current-schema-id"]]
+    return answer
 
 
 def test_namespaces_nest_and_have_properties(lake: Lake) -> None:
@@ -308,7 +316,8 @@ def test_types_of_the_third_format_come_back_as_they_were_written(lake: Lake) ->
     assert current_schema(lake)["fields"][1]["type"] == "variant"
 
 
-def test_a_keyed_table_is_altered_under_its_own_name(lake: Lake) -> None:
+def create_keyed_table(lake: Lake) -> None:
+    """Keyed `t` with rows in base, and an update, a new row and a delete that are pending."""
     t = f"{lake}.t"
     lake.sql(
         f"CREATE TABLE {t} (id INT, qty INT, note STRING, gone STRING, part STRING) PARTITIONED BY (part) "
@@ -317,6 +326,11 @@ def test_a_keyed_table_is_altered_under_its_own_name(lake: Lake) -> None:
         f"INSERT INTO {t} VALUES (2, 22, 'TWO', 'y', 'a'), (4, 40, 'four', 'y', 'b')",
         f"INSERT INTO {t}.change VALUES (3, NULL, NULL, NULL, NULL, 'D', NULL)",
     )
+
+
+def test_a_keyed_table_is_altered_under_its_own_name(lake: Lake) -> None:
+    t = f"{lake}.t"
+    create_keyed_table(lake)
     first = [[1, 10, "one", "a"], [2, 22, "TWO", "a"], [4, 40, "four", "b"]]
     rows = f"SELECT * FROM {t} ORDER BY id"
     for change in (

@@ -38,8 +38,8 @@ def setting(lake: Lake, key: str, value: str) -> Iterator[None]:
 
 
 def ids(lake: Lake, at: str = "") -> list[int]:
-    found: list[int] = lake.values(f"SELECT id FROM {lake}.t {at} ORDER BY id")
-    return found
+    ids: list[int] = lake.values(f"SELECT id FROM {lake}.t {at} ORDER BY id")
+    return ids
 
 
 def test_a_table_is_rolled_back_and_set_to_a_snapshot_or_tag(lake: Lake, t: str) -> None:
@@ -76,7 +76,7 @@ def test_staged_snapshots_are_cherry_picked_and_published(lake: Lake, t: str) ->
             lake.sql(f"INSERT INTO {t} VALUES ({id_})")
     assert ids(lake) == [1, 2, 3]
     staged = {
-        one["summary"].get("wap.id"): one["snapshot-id"] for one in lake.metadata()["snapshots"]
+        snapshot["summary"].get("wap.id"): snapshot["snapshot-id"] for snapshot in lake.metadata()["snapshots"]
     }  # refs of none hold them
     lake.sql(f"INSERT INTO {t} VALUES (6)")
     lake.call("cherrypick_snapshot", f"snapshot_id => {staged['first']}")
@@ -115,7 +115,9 @@ def test_snapshots_expire_with_their_files_and_tags_hold_theirs(lake: Lake, t: s
     assert ids(lake) == [9]
     assert ids(lake, "VERSION AS OF 'kept'") == [1]
     lake.sql(f"INSERT INTO {t} VALUES (10)")
-    (expired,) = [one for one in lake.snapshots() if one not in (first, lake.metadata()["current-snapshot-id"])]
+    (expired,) = [
+        snapshot for snapshot in lake.snapshots() if snapshot not in (first, lake.metadata()["current-snapshot-id"])
+    ]
     lake.call("expire_snapshots", f"snapshot_ids => ARRAY({expired}), clean_expired_metadata => true")
     assert expired not in lake.snapshots()
     assert second not in lake.snapshots()
@@ -127,10 +129,10 @@ def test_orphans_are_found_and_removed_and_nothing_else(lake: Lake, t: str) -> N
     orphan.write_bytes(b"left behind")
     week_ago = time.time() - 7 * 24 * 3600
     os.utime(orphan, (week_ago, week_ago))
-    for path in [found for found in lake.directory().rglob("*") if found.is_file()]:
+    for path in [path for path in lake.directory().rglob("*") if path.is_file()]:
         os.utime(path, (week_ago, week_ago))
-    found = lake.call("remove_orphan_files", "dry_run => true")
-    assert [Path(row["orphan_file_location"]).name for row in found] == ["orphan.parquet"]
+    orphans = lake.call("remove_orphan_files", "dry_run => true")
+    assert [Path(row["orphan_file_location"]).name for row in orphans] == ["orphan.parquet"]
     assert orphan.exists()
     lake.call("remove_orphan_files")
     assert not orphan.exists()

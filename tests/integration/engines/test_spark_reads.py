@@ -26,7 +26,7 @@ def test_the_past_is_read_by_version_time_branch_and_tag(lake: Lake) -> None:
         f"INSERT INTO {lake}.t VALUES (2, 'second')",
         f"INSERT INTO {lake}.t.branch_audit VALUES (3, 'third')",
     )
-    snapshots = {one["snapshot-id"]: one["timestamp-ms"] for one in lake.metadata()["snapshots"]}
+    snapshots = {snapshot["snapshot-id"]: snapshot["timestamp-ms"] for snapshot in lake.metadata()["snapshots"]}
     refs = lake.metadata()["refs"]
     first = refs["first-load"]["snapshot-id"]
     assert lake.rows(f"SELECT * FROM {lake}.t VERSION AS OF {first}") == [[1]]
@@ -106,7 +106,7 @@ def test_views_are_created_replaced_described_altered_and_dropped(lake: Lake) ->
     assert lake.rows(f"SELECT n FROM {lake}.w") == [[2]]
     lake.sql(f"DROP VIEW {lake}.w", f"DROP VIEW IF EXISTS {lake}.w")
     shown = lake.rows(f"SHOW VIEWS IN {lake}")
-    assert [one for one in shown if one[0]] == []  # those of no namespace are temporary, of any test in this session
+    assert [row for row in shown if row[0]] == []  # those of no namespace are temporary, of any test in this session
 
 
 STREAM = """
@@ -131,7 +131,7 @@ def test_a_stream_copies_each_row_once_and_goes_on_after_a_restart(lake: Lake, t
     lake.spark.run(copying)
     lake.spark.run(copying)
     assert lake.values(f"SELECT id FROM {lake}.t ORDER BY id") == [1, 2, 3, 4]
-    summaries = [one["summary"] for one in lake.metadata()["snapshots"]]
+    summaries = [snapshot["summary"] for snapshot in lake.metadata()["snapshots"]]
     assert len({summary["spark.sql.streaming.queryId"] for summary in summaries}) == 1
     epochs = [int(summary["spark.sql.streaming.epochId"]) for summary in summaries]
     assert epochs == sorted(set(epochs))

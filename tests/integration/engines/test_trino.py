@@ -47,9 +47,9 @@ class Schema:
         return self.trino.values(statement)
 
     def pyiceberg(self) -> RestCatalog:
-        found = load_catalog("lake", type="rest", uri=f"{self.server.url}/iceberg", warehouse="lake")
-        assert isinstance(found, RestCatalog)
-        return found
+        catalog = load_catalog("lake", type="rest", uri=f"{self.server.url}/iceberg", warehouse="lake")
+        assert isinstance(catalog, RestCatalog)
+        return catalog
 
 
 def connection(server: ServerProcess, **more: str) -> dict[str, str]:
@@ -68,9 +68,9 @@ def a_schema(trino: Trino, server: ServerProcess, catalog: str, **more: str) -> 
     if catalog not in _known:
         trino.add_catalog(catalog, connection(server, **more))
         _known.add(catalog)
-    found = Schema(trino, server, catalog, f"trino{next(_numbers)}")
-    found.sql(f"CREATE SCHEMA {found}")
-    return found
+    schema = Schema(trino, server, catalog, f"trino{next(_numbers)}")
+    schema.sql(f"CREATE SCHEMA {schema}")
+    return schema
 
 
 @pytest.fixture
@@ -224,11 +224,11 @@ def test_a_table_belongs_to_trino_and_pyiceberg_alike(schema: Schema) -> None:
         f"ALTER TABLE {schema}.t ADD COLUMN at TIMESTAMP(6) WITH TIME ZONE",
         f"INSERT INTO {schema}.t VALUES (4, 'four', TIMESTAMP '2026-11-20 12:00:00 UTC')",
     )
-    found = {
+    answers = {
         row["id"]: (row["word"], row["at"] and row["at"].isoformat())
         for row in table.refresh().scan().to_arrow().to_pylist()
     }
-    assert found == {
+    assert answers == {
         1: ("one", None),
         2: ("TWO", None),
         3: ("three", None),

@@ -38,12 +38,12 @@ class Heard:
     refused: set[int] = field(default_factory=set)
     unknown: set[int] = field(default_factory=set)
 
-    def check(self, found: list[int]) -> None:
+    def check(self, ids: list[int]) -> None:
         """What is in the table is what the writer was told."""
-        assert len(found) == len(set(found)), "a row is there twice"
-        assert self.done <= set(found), "an acknowledged row is lost"
-        assert not self.refused & set(found), "a refused row is there"
-        assert set(found) <= self.done | self.unknown
+        assert len(ids) == len(set(ids)), "a row is there twice"
+        assert self.done <= set(ids), "an acknowledged row is lost"
+        assert not self.refused & set(ids), "a refused row is there"
+        assert set(ids) <= self.done | self.unknown
 
 
 def row(id_: int, writer: str) -> pa.Table:
@@ -85,8 +85,8 @@ def opened(url: str, name: str) -> Table:
 
 
 def rows_of(table: Table, writer: str) -> list[int]:
-    found: list[int] = table.refresh().scan(row_filter=f"writer == '{writer}'").to_arrow()["id"].to_pylist()
-    return found
+    ids: list[int] = table.refresh().scan(row_filter=f"writer == '{writer}'").to_arrow()["id"].to_pylist()
+    return ids
 
 
 def seen_all(network: Network) -> bool:
@@ -150,9 +150,9 @@ def test_spark_is_never_told_what_is_not_so(lake: Lake) -> None:
         for id_ in range(UPDATES):
             told(updated, id_, lake, f"UPDATE {there}.{name} SET n = n + 1 WHERE writer = 'counter'")
         network.settle()
-    found = opened(lake.server.url, name)
-    appended.check(rows_of(found, "unlucky"))
-    other.check(rows_of(found, "other"))
+    table = opened(lake.server.url, name)
+    appended.check(rows_of(table, "unlucky"))
+    other.check(rows_of(table, "other"))
     ((counted,),) = lake.rows(f"SELECT n FROM {lake}.t WHERE writer = 'counter'")
     assert len(updated.done) <= counted <= len(updated.done) + len(updated.unknown)
     assert seen_all(network)

@@ -39,13 +39,13 @@ class Trino:
         """The rows of a statement, in their order; Refused when it fails."""
         properties = {"X-Trino-Session": ",".join(f"{key}={value}" for key, value in session.items())}
         said = self.http.post("/v1/statement", content=statement, headers=properties if session else {}).json()
-        found: list[Row] = []
+        rows: list[Row] = []
         while True:
             if "error" in said:
                 raise Refused(": ".join([said["error"]["errorName"], *_causes(said["error"].get("failureInfo"))]))
-            found += said.get("data", [])
+            rows += said.get("data", [])
             if "nextUri" not in said:
-                return found
+                return rows
             said = self.http.get(said["nextUri"]).json()
 
     def values(self, statement: str) -> list[Any]:

@@ -56,8 +56,8 @@ def test_narrower_types_and_missing_columns_have_the_values_of_now(tmp_path: Pat
     table.map_names([alias for entry in entries for alias in entry.stats.aliases])
     table.commit(entries)
     spark = hadoop_catalog("older", table.warehouse)
-    found = [row.asDict(recursive=True) for row in spark.sql("SELECT * FROM older.db.t ORDER BY p").collect()]
-    assert found == [{**READ, "p": form} for form in sorted(FileFormat)]
+    read = [row.asDict(recursive=True) for row in spark.sql("SELECT * FROM older.db.t ORDER BY p").collect()]
+    assert read == [{**READ, "p": form} for form in sorted(FileFormat)]
     filtered = "id < 0 AND new IS NULL AND f > 0.4 AND m = -1.25 AND s.a = 7 AND s.b IS NULL"
     assert spark.sql(f"SELECT count(*) FROM older.db.t WHERE {filtered}").collect() == [(3,)]
     for form in (FileFormat.PARQUET, FileFormat.ORC):

@@ -27,13 +27,13 @@ def test_spark_reads_and_changes_what_was_registered(tmp_path: Path, version: in
     name = f"reg{version}"
     spark = hadoop_catalog(name, table.warehouse)
     columns = "i, l, f, s, d, hex(b) AS b, day, t, st.b[1] AS e, m['k'] AS k, p, city"
-    found = spark.sql(f"SELECT {columns} FROM {name}.db.t WHERE i > 0 ORDER BY i")
-    one, two = (row.asDict() for row in found.collect())
-    assert one | {"t": None} == {
+    rows = spark.sql(f"SELECT {columns} FROM {name}.db.t WHERE i > 0 ORDER BY i")
+    first, two = (row.asDict() for row in rows.collect())
+    assert first | {"t": None} == {
         "i": 1, "l": 2**40 + 1, "f": 0.5, "s": "snow" * 10, "d": Decimal("0.25"), "b": "FF" * 20,
         "day": date(2024, 1, 1), "t": None, "e": 1, "k": 1, "p": 1, "city": "São Paulo/x=1 %",
     }  # fmt: skip
-    assert one["t"] == two["t"]
+    assert first["t"] == two["t"]
     assert (two["p"], two["city"]) == (2, None)
     count = f"SELECT count(*) FROM {name}.db.t WHERE"
     assert spark.sql(f"{count} t = timestamp'2024-01-05 12:00:00.123456'").collect() == [(2,)]

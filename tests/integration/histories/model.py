@@ -160,37 +160,15 @@ Request = (
 OK, NO_CONTENT, NOT_FOUND, CONFLICT = 200, 204, 404, 409
 
 
-def answered(state: State, request: Request) -> Answer:  # noqa: C901, PLR0911, PLR0912 (one case for each request)
+def answered(state: State, request: Request) -> Answer:  # noqa: C901, PLR0911 (one case for each request)
     """What the request does, alone."""
     match request:
-        case MakeNamespace(name):
-            if name in state.namespaces:
-                return Answer(CONFLICT, state)
-            return Answer(OK, replace(state, namespaces=state.namespaces | {name}))
-        case DropNamespace(name):
-            if name not in state.namespaces:
-                return Answer(NOT_FOUND, state)
-            if any(one.namespace == name for one in (*state.tables, *state.views)):
-                return Answer(CONFLICT, state)
-            return Answer(NO_CONTENT, replace(state, namespaces=state.namespaces - {name}))
-        case CreateTable(name, identity) | CreateView(name, identity):
-            if name.namespace not in state.namespaces:
-                return Answer(NOT_FOUND, state)
-            if state.taken(name):
-                return Answer(CONFLICT, state)
-            if isinstance(request, CreateTable):
-                return Answer(OK, replace(state, tables=state.tables | {name: Table(identity)}))
-            return Answer(OK, replace(state, views=state.views | {name: View(identity)}))
-        case DropTable(name):
-            if name not in state.tables:
-                return Answer(NOT_FOUND, state)
-            gone = (*state.dropped, (name, state.tables[name]))
-            return Answer(NO_CONTENT, replace(state, tables=_without(state.tables, name), dropped=gone))
-        case DropView(name):
-            if name not in state.views:
-                return Answer(NOT_FOUND, state)
-            gone = (*state.dropped, (name, state.views[name]))
-            return Answer(NO_CONTENT, replace(state, views=_without(state.views, name), dropped=gone))
+        case MakeNamespace() | DropNamespace():
+            return _changed_namespaces(state, request)
+        case CreateTable() | CreateView():
+            return _created(state, request)
+        case DropTable() | DropView():
+            return _dropped(state, request)
         case RenameTable(source, to) | RenameView(source, to):
             return _renamed(state, request, source, to)
         case Append():
@@ -207,6 +185,41 @@ def answered(state: State, request: Request) -> Answer:  # noqa: C901, PLR0911, 
             return Answer(OK, replace(state, views=state.views | {name: replace(state.views[name], k=value)}))
         case Undrop(identity):
             return _undropped(state, identity)
+
+
+def _changed_namespaces(state: State, request: MakeNamespace | DropNamespace) -> Answer:
+    name, there = request.name, request.name in state.namespaces
+    if isinstance(request, MakeNamespace):
+        return Answer(CONFLICT, state) if there else Answer(OK, replace(state, namespaces=state.namespaces | {name}))
+    if not there:
+        return Answer(NOT_FOUND, state)
+    if any(relation.namespace == name for relation in (*state.tables, *state.views)):
+        return Answer(CONFLICT, state)
+    return Answer(NO_CONTENT, replace(state, namespaces=state.namespaces - {name}))
+
+
+def _created(state: State, request: CreateTable | CreateView) -> Answer:
+    name, identity = request.name, request.identity
+    if name.namespace not in state.namespaces:
+        return Answer(NOT_FOUND, state)
+    if state.taken(name):
+        return Answer(CONFLICT, state)
+    if isinstance(request, CreateTable):
+        return Answer(OK, replace(state, tables=state.tables | {name: Table(identity)}))
+    return Answer(OK, replace(state, views=state.views | {name: View(identity)}))
+
+
+def _dropped(state: State, request: DropTable | DropView) -> Answer:
+    name = request.name
+    if isinstance(request, DropTable):
+        if name not in state.tables:
+            return Answer(NOT_FOUND, state)
+        left = replace(state, tables=_without(state.tables, name))
+        return Answer(NO_CONTENT, replace(left, dropped=(*state.dropped, (name, state.tables[name]))))
+    if name not in state.views:
+        return Answer(NOT_FOUND, state)
+    left = replace(state, views=_without(state.views, name))
+    return Answer(NO_CONTENT, replace(left, dropped=(*state.dropped, (name, state.views[name]))))
 
 
 def _without(things: dict[Name, T], name: Name) -> dict[Name, T]:
@@ -226,28 +239,28 @@ def _renamed(state: State, request: RenameTable | RenameView, source: Name, to: 
 
 
 def _appended(state: State, appends: tuple[Append, ...], good: int) -> Answer:
-    if any(one.name not in state.tables for one in appends):
+    if any(append.name not in state.tables for append in appends):
         return Answer(NOT_FOUND, state)
     tables = dict(state.tables)
-    for one in appends:
-        table = tables[one.name]
-        if table.identity != one.identity or table.head != one.parent:
+    for append in appends:
+        table = tables[append.name]
+        if table.identity != append.identity or table.head != append.parent:
             return Answer(CONFLICT, state)
-        tables[one.name] = replace(table, snapshots=(*table.snapshots, one.snapshot))
+        tables[append.name] = replace(table, snapshots=(*table.snapshots, append.snapshot))
     return Answer(good, replace(state, tables=tables))
 
 
 def _undropped(state: State, identity: int) -> Answer:
-    live = {one.identity for one in state.tables.values()} | {one.identity for one in state.views.values()}
+    live = {table.identity for table in state.tables.values()} | {view.identity for view in state.views.values()}
     if identity in live:
         return Answer(OK, state)  # it is back already
-    entry = next((one for one in state.dropped if one[1].identity == identity), None)
+    entry = next((dropped for dropped in state.dropped if dropped[1].identity == identity), None)
     if entry is None:
         return Answer(NOT_FOUND, state)
     name, thing = entry
     if state.taken(name):
         return Answer(CONFLICT, state)
-    rest = tuple(one for one in state.dropped if one is not entry)
+    rest = tuple(dropped for dropped in state.dropped if dropped is not entry)
     back = replace(state, dropped=rest, namespaces=state.namespaces | {name.namespace})
     if isinstance(thing, Table):
         return Answer(OK, replace(back, tables=state.tables | {name: thing}))

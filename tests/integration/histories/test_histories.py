@@ -106,17 +106,17 @@ class Histories(RuleBasedStateMachine):
     @rule(requests=st.lists(st.deferred(lambda: wanted), min_size=1, max_size=3), twins=st.lists(st.booleans()))
     def at_once(self, requests: list[Any], twins: list[bool]) -> None:
         """Several requests at one time, some of them twice."""
-        asked = [one for one in (self.request(want) for want in requests) if one is not None]
-        sent = [self.sent(one) for one in asked]
+        asked = [request for request in (self.request(want) for want in requests) if request is not None]
+        sent = [self.sent(request) for request in asked]
         twice = [*twins, *[False] * len(asked)]
         futures = []
-        for number, one in enumerate(sent):
+        for number, answer in enumerate(sent):
             keyed = not isinstance(asked[number], Undrop)  # the management API takes no keys
             servers = self.servers if twice[number] and keyed else [self.servers[number % 2]]
-            futures.append([self.pool.submit(one.to, server) for server in servers])
-        answers = [[one.result() for one in each] for each in futures]
+            futures.append([self.pool.submit(answer.to, server) for server in servers])
+        answers = [[future.result() for future in each] for each in futures]
         for each in answers:
-            assert len({(one.status_code, one.content) for one in each}) == 1, [one.text for one in each]
+            assert len({(answer.status_code, answer.content) for answer in each}) == 1, [answer.text for answer in each]
         self.conclude(asked, [each[0] for each in answers])
 
     @rule(want=st.deferred(lambda: wanted), applied=st.booleans())
@@ -125,15 +125,15 @@ class Histories(RuleBasedStateMachine):
         request = self.request(want)
         if request is None:
             return
-        one = self.sent(request)
+        answer = self.sent(request)
         if applied:
             self.lake.database.kill_after_commit()
         else:
             self.lake.database.kill_before_commit()
         with suppress(Killed):
-            one.to(self.servers[0])
+            answer.to(self.servers[0])
         self.lake.database.works_again()
-        self.conclude([request], [one.to(self.servers[1])])
+        self.conclude([request], [answer.to(self.servers[1])])
 
     # --- from the model to the wire and back -------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Histories(RuleBasedStateMachine):
             case Append():
                 return Sent("POST", table_path(request.name), self.append_body(request))
             case Together(appends):
-                changes = [{"identifier": named(one.name), **self.append_body(one)} for one in appends]
+                changes = [{"identifier": named(append.name), **self.append_body(append)} for append in appends]
                 return Sent("POST", f"{ICEBERG}/transactions/commit", {"table-changes": changes})
             case SetProperty(name, value):
                 return Sent("POST", table_path(name), {"requirements": [], "updates": [set_k(value)]})
@@ -198,12 +198,14 @@ class Histories(RuleBasedStateMachine):
     def entry(self, identity: int) -> str:
         """The id under which it is listed among what was dropped; one that nobody has when it is not."""
         names = [name for name, _ in self.states[0].dropped]
-        place = next((at for at, (_, one) in enumerate(self.states[0].dropped) if one.identity == identity), None)
+        place = next(
+            (at for at, (_, dropped) in enumerate(self.states[0].dropped) if dropped.identity == identity), None
+        )
         if place is None:
             return str(uuid4())
         later = names[place + 1 :].count(names[place])
         listed = self.servers[0].get(f"{API}/dropped").json()["items"]  # newest first
-        ids: list[str] = [one["id"] for one in listed if one["name"] == ".".join(names[place])]
+        ids: list[str] = [relation["id"] for relation in listed if relation["name"] == ".".join(names[place])]
         return ids[later]
 
     def conclude(self, asked: Sequence[Request], answers: Sequence[httpx.Response]) -> None:
@@ -228,28 +230,28 @@ class Histories(RuleBasedStateMachine):
         """A state as clients see it."""
         return (
             state.namespaces,
-            {name: (self.identities[one.identity], one.snapshots, one.k) for name, one in state.tables.items()},
-            {name: (self.identities[one.identity], one.k) for name, one in state.views.items()},
+            {name: (self.identities[table.identity], table.snapshots, table.k) for name, table in state.tables.items()},
+            {name: (self.identities[view.identity], view.k) for name, view in state.views.items()},
             sorted(f"{name.namespace}.{name.name}" for name, _ in state.dropped),
         )
 
     def seen(self) -> Any:
         """The catalog as clients see it now."""
         client = self.servers[1]
-        spaces = frozenset(one[0] for one in client.get(f"{ICEBERG}/namespaces").json()["namespaces"])
+        spaces = frozenset(namespace[0] for namespace in client.get(f"{ICEBERG}/namespaces").json()["namespaces"])
         tables, views = {}, {}
         for space in spaces:
-            for one in client.get(f"{ICEBERG}/namespaces/{space}/tables").json()["identifiers"]:
-                name = Name(space, one["name"])
+            for identifier in client.get(f"{ICEBERG}/namespaces/{space}/tables").json()["identifiers"]:
+                name = Name(space, identifier["name"])
                 metadata = client.get(table_path(name)).json()["metadata"]
                 ids = tuple(entry["snapshot-id"] for entry in metadata["snapshots"])
                 tables[name] = (metadata["table-uuid"], ids, metadata.get("properties", {}).get("k"))
-            for one in client.get(f"{ICEBERG}/namespaces/{space}/views").json()["identifiers"]:
-                name = Name(space, one["name"])
+            for identifier in client.get(f"{ICEBERG}/namespaces/{space}/views").json()["identifiers"]:
+                name = Name(space, identifier["name"])
                 metadata = client.get(view_path(name)).json()["metadata"]
                 views[name] = (metadata["view-uuid"], metadata.get("properties", {}).get("k"))
         listed = client.get(f"{API}/dropped").json()["items"]
-        return spaces, tables, views, sorted(one["name"] for one in listed)
+        return spaces, tables, views, sorted(relation["name"] for relation in listed)
 
 
 @dataclass(frozen=True)
@@ -270,8 +272,8 @@ class PublishRequest:
                 return None  # its snapshots have no files here, which undrop looks for
             return Undrop(thing.identity)
         names = [self.name] if self.kind == "append" else sorted({self.name, self.other})
-        appends = [self._append(state, one) for one in names]
-        made = tuple(one for one in appends if one is not None)
+        appends = [self._append(state, name) for name in names]
+        made = tuple(append for append in appends if append is not None)
         if len(made) < len(names):
             return None
         return made[0] if self.kind == "append" else Together(made)

@@ -66,5 +66,5 @@ class RealTable(HiveTable):
 
     def ours(self, shown: Sequence[str], store: str = "") -> Shown:
         """The same from the view, in Hive's time zone and as Hive would print it."""
-        columns = ", ".join(f"coalesce(CAST({one} AS STRING), 'NULL')" for one in shown)
+        columns = ", ".join(f"coalesce(CAST({column} AS STRING), 'NULL')" for column in shown)
         return sorted(self.its.here(f"SELECT {columns} FROM {self.side.lake}.{self.name}{store}"))

@@ -45,10 +45,10 @@ def row(number: int, partition: str, day: str) -> str:
 def read_by(metastore: EmbeddedMetastore, table: HiveTable, serde: str) -> None:
     """Let another serializer read a table: Spark, which makes the tables here, does not have all of them."""
     with MetastoreSession(metastore.port) as hive:
-        found = hive.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
-        found.sd.serdeInfo.serializationLib = serde
-        found.sd.serdeInfo.parameters = {"serialization.format": "1"}
-        hive.alter_table("db", table.short, found)
+        hive_table = hive.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
+        hive_table.sd.serdeInfo.serializationLib = serde
+        hive_table.sd.serdeInfo.parameters = {"serialization.format": "1"}
+        hive.alter_table("db", table.short, hive_table)
 
 
 def test_values_of_all_types_in_text(side: Side) -> None:
@@ -184,4 +184,4 @@ def test_a_key_that_comes_twice_while_rows_are_written_is_never_seen(side: Side)
 
 
 def write_json(path: Path, *rows: dict[str, Any]) -> None:
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))

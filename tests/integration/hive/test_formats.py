@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -98,17 +98,45 @@ def write_orc(path: Path, *rows: Mapping[str, Any]) -> None:
     orc.write_table(pa.Table.from_pylist(list(rows), schema=kind), path)
 
 
-def test_partitions_of_one_table_in_three_formats(side: Side, metastore: EmbeddedMetastore) -> None:
+FIELDS = "id, v, st.inner, p"
+
+
+def table_in_three_formats(side: Side, metastore: EmbeddedMetastore) -> HiveTable:
+    """Each partition has the name of its format; other programs have written most files."""
     columns = "id BIGINT, v STRING, st STRUCT<inner: INT>"
     table = side.table(columns, "p STRING", "SELECT 1, 'a', named_struct('inner', 1), 'avro'", kind="STORED AS AVRO")
     write_avro(table.path / "p=avro" / "by_others", {"id": 2, "v": "b", "st": {"inner": 2}})
     as_orc, as_parquet = (side.table(columns, "p STRING", kind=f"STORED AS {kind}") for kind in ("ORC", "PARQUET"))
     in_orc = add_partition(table, "orc", metastore, as_orc)
+    assert in_orc == table.path / "p=orc"
     write_orc(in_orc / "by_others", {"id": 3, "v": "c", "st": {"inner": 3}}, {"id": 4, "v": None, "st": None})
     add_partition(table, "parquet", metastore, as_parquet)
     side.hive.sql(f"INSERT INTO {as_parquet.name} SELECT 5, 'e', named_struct('inner', 5), 'parquet'")
     for path in (as_parquet.path / "p=parquet").glob("part-*"):
         path.rename(table.path / "p=parquet" / path.name)
+    return table
+
+
+def sync_files_of_two_formats(table: HiveTable) -> None:
+    """Others add files whose rows replace older ones."""
+    last = {"id": 2, "v": "last", "st": {}}
+    write_avro(table.path / "p=avro" / "more", {"id": 2, "v": "old", "st": {"inner": 2}}, last)
+    write_orc(table.path / "p=orc" / "more", {"id": 3, "v": "again", "st": {"inner": 30}})
+    table.sync(everything=True)
+
+
+def delete_and_publish(table: HiveTable, ids: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Delete these keys and publish; these rows are left on both sides."""
+    deletes = f"SELECT *, 'D', NULL FROM lake.{table.name} WHERE id IN ({ids})"
+    table.side.hive.sql(f"INSERT INTO lake.{table.name}.change {deletes}")
+    table.job("merge")
+    assert scanned(table, FIELDS) == rows
+    assert table.publish()["result"]["switched"] == 3
+    assert table.rows(FIELDS) == table.rows(FIELDS, ".base") == table.hive_rows(FIELDS) == rows
+
+
+def test_partitions_of_one_table_in_three_formats(side: Side, metastore: EmbeddedMetastore) -> None:
+    table = table_in_three_formats(side, metastore)
     before = fingerprint(table.path)
     rows = [
         (1, "a", 1, "avro"),
@@ -117,29 +145,18 @@ def test_partitions_of_one_table_in_three_formats(side: Side, metastore: Embedde
         (4, None, None, "orc"),
         (5, "e", 5, "parquet"),
     ]
-    shown = "id, v, st.inner, p"
-    assert table.hive_rows(shown) == rows
+    assert table.hive_rows(FIELDS) == rows
     assert "holds nulls (1 found)" in refused_or_failed(table, "v")
     table.upgrade("id", **{"firn.merge.mode": "vectors"})
-    assert table.rows(shown) == scanned(table, shown) == rows
-    write_avro(
-        table.path / "p=avro" / "more", {"id": 2, "v": "old", "st": {"inner": 2}}, {"id": 2, "v": "last", "st": {}}
-    )
-    write_orc(in_orc / "more", {"id": 3, "v": "again", "st": {"inner": 30}})
-    table.sync(everything=True)
+    assert table.rows(FIELDS) == scanned(table, FIELDS) == rows
+    sync_files_of_two_formats(table)
     rows[1:3] = [(2, "last", None, "avro"), (3, "again", 30, "orc")]
-    assert table.rows(shown) == rows
-    side.hive.sql(
-        f"INSERT INTO lake.{table.name}.change SELECT *, 'D', NULL FROM lake.{table.name} WHERE id IN (1, 4, 5)"
-    )
-    table.job("merge")
-    assert scanned(table, shown) == rows[1:3]
-    assert table.publish()["result"]["switched"] == 3
-    assert table.rows(shown) == table.rows(shown, ".base") == table.hive_rows(shown) == rows[1:3]
+    assert table.rows(FIELDS) == rows
+    delete_and_publish(table, "1, 4, 5", rows[1:3])
     assert before.items() <= fingerprint(table.path).items()
     (table.path / "p=avro" / "by_others").unlink()
     table.sync(everything=True)
-    assert table.rows(shown) == table.rows(shown, ".base") == rows[1:3]
+    assert table.rows(FIELDS) == table.rows(FIELDS, ".base") == rows[1:3]
 
 
 def test_values_that_hive_s_avro_cannot_hold_keep_their_partition_waiting_and_no_other(side: Side) -> None:

@@ -56,12 +56,12 @@ def imported(shop: Shop, **options: Any) -> tuple[dict[str, Any], dict[str, dict
         time.sleep(0.2)
     assert operation["status"] == "succeeded", operation
     listed = shop.side.server.get(f"catalogs/lake/imports/{started['id']}/entries")["items"]
-    return operation["result"], {one["name"]: one for one in listed if one["kind"] != "namespace"}
+    return operation["result"], {relation["name"]: relation for relation in listed if relation["kind"] != "namespace"}
 
 
 def test_iceberg_tables_of_a_metastore_come_as_they_are_and_follow_it(shop: Shop) -> None:
     result, entries = imported(shop, dry_run=True)
-    assert {name: one["state"] for name, one in entries.items()} == {"moved.shop.orders": "ready"}
+    assert {name: entry["state"] for name, entry in entries.items()} == {"moved.shop.orders": "ready"}
     (note,) = result["notes"]
     assert note.startswith(
         "1 Hive table is no Iceberg: shop.raw. `firn hive upgrade` takes over those in Parquet, ORC and Avro"
@@ -71,7 +71,9 @@ def test_iceberg_tables_of_a_metastore_come_as_they_are_and_follow_it(shop: Shop
     assert entries["moved.shop.orders"]["state"] == "registered"
     assert shop.side.hive.sql("SELECT id, day FROM lake.moved.shop.orders") == [(2, "tu")]
     described = shop.side.server.get("catalogs/lake/namespaces?parent=moved")["items"]
-    assert [(one["name"], one["properties"]["comment"]) for one in described] == [("moved.shop", "what is sold")]
+    assert [(database["name"], database["properties"]["comment"]) for database in described] == [
+        ("moved.shop", "what is sold")
+    ]
 
     shop.side.hive.sql("INSERT INTO ice.shop.orders VALUES (3, 'we')")
     assert imported(shop)[1]["moved.shop.orders"]["state"] == "there"

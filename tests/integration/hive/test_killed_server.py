@@ -77,16 +77,18 @@ class Mortal:
             self.die_and_start_again()
         else:
             self.die_and_start_again()
-        (found,) = [one for one in self.get("operations").json()["items"] if one["target"] == table]
-        return str(found["id"])
+        (operation,) = [
+            operation for operation in self.get("operations").json()["items"] if operation["target"] == table
+        ]
+        return str(operation["id"])
 
     def ended(self, operation_id: str) -> str:
         give_up = time.monotonic() + 60
         while True:
-            found = self.get(f"operations/{operation_id}").json()
-            if found["status"] != "running":
-                return str(found["status"])
-            assert time.monotonic() < give_up, f"still running: {found}"
+            operation = self.get(f"operations/{operation_id}").json()
+            if operation["status"] != "running":
+                return str(operation["status"])
+            assert time.monotonic() < give_up, f"still running: {operation}"
             time.sleep(0.1)
 
 

@@ -73,8 +73,8 @@ def test_a_read_that_follows_hive_and_a_write_that_is_published_wait_for_their_j
     expected = [(1, "mine", "x"), (3, "theirs", "y"), (4, "new", "x"), (5, "mine", "y")]
     assert orders.hive_rows() == orders.rows() == expected
     orders.alter("ADD COLUMNS (n INT)")
-    found = side.hive.beside_jobs(side.server.url, "read", name, auto_sync="metadata")
-    assert found[0] == (1, "mine", None, "x")
+    reading = side.hive.beside_jobs(side.server.url, "read", name, auto_sync="metadata")
+    assert reading[0] == (1, "mine", None, "x")
 
 
 def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:

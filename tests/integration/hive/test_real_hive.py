@@ -52,7 +52,7 @@ DRY_RUNS = {
 }
 # Hive shows the directory's name where a text partition is null.
 SHOWN = ["id", "coalesce(nullif(p, '__HIVE_DEFAULT_PARTITION__'), 'null')"]
-SHOWN += [one for name in TYPES for one in DRY_RUNS.get(name, [name])]
+SHOWN += [shown for name in TYPES for shown in DRY_RUNS.get(name, [name])]
 READERS: tuple[dict[str, str], ...] = (
     {},
     {"hive__fetch__task__conversion": "none"},
@@ -80,7 +80,9 @@ def test_all_types_read_the_same_where_either_side_wrote_them(real_side: RealSid
     assert len(table.ours(SHOWN)) == 3
     assert table.ours(SHOWN) == table.theirs(SHOWN)
     changed = [selected(1, 2, "'a b/c=ü'"), selected(3, 1, "'%25'"), selected(4, 2, "NULL"), selected(5, 1, "'new:1'")]
-    held = [one.replace(".999999", ".999") for one in changed] if kind == "AVRO" else changed  # it has no microseconds
+    held = (
+        [text.replace(".999999", ".999") for text in changed] if kind == "AVRO" else changed
+    )  # it has no microseconds
     table.upserted(" UNION ALL ".join(held))
     assert table.publish()["result"]["switched"] == 4
     expected = table.ours(SHOWN)
@@ -98,9 +100,9 @@ def test_counts_that_hive_answers_from_statistics_stay_right(real_side: RealSide
     table = real_side.made("id BIGINT, n INT", "p STRING", external=False)
     table.do("INSERT INTO {t} PARTITION (p) VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'y')")
     with MetastoreSession(real_side.metastore.port) as client:  # as earlier Hives have left them
-        found = client.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
-        found.tableType, found.parameters = "MANAGED_TABLE", {}
-        client.alter_table("db", table.short, found)
+        hive_table = client.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
+        hive_table.tableType, hive_table.parameters = "MANAGED_TABLE", {}
+        client.alter_table("db", table.short, hive_table)
     counted = ["count(*)", "max(n)"]
     planned = f"EXPLAIN SELECT {', '.join(counted)} FROM {table.name}"
     assert not any("Map Reduce" in line[0] for line in real_side.real.sql(planned))

@@ -40,7 +40,7 @@ def test_rows_below_count_as_the_owner_says(side: Side) -> None:
     everything = [(1, 7, "a", "x"), (2, 7, "b", "x")]
     assert (table.hive_rows(), rows_below(table)) == (everything[:1], everything)
     blocked = side.server.post(f"catalogs/lake/hive/{table.name}/check")
-    assert "subdirectories" in {one["code"] for one in blocked["checks"] if one["status"] == "blocked"}
+    assert "subdirectories" in {check["code"] for check in blocked["checks"] if check["status"] == "blocked"}
     table.upgrade("id", **{RULE: "read"})
     assert table.rows() == everything
     # The directory's name says k, and so do the files: list bucketing, which no reader may take for a partition.

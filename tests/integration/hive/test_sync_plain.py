@@ -61,8 +61,8 @@ def test_rows_that_firn_added_stay_and_two_syncs_at_once_do_no_harm(side: Side) 
     table.insert("VALUES (3, 'c', 'x')")
     with ThreadPoolExecutor(3) as threads:
         outcomes = list(threads.map(lambda _: table.ask_sync(), range(3)))
-    assert any(one["message"] == "partitions new files: 1" for one in outcomes)
-    assert not any(one["conflict"] for one in outcomes)
+    assert any(outcome["message"] == "partitions new files: 1" for outcome in outcomes)
+    assert not any(outcome["conflict"] for outcome in outcomes)
     assert table.rows() == [(2, "b", "x"), (3, "c", "x"), (9, "firn", "x")]
 
 

@@ -113,10 +113,10 @@ def test_bad_keys_and_damaged_files_end_in_words_and_leave_nothing(side: Side) -
 @contextmanager
 def silent_port() -> Iterator[int]:
     """Connections are taken and never answered."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        one.listen()
-        yield int(one.getsockname()[1])
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        unused.listen()
+        yield int(unused.getsockname()[1])
 
 
 def test_a_metastore_that_is_down_or_silent_is_told_in_time(side: Side) -> None:

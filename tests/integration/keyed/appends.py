@@ -98,7 +98,11 @@ def as_rows(changes: Sequence[Change]) -> list[Row]:
 
 
 def _by_partition(metadata: Json, schema: Json, rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
-    spec = next(one for one in metadata["partition-specs"] if one["spec-id"] == metadata["default-spec-id"])
+    spec = next(
+        partition_spec
+        for partition_spec in metadata["partition-specs"]
+        if partition_spec["spec-id"] == metadata["default-spec-id"]
+    )
     names = {field["id"]: field["name"] for field in schema["fields"]}
     assert all(field["transform"] == "identity" for field in spec["fields"])
     sources = [names[field["source-id"]] for field in spec["fields"]]

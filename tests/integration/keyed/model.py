@@ -116,9 +116,9 @@ class Model:
 
 def by_key(shape: Shape, rows: Iterable[Row]) -> dict[Key, Row]:
     """Rows that were read, as the model has them; fails when a key is there twice."""
-    found: dict[Key, Row] = {}
+    view: dict[Key, Row] = {}
     for row in rows:
         key = tuple(row[name] for name in shape.key)
-        assert key not in found, f"two live rows of key {key}: {found[key]} and {row}"
-        found[key] = row
-    return found
+        assert key not in view, f"two live rows of key {key}: {view[key]} and {row}"
+        view[key] = row
+    return view

@@ -151,8 +151,8 @@ def test_one_commit_sent_twice_at_once_is_applied_once(table: Table) -> None:
 def test_one_batch_sent_by_two_writers_at_once_is_applied_once(server: RunningServer, table: Table) -> None:
     frames = [_session(server).createDataFrame([(2, text)], "id BIGINT, v STRING") for text in "ab"]
     written = at_once(*(partial(upsert, frame, table.name, batch="b", writer="w") for frame in frames))
-    assert sorted(one.was_there for one in written) == [False, True]
-    first = "ab"[[one.was_there for one in written].index(False)]
+    assert sorted(batch.was_there for batch in written) == [False, True]
+    first = "ab"[[batch.was_there for batch in written].index(False)]
     assert table.by_arrow() == table.by_spark() == {(1,): OLD, (2,): {"id": 2, "v": first}}
     assert len(server.rows(f"SELECT * FROM {table.name}.change WHERE id = 2")) == 1
 

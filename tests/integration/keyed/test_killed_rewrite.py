@@ -32,8 +32,8 @@ def planned_and_run(table: KeyedTable, after: str) -> dict[str, Any]:
     """The job that the server plans for the table after another one, done."""
 
     def newest() -> dict[str, Any]:
-        found: dict[str, Any] = table.server.get(f"catalogs/lake/tables/{table.short}/jobs")["items"][0]
-        return found
+        job: dict[str, Any] = table.server.get(f"catalogs/lake/tables/{table.short}/jobs")["items"][0]
+        return job
 
     wait_for(lambda: newest()["id"] != after, "a job that nobody has asked for")
     assert table.worker.work_once(table.worker.api.register(**table.worker.about).id, wait_seconds=5)

@@ -94,8 +94,8 @@ LANDS_FOR_CERTAIN = {closed, bad_gateway, gateway_timeout, delivered_again}
 
 @pytest.fixture(params=FAULTS)
 def fault(request: pytest.FixtureRequest) -> Fault:
-    found: Fault = request.param
-    return found
+    fault: Fault = request.param
+    return fault
 
 
 @dataclass

@@ -97,12 +97,12 @@ def hive4_world(hive4_process: EmbeddedMetastore, tmp_path: Path) -> Iterator[Wo
 
 @pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.hive) for name in ("hive", "hive3", "hive4"))])
 def world(request: pytest.FixtureRequest) -> World:
-    found: World = request.getfixturevalue(f"{request.param}_world")
-    return found
+    world: World = request.getfixturevalue(f"{request.param}_world")
+    return world
 
 
 @pytest.fixture(params=["fake", pytest.param("hive", marks=pytest.mark.hive)])
 def locking_world(request: pytest.FixtureRequest) -> World:
     """One whose metastore has locks: those of Hive 3 and 4 get their tables from a tool that their jars lack."""
-    found: World = request.getfixturevalue(f"{request.param}_world")
-    return found
+    world: World = request.getfixturevalue(f"{request.param}_world")
+    return world

@@ -33,8 +33,8 @@ _SAME_IN_3 = ("datanucleus-", "javax.jdo-", "hive-storage-api-")
 
 def wanted(version: str) -> list[str]:
     """Names of the jars that PySpark does not bring."""
-    found = ET.parse(_HERE / f"hive-{version}.xml").findall(".//dependency")
-    return [f"{one.get('name')}-{one.get('rev')}.jar" for one in found]
+    dependencies = ET.parse(_HERE / f"hive-{version}.xml").findall(".//dependency")
+    return [f"{dependency.get('name')}-{dependency.get('rev')}.jar" for dependency in dependencies]
 
 
 def home(version: str) -> Path:

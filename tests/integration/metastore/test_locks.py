@@ -45,16 +45,16 @@ def partitioned(world: World, *days: str) -> None:
 
 
 def where(world: World, *days: str) -> list[str]:
-    found = world.metastore.partitions(world.db, "orders", [f"day={day}" for day in days])
-    return [one.storage.location for one in sorted(found, key=lambda one: one.values)]
+    partitions = world.metastore.partitions(world.db, "orders", [f"day={day}" for day in days])
+    return [partition.storage.location for partition in sorted(partitions, key=lambda partition: partition.values)]
 
 
 def test_several_partitions_are_moved_at_once_and_nothing_else_of_them_changes(world: World) -> None:
     partitioned(world, "a", "b", "c")
     before = world.metastore.partitions(world.db, "orders", ["day=a"])[0]
     signals = world.metastore.move_all(world.db, "orders", moves(world, b=("o/b", "n/b"), a=("o/a", "n/a")))
-    assert [one.location for one in signals] == [world.at("n/b"), world.at("n/a")]  # in the order asked
-    assert {one.ddl_time for one in signals} == {1700000000}
+    assert [signal.location for signal in signals] == [world.at("n/b"), world.at("n/a")]  # in the order asked
+    assert {signal.ddl_time for signal in signals} == {1700000000}
     assert where(world, "a", "b", "c") == [world.at("n/a"), world.at("n/b"), world.at("o/c")]
     after = world.metastore.partitions(world.db, "orders", ["day=a"])[0]
     kept = {key: value for key, value in before.parameters.items() if key != "numRows"}
@@ -74,7 +74,7 @@ def test_one_that_is_not_where_it_was_expected_keeps_all_where_they_are(world: W
 def test_several_partitions_are_made_at_once(world: World) -> None:
     partitioned(world)
     signals = world.metastore.move_all(world.db, "orders", moves(world, a=(None, "n/a"), b=(None, "n/b")))
-    assert [one.location for one in signals] == where(world, "a", "b") == [world.at("n/a"), world.at("n/b")]
+    assert [signal.location for signal in signals] == where(world, "a", "b") == [world.at("n/a"), world.at("n/b")]
 
 
 def test_what_others_have_locked_is_busy_and_the_rest_is_had(locking_world: World) -> None:
@@ -121,7 +121,7 @@ def test_a_lock_keeps_writers_away_and_no_readers(hive_world: World) -> None:
 
 def locks_of(hive: HiveSide, database: str) -> list[str]:
     shown = hive.client.show_locks(ShowLocksRequest(dbname=database))
-    return [one.agentInfo for one in shown.locks if one.dbname == database]
+    return [lock.agentInfo for lock in shown.locks if lock.dbname == database]
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_without_locks_there_is_none_and_the_metastore_is_not_asked_again(
             assert not lock.busy
             lock.keep()
     assert len(asked) == 1
-    assert len([one for one in caplog.records if "without locks" in one.message]) == 1
+    assert len([record for record in caplog.records if "without locks" in record.message]) == 1
 
 
 def test_where_locks_are_required_nothing_is_free_without_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,23 +25,23 @@ from tests.server.metastore.hive_side import HiveSide
 @pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.hive) for name in ("hive3", "hive4"))])
 def later_world(request: pytest.FixtureRequest) -> World:
     """One in which such tables can be made."""
-    found: World = request.getfixturevalue(f"{request.param}_world")
-    return found
+    world: World = request.getfixturevalue(f"{request.param}_world")
+    return world
 
 
 @pytest.fixture(params=["fake", pytest.param("hive3", marks=pytest.mark.hive)])
 def log_world(request: pytest.FixtureRequest) -> World:
     """One whose metastore keeps a log of changes."""
-    found: World = request.getfixturevalue(f"{request.param}_world")
-    if isinstance(found.hive, FakeMetastore):
-        found.hive.log = []
-    return found
+    world: World = request.getfixturevalue(f"{request.param}_world")
+    if isinstance(world.hive, FakeMetastore):
+        world.hive.log = []
+    return world
 
 
 @pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.hive) for name in ("hive", "hive4"))])
 def logless_world(request: pytest.FixtureRequest) -> World:
-    found: World = request.getfixturevalue(f"{request.param}_world")
-    return found
+    world: World = request.getfixturevalue(f"{request.param}_world")
+    return world
 
 
 def test_databases_and_tables_are_listed(world: World) -> None:
@@ -60,13 +60,13 @@ def test_a_table_comes_back_as_it_was_made(world: World) -> None:
         parameters={"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000", "note": "snow ❄"},
     )
     world.hive.add_table(made)
-    found = world.metastore.table(world.db, "orders")
-    assert (found.full_name, found.type, found.owner) == (made.full_name, made.type, made.owner)
-    assert found.storage == made.storage
-    assert found.storage.format is HiveFormat.PARQUET
-    assert found.partition_columns == made.partition_columns
-    assert found.parameters["note"] == "snow ❄"
-    assert found.ddl_time is not None
+    table = world.metastore.table(world.db, "orders")
+    assert (table.full_name, table.type, table.owner) == (made.full_name, made.type, made.owner)
+    assert table.storage == made.storage
+    assert table.storage.format is HiveFormat.PARQUET
+    assert table.partition_columns == made.partition_columns
+    assert table.parameters["note"] == "snow ❄"
+    assert table.ddl_time is not None
 
 
 def test_what_is_missing_is_not_found(world: World) -> None:
@@ -102,10 +102,10 @@ def test_a_table_that_is_only_inserted_into_hides_no_others(later_world: World) 
     insert_only = {"transactional": "true", "transactional_properties": "insert_only"}
     for name, parameters in (("a", insert_only), ("b", {})):
         world.hive.add_table(a_hive_table(world.db, name, storage=a_storage(world.at(name)), parameters=parameters))
-    found = {table.name: table for table in world.metastore.tables_detail(world.db, ["a", "b"])}
-    assert found.keys() == {"a", "b"}
-    assert found["a"].parameters["transactional"] == "true"
-    assert world.metastore.table(world.db, "a") == found["a"]
+    tables = {table.name: table for table in world.metastore.tables_detail(world.db, ["a", "b"])}
+    assert tables.keys() == {"a", "b"}
+    assert tables["a"].parameters["transactional"] == "true"
+    assert world.metastore.table(world.db, "a") == tables["a"]
 
 
 def test_partitions_have_the_values_that_were_given(world: World) -> None:
@@ -254,8 +254,8 @@ def hive4_client(hive4_process: EmbeddedMetastore) -> Iterator[Client]:
 def test_a_role_keeps_what_it_owns(hive4_world: World, hive4_client: Client) -> None:
     _give_to_role(hive4_world, hive4_client)
     hive4_world.metastore.set_table_parameters(hive4_world.db, "orders", {"a": "b"})
-    found = _table_of_hive_4(hive4_world, hive4_client)
-    assert (found.owner, found.ownerType, found.parameters["a"]) == ("analysts", PrincipalType.ROLE, "b")
+    table = _table_of_hive_4(hive4_world, hive4_client)
+    assert (table.owner, table.ownerType, table.parameters["a"]) == ("analysts", PrincipalType.ROLE, "b")
 
 
 @pytest.mark.hive
@@ -267,8 +267,8 @@ def test_a_client_of_hive_2_makes_a_role_a_user_when_it_writes_a_table_back(
     assert isinstance(hive4_world.hive, HiveSide)
     read = hive4_world.hive.read_table(hive4_world.db, "orders")
     hive4_world.hive.client.alter_table(hive4_world.db, "orders", read)
-    found = _table_of_hive_4(hive4_world, hive4_client)
-    assert (found.owner, found.ownerType) == ("analysts", PrincipalType.USER)
+    table = _table_of_hive_4(hive4_world, hive4_client)
+    assert (table.owner, table.ownerType) == ("analysts", PrincipalType.USER)
 
 
 def _give_to_role(world: World, client: Client) -> None:
@@ -292,7 +292,7 @@ def test_columns_are_altered_and_nothing_else_is(world: World, *, cascade: bool)
     world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=storage, parameters=told))
     before, [partition] = world.metastore.table(world.db, "orders"), _partitions(world)
     columns = (
-        *(replace(one, comment="said") for one in columns_of("id int; name string")),
+        *(replace(column, comment="said") for column in columns_of("id int; name string")),
         *columns_of("later double"),
     )
     world.metastore.alter_columns(world.db, "orders", columns, expected=before.columns, cascade=cascade)
@@ -340,8 +340,8 @@ def test_more_partitions_than_are_asked_for_in_one_call(hive_world: World, monke
     )
     names = hive_world.metastore.partition_names(hive_world.db, "orders")
     assert len(names) == count
-    found = hive_world.metastore.partitions(hive_world.db, "orders", names)
-    assert sorted(int(p.values[0]) for p in found) == [*range(count)]
+    partitions = hive_world.metastore.partitions(hive_world.db, "orders", names)
+    assert sorted(int(p.values[0]) for p in partitions) == [*range(count)]
 
 
 def test_what_others_change_is_in_the_log(log_world: World) -> None:
@@ -356,7 +356,7 @@ def test_what_others_change_is_in_the_log(log_world: World) -> None:
     world.hive.drop_table(world.db, "other")
     after = world.metastore.notices(before.upto)
     assert after is not None
-    assert [(one.kind, one.full_name) for one in after.notifications] == [
+    assert [(notification.kind, notification.full_name) for notification in after.notifications] == [
         ("ADD_PARTITION", f"{world.db}.orders"),
         ("ALTER_TABLE", f"{world.db}.orders"),
         ("CREATE_TABLE", f"{world.db}.other"),

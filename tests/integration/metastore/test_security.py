@@ -151,8 +151,8 @@ def guarded(metastore_process: EmbeddedMetastore, certificate: Path) -> Iterator
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for file in made:
+        file.close()
 
 
 @pytest.fixture
@@ -165,8 +165,8 @@ def client() -> Iterator[Client]:
         return made[-1]
 
     yield connecting
-    for one in made:
-        one.close()
+    for file in made:
+        file.close()
 
 
 Client = Callable[[Guard, MetastoreSecurity], HiveMetastore]

@@ -27,8 +27,8 @@ def overwritten(table: KeyedTable, *values: int) -> None:
 def files_of(server: RunningServer, name: str) -> set[Path]:
     """Everything that the table's metadata refers to."""
     queries = [("file_path", "all_files"), ("path", "all_manifests"), ("manifest_list", "snapshots")]
-    found = (path for column, part in queries for (path,) in server.rows(f"SELECT {column} FROM {name}.{part}"))
-    return {_local(path) for path in found}
+    files = (path for column, part in queries for (path,) in server.rows(f"SELECT {column} FROM {name}.{part}"))
+    return {_local(path) for path in files}
 
 
 def lost(paths: set[Path]) -> set[Path]:

@@ -40,9 +40,9 @@ def written(kind: str, value: str, directory: Path) -> object:
 
 
 def lost(kind: str, value: str) -> list[str]:
-    found = list(find_lost_values([a_column(kind)]))
-    row = a_row(value).select(*[rule for _, _, rule in found]).collect()[0]
-    return [what for (_, what, _), is_lost in zip(found, row, strict=True) if is_lost]
+    losses = list(find_lost_values([a_column(kind)]))
+    row = a_row(value).select(*[rule for _, _, rule in losses]).collect()[0]
+    return [what for (_, what, _), is_lost in zip(losses, row, strict=True) if is_lost]
 
 
 KEPT = [

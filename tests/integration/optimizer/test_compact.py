@@ -153,8 +153,8 @@ def test_a_pack_that_is_not_committed_leaves_no_file(server: RunningServer, work
         away = a_worker(proxy.url)
         assert away.work_once(away.api.register(**away.about).id, wait_seconds=5)
     named = {path for (path,) in server.rows(f"SELECT file_path FROM {table.name}.change.all_files")}
-    (one, *_) = named
-    lying = {f"file:{path}" for path in Path(one.removeprefix("file:")).parent.rglob("*.parquet")}
+    (file, *_) = named
+    lying = {f"file:{path}" for path in Path(file.removeprefix("file:")).parent.rglob("*.parquet")}
     assert lying == named
     server.http.post(f"/api/v1/jobs/{job_id}/cancel")
 

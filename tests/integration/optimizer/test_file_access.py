@@ -144,7 +144,7 @@ def test_a_merge_copies_no_change_of_a_hidden_table(server: RunningServer, worke
     """Changes lie in a store of the user's own; the file that it names does not."""
     other = KeyedTable(server, worker, COLUMNS, "", **{"firn.primary-key": "id"})
     other.upsert((7, SECRET))
-    [change] = [one for one in files_in(directory_of(other).parent) if "change" in one.parts]
+    [change] = [file for file in files_in(directory_of(other).parent) if "change" in file.parts]
     table = KeyedTable(server, worker, COLUMNS, "", **{"firn.primary-key": "id"})
     table.upsert((1, "mine"))
     commit_file(table, f"file:{change}", change, "change")

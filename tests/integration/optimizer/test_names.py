@@ -45,10 +45,10 @@ def test_a_keyed_table_is_made_written_merged_and_read_under_any_name(
     client = firn.connect(server.url)
     rows = client.scan(full).to_arrow().to_pylist()
     assert sorted(row["v"] for row in rows) == ["a", "c", "d"]
-    assert {one["store"] for one in client.files(full)} == {"base"}
+    assert {file["store"] for file in client.files(full)} == {"base"}
     shown = client.tables[full].show()
     assert (shown.namespace, shown.name, shown.full_name) == (join_name([namespace]), name, short)
-    assert [one.full_name for one in client.tables.list(namespace=join_name([namespace]))] == [short]
+    assert [table.full_name for table in client.tables.list(namespace=join_name([namespace]))] == [short]
     assert [row[1] for row in server.rows(f"SHOW TABLES IN {format_sql_name(['lake', namespace])}")] == [name]
     spark.sql(f"DROP TABLE {in_sql}")
     spark.sql(f"DROP NAMESPACE {format_sql_name(['lake', namespace])}")

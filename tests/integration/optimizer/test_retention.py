@@ -31,12 +31,12 @@ def plan(table: KeyedTable, kind: str) -> dict[str, Any]:
 
 
 def touched(planned: dict[str, Any]) -> dict[str, int]:
-    return {one["items"]: one["count"] for one in planned["affected"]}
+    return {affected["items"]: affected["count"] for affected in planned["affected"]}
 
 
 def operations(table: KeyedTable, part: str = "") -> list[str]:
-    found = table.server.spark.sql(f"SELECT operation FROM {table.name}{part}.snapshots ORDER BY committed_at")
-    return [operation for (operation,) in found.collect()]
+    operations = table.server.spark.sql(f"SELECT operation FROM {table.name}{part}.snapshots ORDER BY committed_at")
+    return [operation for (operation,) in operations.collect()]
 
 
 @pytest.mark.parametrize(("field", "partition"), [("day", "day"), ("day", "months(day)"), ("at", "days(at)")])

@@ -63,7 +63,7 @@ def commit(jvm: Any, table: Any, random: Random, files: list[tuple[str, int, str
         files.append((path, spec.specId(), partition))
     append.commit()
     for _ in range(random.randint(0, 3)):
-        path, _, partition = random.choice([one for one in files if one[1] == spec.specId()])
+        path, _, partition = random.choice([file for file in files if file[1] == spec.specId()])
         deletes = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(spec).ofPositionDeletes()
         deletes = deletes.withPath(f"file:/nowhere/d{next(_ids)}.parquet").withFileSizeInBytes(9)
         deletes = deletes.withRecordCount(random.choice((1, 15, 20, 60)))

@@ -51,9 +51,9 @@ def planned(directory: Path, *sizes: float, **changes: Any) -> Plan:
     append.commit()
     lease = SimpleNamespace(own_locations=[directory.as_uri()])
     work = JobRun(cast("Any", None), cast("Any", lease), cast("Any", None), session)
-    found = _Rewrite(work, TASK.model_copy(update={"parts": ["db", name], **changes}), table).plan()
-    assert found.head is not None
-    return replace(found, head=None, groups_in_all=0)
+    plan = _Rewrite(work, TASK.model_copy(update={"parts": ["db", name], **changes}), table).plan()
+    assert plan.head is not None
+    return replace(plan, head=None, groups_in_all=0)
 
 
 def plan(groups: int, files: int, size: float) -> Plan:
@@ -89,5 +89,5 @@ def test_an_oversized_file_is_split(tmp_path: Path) -> None:
 
 
 def test_a_job_is_bounded_by_the_bytes_of_its_groups(tmp_path: Path) -> None:
-    found = planned(tmp_path, *[4] * 10, max_job_bytes=16 * MIB)
-    assert (found.files, found.left_files) == (4, 6)
+    plan = planned(tmp_path, *[4] * 10, max_job_bytes=16 * MIB)
+    assert (plan.files, plan.left_files) == (4, 6)

@@ -36,13 +36,13 @@ def test_small_files_become_one_and_nothing_else_changes(server: RunningServer, 
 
 def listed_files(server: RunningServer, table: KeyedTable) -> set[Path]:
     """Everything that the stores' metadata refers to."""
-    found: set[Path] = set()
+    paths_in_use: set[Path] = set()
     for store in ("base", "change"):
         name = f"{table.name}.{store}"
-        found |= paths(server, f"SELECT file_path FROM {name}.all_files")
-        found |= paths(server, f"SELECT path FROM {name}.all_manifests")
-        found |= paths(server, f"SELECT manifest_list FROM {name}.snapshots")
-    return found
+        paths_in_use |= paths(server, f"SELECT file_path FROM {name}.all_files")
+        paths_in_use |= paths(server, f"SELECT path FROM {name}.all_manifests")
+        paths_in_use |= paths(server, f"SELECT manifest_list FROM {name}.snapshots")
+    return paths_in_use
 
 
 def test_expiry_deletes_what_only_old_snapshots_needed(server: RunningServer, worker: Worker) -> None:
@@ -92,8 +92,14 @@ def test_keys_that_occur_more_than_once_are_counted_and_made_one_row_each(
     assert job["status"] == "succeeded", job["error"]
     told = job["result"]
     assert (told["keys"], told["surplus_rows"], told["removed_rows"]) == (2, 4, 4)
-    one, two = sorted(told["sample"], key=lambda found: found["key"]["id"])
-    assert (one["key"], one["rows"], len(one["files"]), two["rows"], len(two["files"])) == ({"id": "1"}, 3, 3, 3, 2)
+    first, two = sorted(told["sample"], key=lambda sample: sample["key"]["id"])
+    assert (first["key"], first["rows"], len(first["files"]), two["rows"], len(two["files"])) == (
+        {"id": "1"},
+        3,
+        3,
+        3,
+        2,
+    )
     # Of the rows with the highest value that of the newer commit stays.
     assert table.rows(".base") == [(1, "b", 9), (2, "b", 1), (3, "a", 1), (4, "a", 1)]
     assert table.rows() == [(1, "b", 9), (2, "b", 1), (3, "a", 1), (4, "a", 2)]

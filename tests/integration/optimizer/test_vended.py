@@ -51,7 +51,11 @@ class Vault:
     def keys(self, name: str) -> set[str]:
         """The data files that lie in the bucket."""
         listed = self.s3.list_objects_v2(Bucket="tables").get("Contents", ())
-        return {one["Key"] for one in listed if f"/{name}-" in one["Key"] and one["Key"].endswith(".parquet")}
+        return {
+            stored_object["Key"]
+            for stored_object in listed
+            if f"/{name}-" in stored_object["Key"] and stored_object["Key"].endswith(".parquet")
+        }
 
 
 def java_without_credentials() -> None:

@@ -94,12 +94,12 @@ def _closure(roots: Sequence[Distribution], extras: set[str]) -> Iterator[Distri
     seen = {(name, "") for name in OURS}
     open_ends = [(root, extra) for root in roots for extra in ("", *extras)]
     while open_ends:
-        found, extra = open_ends.pop()
-        for requirement in map(Requirement, found.requires or []):
+        requirement_, extra = open_ends.pop()
+        for requirement in map(Requirement, requirement_.requires or []):
             if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
                 continue
             name = canonicalize_name(requirement.name)
-            for wanted in {"", *requirement.extras} - {one for other, one in seen if other == name}:
+            for wanted in {"", *requirement.extras} - {extra for other, extra in seen if other == name}:
                 seen.add((name, wanted))
                 required = distribution(name)
                 open_ends.append((required, wanted))

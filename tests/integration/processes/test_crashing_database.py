@@ -63,8 +63,8 @@ def test_three_answers_are_three_truths(mortal: PostgresServer, lake: Lake) -> N
             while committed(lake, f"after-{number}").status_code != 200:
                 continue
             crashes[0] += 1
-        for one in clients:
-            for status, keys in one.result().items():
+        for writing in clients:
+            for status, keys in writing.result().items():
                 told[status] |= keys
     kept = lake.metadata(PLAIN)["properties"].keys()
     assert told.keys() <= {200, 409, 500}

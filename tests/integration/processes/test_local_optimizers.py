@@ -46,8 +46,8 @@ def has_succeeded(server: ServerProcess, job: str) -> bool:
 
 
 def optimizers(server: ServerProcess) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = server.http.get("/api/v1/optimizers").json()
-    return found
+    optimizers_now: list[dict[str, Any]] = server.http.get("/api/v1/optimizers").json()
+    return optimizers_now
 
 
 def is_alive(pid: int) -> bool:
@@ -59,15 +59,15 @@ def is_alive(pid: int) -> bool:
 
 def javas_of(pid: int) -> list[int]:
     """The Java processes of the optimizer's own session; others in it come and go."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             is_java = (entry / "comm").read_text(encoding="utf-8").strip() == "java"
             if is_java and os.getsid(int(entry.name)) == pid:
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except (ProcessLookupError, FileNotFoundError):
             continue
-    return found
+    return pids
 
 
 def test_one_is_started_for_a_waiting_job_replaced_when_killed_and_gone_with_the_server(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_one_is_started_for_a_waiting_job_replaced_when_killed_and_gone_with_the
         job = asked(server, catalog, 2)
         wait_for(lambda: has_succeeded(server, job), "the second job's success")
         group = server.get("groups/default/launch")
-        assert [one["status"] for one in group["launches"]] == ["working", "failed"]
+        assert [launch["status"] for launch in group["launches"]] == ["working", "failed"]
         assert "status -9" in group["last_error"]
-        second = next(one for one in optimizers(server) if one["pid"] != first["pid"])
+        second = next(optimizer for optimizer in optimizers(server) if optimizer["pid"] != first["pid"])
         left = [second["pid"], *javas_of(second["pid"])]
         assert all(is_alive(pid) for pid in left)
         assert len(left) > 1

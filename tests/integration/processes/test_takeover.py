@@ -14,7 +14,7 @@ from tests.databases import OpenDatabase
 @pytest.mark.postgres
 def test_a_takeover_waits_for_a_write_that_has_passed_the_fence(opened_postgres: OpenDatabase) -> None:
     database, order = opened_postgres.database, []
-    leader, other = (Leadership(database, timedelta(seconds=0), holder=one) for one in "ab")
+    leader, other = (Leadership(database, timedelta(seconds=0), holder=holder) for holder in "ab")
     assert leader.leads()
     fence = leader.fence()
 

@@ -58,8 +58,8 @@ def firn_up(data_dir: Path, said: Path, *flags: str) -> Iterator[Up]:
 def _url(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     for line in process.stdout:
-        if found := re.search(r"http://[\d.:]+", line):
-            return found.group()
+        if match := re.search(r"http://[\d.:]+", line):
+            return match.group()
     raise AssertionError("firn up ended before it answered")
 
 

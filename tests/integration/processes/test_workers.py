@@ -85,11 +85,11 @@ def inode_of(local: int, remote: int) -> str:
 
 
 def sockets_of(pid: int) -> set[str]:
-    found = set()
+    pids = set()
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed by now
-            found.add(str(link.readlink()).removeprefix("socket:[").removesuffix("]"))
-    return found
+            pids.add(str(link.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return pids
 
 
 def alive(pid: int) -> bool:
@@ -133,10 +133,10 @@ def served(directory: Path, database_url: str) -> Iterator[Served]:
         ) as parent,
     ):
         assert parent.stdout is not None
-        found = re.search(r"http://\S+", parent.stdout.readline())
-        assert found is not None, (directory / "server.log").read_text(encoding="utf-8")
+        match = re.search(r"http://\S+", parent.stdout.readline())
+        assert match is not None, (directory / "server.log").read_text(encoding="utf-8")
         try:
-            yield Served(parent, found.group())
+            yield Served(parent, match.group())
         finally:
             parent.terminate()
             parent.wait(PATIENCE)
@@ -181,7 +181,7 @@ def test_killed_workers_are_replaced_and_no_acknowledged_commit_is_lost(server: 
         clients = [pool.submit(client, number) for number in range(4)]
         victim = min(before)
         os.kill(victim, signal.SIGKILL)
-        acknowledged = {key for one in clients for key in one.result()}
+        acknowledged = {key for client in clients for key in client.result()}
     assert within(lambda: len(server.workers() - {victim}) == WORKERS)
     properties = server.request("GET", TABLE).json()["metadata"]["properties"]
     assert acknowledged <= properties.keys()

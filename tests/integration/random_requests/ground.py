@@ -171,7 +171,7 @@ class Ground:
         lease = self._ask("POST", "/api/v1/leases", asked)
         token = self._ask("POST", "/api/v1/tokens", {"name": "made", "owner": self.user})
         ended = self._ask("GET", f"/api/v1/catalogs/{self.catalog}/tables/db.busy/jobs")["items"]
-        found = {
+        names = {
             "entry_id": dropped[0]["id"] if dropped else None,
             "job_id": job.get("id") or (ended[0]["id"] if ended else None),
             "operation_id": operation.get("id"),
@@ -180,7 +180,7 @@ class Ground:
             "lease": lease.get("lease"),
             "token_id": token.get("id"),
         }
-        return {name: str(value) for name, value in found.items() if value is not None}
+        return {name: str(value) for name, value in names.items() if value is not None}
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         answer = self.http.request(method, path, json=body)

@@ -108,7 +108,7 @@ def test_nothing_breaks_the_iceberg_routes(site: Site, label: str) -> None:
 def test_a_body_is_described_for_every_route_that_reads_one() -> None:
     lake = dict.fromkeys(("namespace", "table", "view", "uuid", "location", "metadata"), "x")
     without = {"POST /{catalog}/namespaces/{namespace}/tables/{table}/unregister"}
-    assert iceberg_document.bodies(lake).keys() == {one for one in ROUTES if one.startswith("POST")} - without
+    assert iceberg_document.bodies(lake).keys() == {route for route in ROUTES if route.startswith("POST")} - without
 
 
 @cache

@@ -95,10 +95,10 @@ def compare(server: RunningServer, name: str, where: str, at: str = "") -> list[
 )
 def test_spark_reads_the_same_whoever_plans(server: RunningServer, version: int, partitions: str) -> None:
     name = a_table(server, version, partitions)
-    found = [len(compare(server, name, where)) for where in WHERE]
-    assert found[0] == (120 if version == 1 else 115 - 1)
-    assert all(found[:-1])
-    assert found[-1] == 0
+    counts = [len(compare(server, name, where)) for where in WHERE]
+    assert counts[0] == (120 if version == 1 else 115 - 1)
+    assert all(counts[:-1])
+    assert counts[-1] == 0
     assert requests(server, name).count("plan") >= len(WHERE)
 
 
@@ -109,7 +109,7 @@ def test_spark_reads_the_past_and_branches_the_same_whoever_plans(server: Runnin
     server.spark.sql(f"ALTER TABLE lake.db.{name} RENAME COLUMN name TO label")
     server.spark.sql(f"ALTER TABLE lake.db.{name} ADD PARTITION FIELD bucket(2, id)")
     server.spark.sql(f"INSERT INTO lake.db.{name} SELECT 1000, 'new', DATE'2026-01-02', 1.0, TIMESTAMP'2026-01-01'")
-    counts = {len(compare(server, name, "id >= 0", f"VERSION AS OF {one}")) for (one,) in snapshots}
+    counts = {len(compare(server, name, "id >= 0", f"VERSION AS OF {snapshot_id}")) for (snapshot_id,) in snapshots}
     assert len(counts) == len(snapshots)
     assert compare(server, name, "id > 3", "VERSION AS OF 'b'")
     assert compare(server, name, "label = 'new'")
@@ -122,10 +122,10 @@ def test_spark_deletes_and_merges_over_scans_that_the_server_planned(server: Run
         f"MERGE INTO {PLANNED}.db.{name} t USING (SELECT id FROM range(10, 130)) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET name = 'merged' WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'added')"
     )
-    found = compare(server, name, "true")
-    ids = [row[0] for row in found]
+    rows = compare(server, name, "true")
+    ids = [row[0] for row in rows]
     assert sorted(ids) == sorted(set(ids))
-    assert {row[1] for row in found if row[0] >= 10} == {"merged", "added"}
+    assert {row[1] for row in rows if row[0] >= 10} == {"merged", "added"}
     assert set(range(10, 130)) <= set(ids)
 
 
@@ -135,10 +135,10 @@ def test_spark_applies_equality_deletes_to_what_the_server_planned(server: Runni
     server.spark.sql(f"REFRESH TABLE lake.db.{name}")
     server.spark.sql(f"REFRESH TABLE {PLANNED}.db.{name}")
     server.spark.sql(f"INSERT INTO lake.db.{name} (id, name) VALUES (2, 'back')")
-    found = {row[0]: row[1] for row in compare(server, name, "true")}
-    assert 1 not in found
-    assert 50 not in found
-    assert found[2] == "back"
+    rows_by_id = {row[0]: row[1] for row in compare(server, name, "true")}
+    assert 1 not in rows_by_id
+    assert 50 not in rows_by_id
+    assert rows_by_id[2] == "back"
     assert compare(server, name, "id > 45")
     with firn.connect(server.url) as client, pytest.raises(Refused, match="equality deletes") as refused:
         client.scan(f"db.{name}").to_arrow()
@@ -180,10 +180,10 @@ def test_pyiceberg_reads_the_same_whoever_plans(server: RunningServer, version: 
     )
     for asked in ("id >= 0", "day = '2026-01-02'", "id > 90 or name like 'n1%'", "day is null", "amount >= 10.50"):
         assert files(by_server, asked) == files(by_client, asked), asked
-        one, other = (table.scan(row_filter=asked).to_arrow().sort_by("id") for table in (by_server, by_client))
-        assert one == other
-        assert one.num_rows
-        assert by_server.scan(row_filter=asked).count() == one.num_rows
+        first, other = (table.scan(row_filter=asked).to_arrow().sort_by("id") for table in (by_server, by_client))
+        assert first == other
+        assert first.num_rows
+        assert by_server.scan(row_filter=asked).count() == first.num_rows
     assert "plan" in requests(server, name)
 
 
@@ -196,4 +196,6 @@ def test_the_page_shows_how_pyiceberg_has_scans_planned(server: RunningServer) -
 
 def files(table: Table, asked: str) -> list[tuple[str, list[str]]]:
     tasks: list[FileScanTask] = list(table.scan(row_filter=asked).plan_files())
-    return sorted((task.file.file_path, sorted(one.file_path for one in task.delete_files)) for task in tasks)
+    return sorted(
+        (task.file.file_path, sorted(delete_file.file_path for delete_file in task.delete_files)) for task in tasks
+    )

@@ -22,7 +22,7 @@ def test_the_server_is_asked_which_catalogs_it_has(server: RunningServer) -> Non
 @pytest.mark.spark
 def test_the_tables_that_a_statement_names_are_found_wherever_it_names_them(server: RunningServer) -> None:
     spark = server.spark
-    found = find_tables(
+    tables = find_tables(
         spark,
         "INSERT INTO lake.db.target WITH one AS (SELECT * FROM lake.db.`in a with`) "
         "SELECT * FROM one JOIN lake.db.right "
@@ -30,7 +30,7 @@ def test_the_tables_that_a_statement_names_are_found_wherever_it_names_them(serv
     )
     here = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     named = ("target", "in a with", "right", "scalar")
-    assert {*found} == {*(("lake", "db", name) for name in named), ("lake", "d.b", "below"), (*here, "one")}
+    assert {*tables} == {*(("lake", "db", name) for name in named), ("lake", "d.b", "below"), (*here, "one")}
     merge = "MERGE INTO lake.db.t USING lake.db.s ON t.id = s.id WHEN MATCHED THEN DELETE"
     assert find_tables(spark, merge) == [("lake", "db", "t"), ("lake", "db", "s")]
     assert find_tables(spark, "DELETE FROM lake.db.t WHERE id = 1") == [("lake", "db", "t")]

@@ -134,7 +134,7 @@ class Stores:
 
 def read_image(base: Table, layer: Layer) -> list[Row]:
     """What a reader of the image sees: rows of base at positions that are not hidden, and the packs."""
-    hidden = read_hidden(base.io, [_as_delete_file(one.location) for one in layer.hidden])
+    hidden = read_hidden(base.io, [_as_delete_file(hidden_file.location) for hidden_file in layer.hidden])
     rows: list[dict[str, Any]] = []
     for task in base.scan().plan_files():
         old = read_hidden(base.io, task.delete_files).get(task.file.file_path, ())

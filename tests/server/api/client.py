@@ -37,8 +37,8 @@ class Api:
         return answer.status_code, error["message"], error["hint"] or ""
 
     def history(self, table: str = "db.plain", **params: Any) -> list[Any]:
-        found: list[Any] = self.get(f"{table}/history", **params)["items"]
-        return found
+        events: list[Any] = self.get(f"{table}/history", **params)["items"]
+        return events
 
     def filled(self, commits: int = 3, name: TableName = PLAIN) -> list[int]:
         """The plain table with so many appends of ten rows; the ids of their snapshots."""

@@ -34,7 +34,7 @@ def test_a_group_is_made_once_changed_and_dropped(api: Api) -> None:
     assert refused(api, "POST", "", {"name": "nightly"}) == (409, "group nightly already exists")
     changed = good(api.http.put(f"{GROUPS}/nightly", json={"reserved_slots": 0}))
     assert (changed["reserved_slots"], changed["description"], changed["created_at"]) == (0, "", made["created_at"])
-    assert [one["name"] for one in good(api.http.get(GROUPS))] == ["default", "nightly"]
+    assert [group["name"] for group in good(api.http.get(GROUPS))] == ["default", "nightly"]
     assert api.http.delete(f"{GROUPS}/nightly").status_code == 204
     assert refused(api, "PUT", "/nightly", {}) == (404, "group nightly does not exist")
 
@@ -43,7 +43,7 @@ def test_the_list_says_how_many_optimizers_are_wanted_and_work_where_the_server_
     good(administered.http.post(GROUPS, json={"name": "by-hand"}))
     launch = {"kind": "local", "scaling": {"minimum": 2, "maximum": 3}}
     good(administered.http.put(f"{GROUPS}/default/launch", json=launch))
-    listed = {one["name"]: (one["wanted"], one["working"]) for one in good(administered.http.get(GROUPS))}
+    listed = {group["name"]: (group["wanted"], group["working"]) for group in good(administered.http.get(GROUPS))}
     assert listed == {"default": (2, 0), "by-hand": (None, 0)}
 
 

@@ -44,14 +44,20 @@ def test_a_table_that_nobody_has_written_to_has_its_sentence_and_full_health(api
     assert api.get("db.plain/explain")["reason"].startswith("nothing to do; remove-orphans comes next")
     health = api.get("db.plain/health")
     assert health["score"] == 100
-    assert [one["part"] for one in health["parts"]] == ["small-files", "deletes", "pending", "snapshots", "manifests"]
+    assert [health_part["part"] for health_part in health["parts"]] == [
+        "small-files",
+        "deletes",
+        "pending",
+        "snapshots",
+        "manifests",
+    ]
 
 
 def test_health_names_the_figure_behind_each_loss(api: Api) -> None:
     pending(api, {"firn.merge.max-pending-commits": "2"}, commits=4)
     health = api.get("db.orders/health")
     assert health["score"] == 80
-    lost = {one["part"]: one for one in health["parts"] if one["points_lost"]}
+    lost = {health_part["part"]: health_part for health_part in health["parts"] if health_part["points_lost"]}
     assert lost == {
         "pending": {"part": "pending", "points_lost": 20.0, "max_points": 20, "detail": "40 rows pending in 4 commits"}
     }

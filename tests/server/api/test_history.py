@@ -103,7 +103,7 @@ def test_a_keyed_tables_history_has_its_stores_and_its_renames(api: Api) -> None
     renamed, written, *created = api.history("db.sales")
     assert renamed["table"] == "db.sales"
     assert written["table"] == "db.orders.change"
-    assert {one["table"] for one in created} == {"db.orders.base", "db.orders.change"}
+    assert {event["table"] for event in created} == {"db.orders.base", "db.orders.change"}
 
 
 def test_a_schema_change_of_a_keyed_table_is_told_of_both_stores(api: Api) -> None:
@@ -114,7 +114,11 @@ def test_a_schema_change_of_a_keyed_table_is_told_of_both_stores(api: Api) -> No
     api.lake.commit(
         altered(BASE, {"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1})
     )
-    told = {one["table"]: words(one) for one in api.history("db.orders", kind="schema") if one["operation"] == "alter"}
+    told = {
+        event["table"]: words(event)
+        for event in api.history("db.orders", kind="schema")
+        if event["operation"] == "alter"
+    }
     assert told == {"db.orders.base": ["added column price (int)"], "db.orders.change": ["added column price (int)"]}
 
 
@@ -123,12 +127,12 @@ def test_a_history_is_filtered_and_paged(api: Api) -> None:
     commit(api, set_property("a", "1"))
     commit(api, set_property("a", "2"))
     api.put("db.plain/refs/v1", {"type": "tag"})
-    assert [one["operation"] for one in api.history(kind="properties")] == ["properties", "properties", "create"]
-    assert [one["operation"] for one in api.history(kind=["refs", "life"])] == ["reference", "create"]
-    assert [one["operation"] for one in api.history(kind="data")] == ["append"] * 4
+    assert [event["operation"] for event in api.history(kind="properties")] == ["properties", "properties", "create"]
+    assert [event["operation"] for event in api.history(kind=["refs", "life"])] == ["reference", "create"]
+    assert [event["operation"] for event in api.history(kind="data")] == ["append"] * 4
     first = api.get("db.plain/history", limit=2, kind="data")
     second = api.get("db.plain/history", limit=2, kind="data", cursor=first["next_cursor"])
-    ids = [one["id"] for page in (first, second) for one in page["items"]]
+    ids = [event["id"] for page in (first, second) for event in page["items"]]
     assert ids == sorted(ids, reverse=True)
     assert len(set(ids)) == 4
     assert second["next_cursor"] is None
@@ -187,12 +191,12 @@ def test_a_views_history_shows_its_sql_line_by_line(view: Api) -> None:
 
 def test_a_view_is_shown_with_all_its_versions(view: Api) -> None:
     replaced(view, "select 2 as id")
-    found = view_of(view).json()
-    assert [(one["version_id"], one["is_current"], one["sql"]) for one in found["versions"]] == [
+    view_history = view_of(view).json()
+    assert [(version["version_id"], version["is_current"], version["sql"]) for version in view_history["versions"]] == [
         (2, True, {"spark": "select 2 as id"}),
         (1, False, {"spark": "select id\nfrom t"}),
     ]
-    assert found["versions"][0]["columns"] == [{"name": "id", "type": "long", "comment": None}]
+    assert view_history["versions"][0]["columns"] == [{"name": "id", "type": "long", "comment": None}]
 
 
 def test_a_view_goes_back_to_a_version_that_a_dry_run_has_shown(view: Api) -> None:

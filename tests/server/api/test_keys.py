@@ -43,12 +43,12 @@ def lease(lake: Lake, *, committing: bool = False) -> Lease:
     return taken.lease
 
 
-def counted(api: Api, found: dict[str, Any]) -> str:
+def counted(api: Api, counts: dict[str, Any]) -> str:
     """Count keys now, and find this; the snapshot that was counted."""
     api.post("db.orders/jobs", COUNT)
     mine = lease(api.lake)
     snapshot_id = str(api.lake.services.tasks.build(api.lake.job(mine)).model_dump()["snapshot_id"])
-    api.lake.services.jobs.report(mine, None, error=None, result={"snapshot_id": snapshot_id, **found})
+    api.lake.services.jobs.report(mine, None, error=None, result={"snapshot_id": snapshot_id, **counts})
     return snapshot_id
 
 

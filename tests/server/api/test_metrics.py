@@ -46,8 +46,8 @@ def send(api: Api, report: Any, table: str = "plain", namespace: str = "db") -> 
 
 
 def reports(api: Api, table: str = "db.plain", **params: Any) -> list[Any]:
-    found: list[Any] = api.get(f"{table}/metrics", **params)["items"]
-    return found
+    reports: list[Any] = api.get(f"{table}/metrics", **params)["items"]
+    return reports
 
 
 def test_reports_are_kept_and_shown_newest_first(api: Api) -> None:
@@ -58,7 +58,7 @@ def test_reports_are_kept_and_shown_newest_first(api: Api) -> None:
     assert (scan["snapshot_id"], scan["engine"]) == (str(2**53 + 1), "Apache Iceberg 1.12.0")
     assert scan["figures"] == {"total-planning-duration": 2.5, "result-data-files": 3}
     assert scan["report"] == SCAN
-    assert [one["kind"] for one in reports(api, kind="scan-report")] == ["scan-report"]
+    assert [report["kind"] for report in reports(api, kind="scan-report")] == ["scan-report"]
 
 
 def test_a_long_list_comes_in_pages(api: Api) -> None:
@@ -67,7 +67,7 @@ def test_a_long_list_comes_in_pages(api: Api) -> None:
         send(api, {**SCAN, "snapshot-id": number})
     first = api.get("db.plain/metrics", limit=3)
     rest = api.get("db.plain/metrics", limit=3, cursor=first["next_cursor"])
-    assert [one["snapshot_id"] for one in first["items"] + rest["items"]] == ["4", "3", "2", "1", "0"]
+    assert [report["snapshot_id"] for report in first["items"] + rest["items"]] == ["4", "3", "2", "1", "0"]
     assert rest["next_cursor"] is None
 
 

@@ -18,8 +18,8 @@ def change(api: Api, body: dict[str, Any], **params: str) -> Any:
 
 def held(answer: Any, key: str) -> tuple[str, str]:
     """A setting's value and where it comes from."""
-    found = next(one for one in answer["effective"] if one["key"] == key)
-    return found["value"], found["source"]
+    setting = next(setting for setting in answer["effective"] if setting["key"] == key)
+    return setting["value"], setting["source"]
 
 
 def test_a_namespace_tells_what_it_inherits_and_from_where(api: Api) -> None:
@@ -35,7 +35,7 @@ def test_a_namespace_tells_what_it_inherits_and_from_where(api: Api) -> None:
 
 
 def test_a_setting_tells_its_choices(api: Api) -> None:
-    choices = {one["key"]: one["choices"] for one in good(api.http.get(POLICY))["effective"]}
+    choices = {setting["key"]: setting["choices"] for setting in good(api.http.get(POLICY))["effective"]}
     assert choices["firn.merge.mode"] == ["auto", "rewrite", "vectors", "adopt"]
     assert choices["firn.optimize.enabled"] == ["true", "false"]
     assert choices[ROWS] == []
@@ -73,7 +73,7 @@ def test_an_unknown_policy_key_of_a_table_was_stored_as_a_dead_property(api: Api
     both = api.http.patch(path, json={"set": {ROWS: "5"}, "remove": [ROWS]})
     assert both.json()["error"]["message"] == f"the request both sets and removes {ROWS}"
     shown = good(api.http.patch(path, json={"set": {ROWS: "5"}}))
-    assert [(one["key"], one["value"]) for one in shown if one["source"] == "table"] == [(ROWS, "5")]
+    assert [(setting["key"], setting["value"]) for setting in shown if setting["source"] == "table"] == [(ROWS, "5")]
     assert good(api.http.patch(path, json={"remove": [ROWS]})) == good(api.http.get(path))
 
 
@@ -83,7 +83,7 @@ def test_what_an_engine_has_misspelled_is_shown_beside_what_holds(api: Api) -> N
     api.lake.create(PLAIN)
     api.lake.commit(altered(PLAIN, set_property("firn.expire.max-age", "90 days")))
     shown = good(api.http.get("/api/v1/catalogs/lake/tables/db.plain/policy"))
-    age = next(one for one in shown if one["key"] == "firn.expire.max-age")
+    age = next(setting for setting in shown if setting["key"] == "firn.expire.max-age")
     assert (age["value"], age["source"]) == ("90 d", "catalog")
     reason = "'90 days' is not a duration"
     assert age["ignored"] == [{"value": "90 days", "source": "table", "reason": reason}]

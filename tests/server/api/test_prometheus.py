@@ -22,9 +22,9 @@ def samples(api: Api, name: str) -> dict[str, float]:
     """The lines of one metric: by their labels, as they are written."""
     answer = api.http.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
-    found = re.findall(rf"^{name}\{{(.*)\}} (\S+)$", answer.text, re.MULTILINE)
-    assert len(dict(found)) == len(found)
-    return {labels: float(value) for labels, value in found}
+    matches = re.findall(rf"^{name}\{{(.*)\}} (\S+)$", answer.text, re.MULTILINE)
+    assert len(dict(matches)) == len(matches)
+    return {labels: float(value) for labels, value in matches}
 
 
 def test_every_status_of_an_active_job_has_a_line(api: Api) -> None:
@@ -47,7 +47,9 @@ def test_launches_are_counted_by_group_and_by_where_they_stand(administered: Api
     launch = {"kind": "local", "scaling": {"minimum": 2, "maximum": 2}}
     assert administered.http.put("/api/v1/groups/default/launch", json=launch).status_code == 200
     states = {"wanted": 2, "failed": 0, "starting": 0, "working": 0, "draining": 0}
-    assert samples(administered, "firn_launches") == {f'group="default",state="{one}"': states[one] for one in states}
+    assert samples(administered, "firn_launches") == {
+        f'group="default",state="{state}"': states[state] for state in states
+    }
     with administered.lake.services.database.writing() as uow:
         now = uow.now()
         for number, status in enumerate((LaunchStatus.WORKING, LaunchStatus.FAILED, LaunchStatus.FAILED)):

@@ -16,12 +16,12 @@ DAY_MS = 86_400_000
 
 
 def refs(api: Api, table: str = "db.plain") -> dict[str, Any]:
-    return {one["name"]: one for one in api.get(f"{table}/refs")}
+    return {ref["name"]: ref for ref in api.get(f"{table}/refs")}
 
 
 def head(api: Api) -> int:
-    found: int = api.lake.metadata(PLAIN)["current-snapshot-id"]
-    return found
+    snapshot_id: int = api.lake.metadata(PLAIN)["current-snapshot-id"]
+    return snapshot_id
 
 
 # --- branches and tags -----------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ def test_a_tag_and_a_branch_are_made_listed_and_dropped(api: Api) -> None:
     api.put("db.plain/refs/v1", {"type": "tag", "snapshot": str(first), "max_ref_age_ms": 7 * DAY_MS})
     api.put("db.plain/refs/audit/2026", {"type": "branch", "min_snapshots_to_keep": 2, "max_snapshot_age_ms": DAY_MS})
     listed = api.get("db.plain/refs")
-    assert [one["name"] for one in listed] == ["main", "audit/2026", "v1"]
+    assert [ref["name"] for ref in listed] == ["main", "audit/2026", "v1"]
     _, audit, tag = listed
     assert (tag["type"], tag["snapshot_id"], tag["behind"], tag["max_ref_age_ms"]) == ("tag", str(first), 2, 7 * DAY_MS)
     assert tag["totals"] == {"rows": 10, "files": 1, "bytes": 1000}
@@ -80,8 +80,8 @@ def test_asking_again_for_a_ref_that_is_so_commits_nothing(api: Api) -> None:
 def test_refs_that_make_no_sense_are_refused(api: Api, path: str, body: Any, status: int, words: str) -> None:
     first, *_ = api.filled()
     api.put("db.plain/refs/old", {"type": "tag", "snapshot": str(first)})
-    found, message, _ = api.refused("PUT", f"db.plain/{path}", body)
-    assert found == status
+    code, message, _ = api.refused("PUT", f"db.plain/{path}", body)
+    assert code == status
     assert words in message
 
 
@@ -156,13 +156,22 @@ def test_a_keyed_tables_base_takes_tags_and_no_branches(api: Api) -> None:
 def test_a_dry_run_says_what_would_leave_main_and_changes_nothing(api: Api) -> None:
     first, second, third = api.filled()
     api.put("db.plain/refs/v2", {"type": "tag", "snapshot": str(second)})
-    found = api.post("db.plain/rollback", {"snapshot_id": str(first)}, dry_run=True)
-    assert (found["done"], found["changes"], found["head"], found["target"]) == (False, True, str(third), str(first))
-    assert [one["snapshot_id"] for one in found["leaving"]["newest"]] == [str(third), str(second)]
-    assert (found["leaving"]["commits"], found["leaving"]["added_rows"], found["leaving"]["added_files"]) == (2, 20, 2)
-    assert (found["now"]["rows"], found["then"]["rows"]) == (30, 10)
-    assert found["held"] == {str(second): ["v2"]}
-    assert found["description"] == (
+    dry_run = api.post("db.plain/rollback", {"snapshot_id": str(first)}, dry_run=True)
+    assert (dry_run["done"], dry_run["changes"], dry_run["head"], dry_run["target"]) == (
+        False,
+        True,
+        str(third),
+        str(first),
+    )
+    assert [snapshot["snapshot_id"] for snapshot in dry_run["leaving"]["newest"]] == [str(third), str(second)]
+    assert (dry_run["leaving"]["commits"], dry_run["leaving"]["added_rows"], dry_run["leaving"]["added_files"]) == (
+        2,
+        20,
+        2,
+    )
+    assert (dry_run["now"]["rows"], dry_run["then"]["rows"]) == (30, 10)
+    assert dry_run["held"] == {str(second): ["v2"]}
+    assert dry_run["description"] == (
         "take from main 2 commits with 20 rows added and 0 removed; "
         "the table then has 10 rows in 1 file, now 30 rows in 1 file"
     )
@@ -177,7 +186,9 @@ def test_a_rollback_moves_main_keeps_the_snapshots_and_can_be_undone(api: Api) -
     assert len(api.lake.metadata(PLAIN)["snapshots"]) == 3
     newest = api.history()[0]
     assert (newest["operation"], newest["head_id"]) == ("rollback", str(first))
-    assert [one["description"] for one in newest["changes"]] == [f"moved branch main from snapshot {third} to {first}"]
+    assert [change["description"] for change in newest["changes"]] == [
+        f"moved branch main from snapshot {third} to {first}"
+    ]
     assert api.get("db.plain")["records"] == 10
     back = api.post("db.plain/rollback", {"snapshot_id": str(third)})
     assert (back["leaving"]["commits"], back["returning"]["commits"]) == (0, 2)
@@ -191,12 +202,12 @@ def test_the_same_rollback_again_is_done_already(api: Api) -> None:
     api.post("db.plain/rollback", body)
     again = api.post("db.plain/rollback", body)
     assert (again["done"], again["changes"]) == (True, False)
-    assert [one["operation"] for one in api.history()].count("rollback") == 1
+    assert [event["operation"] for event in api.history()].count("rollback") == 1
 
 
 def test_a_rollback_by_time_goes_to_what_readers_saw_then(api: Api) -> None:
     first, second, _ = api.filled()
-    log = {one["snapshot-id"]: one["timestamp-ms"] for one in api.lake.metadata(PLAIN)["snapshot-log"]}
+    log = {snapshot["snapshot-id"]: snapshot["timestamp-ms"] for snapshot in api.lake.metadata(PLAIN)["snapshot-log"]}
     moment = datetime.fromtimestamp(log[second] / 1000, UTC)
     assert api.post("db.plain/rollback", {"timestamp": moment.isoformat()}, dry_run=True)["target"] == str(second)
     early = datetime.fromtimestamp(log[first] / 1000, UTC) - timedelta(days=1)
@@ -253,14 +264,17 @@ def test_two_snapshots_are_compared_by_columns_properties_rows_and_commits(api: 
         "/iceberg/v1/lake/namespaces/db/tables/plain", json={"requirements": [], "updates": updates}
     ).raise_for_status()
     last = api.lake.append(PLAIN)
-    found = api.get("db.plain/compare", **{"from": str(first), "to": "main"})
-    assert [one["description"] for one in found["changes"]] == ["added column price (int)", "set property owner to ann"]
-    assert (found["first"]["totals"]["rows"], found["second"]["totals"]["rows"]) == (10, 30)
-    assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (0, 2)
-    assert found["only_in_second"]["newest"][0]["snapshot_id"] == str(last)
-    assert found["unknown"] == []
+    comparison = api.get("db.plain/compare", **{"from": str(first), "to": "main"})
+    assert [change["description"] for change in comparison["changes"]] == [
+        "added column price (int)",
+        "set property owner to ann",
+    ]
+    assert (comparison["first"]["totals"]["rows"], comparison["second"]["totals"]["rows"]) == (10, 30)
+    assert (comparison["only_in_first"]["commits"], comparison["only_in_second"]["commits"]) == (0, 2)
+    assert comparison["only_in_second"]["newest"][0]["snapshot_id"] == str(last)
+    assert comparison["unknown"] == []
     back = api.get("db.plain/compare", **{"from": "main", "to": str(first)})
-    assert [one["description"] for one in back["changes"]] == [
+    assert [change["description"] for change in back["changes"]] == [
         "dropped column price (int)",
         "removed property owner (was ann)",
     ]
@@ -269,9 +283,9 @@ def test_two_snapshots_are_compared_by_columns_properties_rows_and_commits(api: 
 def test_entries_of_the_history_are_states_too(api: Api) -> None:
     first, _ = api.filled(2)
     api.post("db.plain/rollback", {"snapshot_id": str(first)})
-    rolled_back, second, _, created = (f"@{one['id']}" for one in api.history())
-    found = api.get("db.plain/compare", **{"from": second, "to": rolled_back})
-    assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (1, 0)
+    rolled_back, second, _, created = (f"@{event['id']}" for event in api.history())
+    comparison = api.get("db.plain/compare", **{"from": second, "to": rolled_back})
+    assert (comparison["only_in_first"]["commits"], comparison["only_in_second"]["commits"]) == (1, 0)
     whole = api.get("db.plain/compare", **{"from": created, "to": second})
     assert (whole["first"]["snapshot_id"], whole["only_in_second"]["commits"]) == (None, 2)
 
@@ -281,8 +295,8 @@ def test_a_branch_and_main_each_have_what_the_other_lacks(api: Api) -> None:
     api.staged(second, branch="audit")
     api.lake.append(PLAIN)
     api.lake.append(PLAIN)
-    found = api.get("db.plain/compare", **{"from": "audit", "to": "main"})
-    assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (1, 2)
+    comparison = api.get("db.plain/compare", **{"from": "audit", "to": "main"})
+    assert (comparison["only_in_first"]["commits"], comparison["only_in_second"]["commits"]) == (1, 2)
 
 
 def test_states_that_are_not_there_or_of_two_stores_are_refused(api: Api) -> None:

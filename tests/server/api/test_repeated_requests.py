@@ -42,7 +42,7 @@ def test_an_undrop_is_answered_with_what_came_back(api: Api) -> None:
     entry_id, _ = dropped_with_files(api)
     said = again(api, "POST", f"{DROPPED}/{entry_id}/undrop", {"to": "db.back"})
     assert said["restored"] == [{"id": entry_id, "kind": "table", "name": "db.back"}]
-    assert [one["operation"] for one in api.history("db.back")].count("undrop") == 1
+    assert [event["operation"] for event in api.history("db.back")].count("undrop") == 1
 
 
 def test_an_undrop_of_a_namespace_says_that_it_is_not_on_the_list_any_more(api: Api) -> None:
@@ -67,7 +67,7 @@ def test_a_purge_goes_on_and_once_it_has_ended_is_done(api: Api) -> None:
 def test_a_purge_of_a_namespace_passes_over_what_is_being_purged(api: Api) -> None:
     api.lake.create()
     done = good(api.http.delete("/api/v1/catalogs/lake/namespaces/db", params={"recursive": True}))
-    table = next(one for one in listed(api.lake) if one.name == "db.plain")
+    table = next(relation for relation in listed(api.lake) if relation.name == "db.plain")
     for entry_id in (table.id, done["id"]):
         good(api.http.delete(f"{DROPPED}/{entry_id}"))
     purge_all(api.lake)

@@ -52,7 +52,7 @@ def listed(api: Api, **asked: Any) -> list[str]:
     cursor = None
     while True:
         page = page_of(api, limit=2, **asked, **({"cursor": cursor} if cursor else {}))
-        names += [one["name"] for one in page["items"]]
+        names += [listed_table["name"] for listed_table in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:
             return names
@@ -61,10 +61,10 @@ def listed(api: Api, **asked: Any) -> list[str]:
 @pytest.mark.parametrize("sort", SORTS)
 def test_pages_in_every_order_hold_each_table_once_whatever_is_equal(api: Api, sort: str) -> None:
     names = standing_tables(api, 90, 90, 10, 10, 50, 50, 90)
-    found = listed(api, sort=sort)
-    assert sorted(found) == names
+    listing = listed(api, sort=sort)
+    assert sorted(listing) == names
     values = {"t0": 90, "t1": 90, "t2": 10, "t3": 10, "t4": 50, "t5": 50, "t6": 90}
-    keys = [values[name] if sort == "health" else -(int(name[1:]) // 2) for name in found]
+    keys = [values[name] if sort == "health" else -(int(name[1:]) // 2) for name in listing]
     assert keys == sorted(keys)
 
 
@@ -89,7 +89,7 @@ def test_a_dropped_table_is_on_no_list(api: Api) -> None:
     standing_tables(api, 10, 20)
     good(api.http.delete("/api/v1/catalogs/lake/tables/db.t0"))
     assert listed(api, sort="health") == ["t1"]
-    assert [one["table"] for one in good(api.http.get("/api/v1/status"))["worst"]] == ["db.t1"]
+    assert [listed_table["table"] for listed_table in good(api.http.get("/api/v1/status"))["worst"]] == ["db.t1"]
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,14 @@ def test_an_order_or_a_health_that_does_not_exist_is_refused(api: Api, asked: di
 
 def assert_hours(hours: list[dict[str, Any]], now: datetime, ended: dict[datetime, tuple[int, int, int]]) -> None:
     """Whole hours in a row up to this one, each with what succeeded, failed and was freed in it."""
-    begins = [datetime.fromisoformat(one["begins"]) for one in hours]
+    begins = [datetime.fromisoformat(hour["begins"]) for hour in hours]
     first = (now - timedelta(hours=23)).replace(minute=0, second=0, microsecond=0)
     assert begins == [first + timedelta(hours=number) for number in range(24)]
-    found = {begin: one for begin, one in zip(begins, hours, strict=True) if one["succeeded"] or one["failed"]}
+    busy_hours = {begin: hour for begin, hour in zip(begins, hours, strict=True) if hour["succeeded"] or hour["failed"]}
     expected = {at.replace(minute=0, second=0, microsecond=0): counts for at, counts in ended.items()}
-    assert {begin: (one["succeeded"], one["failed"], one["bytes_freed"]) for begin, one in found.items()} == expected
+    assert {
+        begin: (hour["succeeded"], hour["failed"], hour["bytes_freed"]) for begin, hour in busy_hours.items()
+    } == expected
 
 
 def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
@@ -136,15 +138,15 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
     (waiting,) = said["queue"]
     assert (waiting["group"], waiting["kind"], waiting["jobs"]) == ("night", "rewrite", 1)
     assert 2_990 < waiting["oldest_seconds"] < 3_300
-    groups = {one["name"]: one for one in said["groups"]}
-    assert {name: (one["running"], one["waiting"]) for name, one in groups.items()} == {
+    groups = {group["name"]: group for group in said["groups"]}
+    assert {name: (group["running"], group["waiting"]) for name, group in groups.items()} == {
         "default": (1, 0),
         "night": (0, 1),
     }
     assert (said["last_hour"]["jobs"], said["last_hour"]["bytes_freed"]) == (2, 7)
     assert (said["last_day"]["jobs"], said["last_day"]["bytes_rewritten"]) == (4, 300)
     assert_hours(said["hours"], now, {hour_ago: (1, 1, 7), day_ago: (1, 0, 7), just_before: (1, 0, 7)})
-    assert [one["kind"] for one in said["overdue"]] == ["rewrite"]
+    assert [job["kind"] for job in said["overdue"]] == ["rewrite"]
     assert said["due_tables"] == 3  # a plain table, and the two stores of a keyed one
 
 
@@ -153,8 +155,8 @@ def test_slots_are_those_of_living_optimizers(api: Api) -> None:
     lake.optimizer()
     assert good(api.http.get("/api/v1/status"))["groups"][0]["slots"] == 1
     with lake.services.database.writing() as uow:
-        (one,) = uow.optimizers.list()
-        uow.optimizers.record_heartbeat(one.id, uow.now() - timedelta(hours=1), {})
+        (optimizer,) = uow.optimizers.list()
+        uow.optimizers.record_heartbeat(optimizer.id, uow.now() - timedelta(hours=1), {})
     assert good(api.http.get("/api/v1/status"))["groups"][0]["slots"] == 0
 
 

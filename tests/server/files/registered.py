@@ -40,7 +40,7 @@ class Registered:
         ids = iter(range(1, 1000))
         keys = columns(self.partitioned_by)
         fields = iceberg_fields([*columns(self.cols), *keys], ids.__next__)
-        by_name = {one["name"]: one["id"] for one in fields}
+        by_name = {field["name"]: field["id"] for field in fields}
         spec = [{"name": key.name, "source-id": by_name[key.name], "transform": "identity"} for key in keys]
         self.metadata = build_table(
             uuid=str(uuid4()),

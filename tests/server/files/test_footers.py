@@ -263,12 +263,12 @@ def test_formats_are_told_and_forgotten_while_files_are_read(tmp_path: Path) -> 
             formats[name] = FileFormat.ORC
             yield name
 
-    known, found = 0, []
+    known, read_count = 0, []
     for stats in Footers(Storage(), a_schema(("x", "int")), threads=1).read_all(locations(), formats):
         known = max(known, len(formats))
         formats.pop(stats.location, None)
-        found.append((stats.format, stats.record_count))
-    assert found == [(FileFormat.PARQUET, 1), *[(FileFormat.ORC, 2)] * 300]
+        read_count.append((stats.format, stats.record_count))
+    assert read_count == [(FileFormat.PARQUET, 1), *[(FileFormat.ORC, 2)] * 300]
     assert known < 300
 
 
@@ -338,9 +338,9 @@ def test_a_file_is_known_again_by_its_digest_and_told_from_others(tmp_path: Path
         return path.as_uri()
 
     files = TableFiles(Storage(), Listings(), footer_threads=2)
-    one, other = written("a", 1, 2, 3), written("b", 1, 3, 3)
+    first, other = written("a", 1, 2, 3), written("b", 1, 3, 3)
     shutil.copy(tmp_path / "a", tmp_path / "moved")
     moved, gone = (tmp_path / "moved").as_uri(), (tmp_path / "gone").as_uri()
-    told = [Footers(Storage(), a_schema(("n", "long"))).read(at, form).digest for at in (one, other, moved)]
+    told = [Footers(Storage(), a_schema(("n", "long"))).read(at, form).digest for at in (first, other, moved)]
     assert told[0] == told[2] != told[1]
-    assert list(files.digests([one, other, moved, gone])) == [*told, None]
+    assert list(files.digests([first, other, moved, gone])) == [*told, None]

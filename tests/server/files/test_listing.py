@@ -64,7 +64,7 @@ def test_directories_below_are_named_and_read_only_on_request(tmp_path: Path) ->
     whole = Listings().list(f"file:{tmp_path}", recursive=True)
     assert paths(whole) == ["HIVE_UNION_SUBDIR_1/b", "HIVE_UNION_SUBDIR_1/deep/c", "a"]
     assert whole.subdirectories == ()
-    assert [one.path for one in whole.below] == ["HIVE_UNION_SUBDIR_1", "HIVE_UNION_SUBDIR_1/deep", "x"]
+    assert [directory.path for directory in whole.below] == ["HIVE_UNION_SUBDIR_1", "HIVE_UNION_SUBDIR_1/deep", "x"]
     assert listing.below == ()
 
 
@@ -74,7 +74,7 @@ def test_hidden_names_count_at_no_level(tmp_path: Path) -> None:
     (tmp_path / "x" / "y" / "empty").touch()
     whole = Listings().list(f"file:{tmp_path}", recursive=True)
     assert paths(whole) == ["x/y/d"]
-    assert [one.path for one in whole.below] == ["x", "x/y"]
+    assert [directory.path for directory in whole.below] == ["x", "x/y"]
 
 
 def test_directories_below_tell_that_a_file_came_where_they_have_times(
@@ -206,8 +206,8 @@ def test_a_directory_tells_that_it_is_gone(tmp_path: Path, monkeypatch: pytest.M
 def test_many_directories_come_in_their_order(tmp_path: Path) -> None:
     for n in range(100):
         write(tmp_path, f"p={n}/f{n}")
-    found = Listings().list_all([f"file:{tmp_path}/p={n}" for n in range(100)])
-    assert [paths(listing) for listing in found] == [[f"f{n}"] for n in range(100)]
+    listings = Listings().list_all([f"file:{tmp_path}/p={n}" for n in range(100)])
+    assert [paths(listing) for listing in listings] == [[f"f{n}"] for n in range(100)]
 
 
 def tells_of_a_writer(directory: Path) -> bool:

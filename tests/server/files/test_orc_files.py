@@ -206,5 +206,9 @@ def test_every_cut_and_every_changed_byte_of_a_tail_is_survived(tmp_path: Path) 
 
 def test_pyarrow_finds_the_same_in_a_tail(tmp_path: Path) -> None:
     orc.write_table(pa.table({"x": range(100_000)}), tmp_path / "f", stripe_size=65_536)
-    found, own = orc.ORCFile(tmp_path / "f"), decode_tail((tmp_path / "f").read_bytes())
-    assert (own.rows, len(own.stripes), own.types[0].names) == (found.nrows, found.nstripes, tuple(found.schema.names))
+    reference, own = orc.ORCFile(tmp_path / "f"), decode_tail((tmp_path / "f").read_bytes())
+    assert (own.rows, len(own.stripes), own.types[0].names) == (
+        reference.nrows,
+        reference.nstripes,
+        tuple(reference.schema.names),
+    )

@@ -110,19 +110,19 @@ def test_what_is_added_and_removed_adds_up(table: Registered) -> None:
 
 
 def test_older_snapshots_stay_as_they_were(table: Registered) -> None:
-    one = table.hive_file(["2024-01-01", "b"], rows(1), name="one")
+    file = table.hive_file(["2024-01-01", "b"], rows(1), name="one")
     two = table.hive_file(["2024-01-02", "b"], rows(2), name="two")
-    first = table.commit([one])
-    table.commit([two], [one.stats.location])
+    first = table.commit([file])
+    table.commit([two], [file.stats.location])
     old = StaticTable.from_metadata(table.metadata_file).scan(snapshot_id=first.snapshot["snapshot-id"]).to_arrow()
     assert old["id"].to_pylist() == [1]
 
 
 def test_only_manifests_that_hold_removed_files_are_written_again(table: Registered) -> None:
-    one = table.hive_file(["2024-01-01", "b"], rows(1), name="one")
+    file = table.hive_file(["2024-01-01", "b"], rows(1), name="one")
     two = table.hive_file(["2024-01-02", "b"], rows(2), name="two")
     three = table.hive_file(["2024-01-03", "b"], rows(3), name="three")
-    table.commit([one])
+    table.commit([file])
     table.commit([two, three])
     before = {m["manifest_path"] for m in manifests_of(table)}
     made = table.commit([], [three.stats.location])
@@ -165,7 +165,7 @@ def test_a_vector_stays_that_shares_its_file_with_that_of_a_removed_file(tmp_pat
         for manifest in lake.manifests().of_snapshot(made.snapshot)
         for entry in lake.manifests().entries(manifest)
     ]
-    assert [(one["file_path"], one.get("referenced_data_file")) for one in entries] == [
+    assert [(entry["file_path"], entry.get("referenced_data_file")) for entry in entries] == [
         (stays.path, None),
         (first.path, stays.path),
     ]
@@ -199,10 +199,10 @@ def test_a_list_that_cannot_be_written_leaves_no_manifests(table: Registered, mo
 
 def test_row_ids_are_given_once_and_kept(tmp_path: Path) -> None:
     table = Registered(tmp_path / "wh", "id int; name string", "day date", version=3)
-    one, two, three = (table.hive_file([f"2024-01-0{n}"], rows(*range(n)), name=f"f{n}") for n in (1, 2, 3))
-    first = table.commit([one, two])
+    first_file, two, three = (table.hive_file([f"2024-01-0{n}"], rows(*range(n)), name=f"f{n}") for n in (1, 2, 3))
+    first = table.commit([first_file, two])
     assert (first.snapshot["first-row-id"], first.snapshot["added-rows"]) == (0, 3)
-    second = table.commit([three], [one.stats.location])
+    second = table.commit([three], [first_file.stats.location])
     assert (second.snapshot["first-row-id"], second.snapshot["added-rows"]) == (3, 3)
     assert table.metadata["next-row-id"] == 6
     entries = [e for m in manifests_of(table) for e in Manifests(Storage(), table.metadata).entries(m)]

@@ -19,7 +19,6 @@ from catalog.ports.store import Database
 from server.service.access import audit_log as module
 from server.service.access.audit_log import AuditLog
 from server.service.access.cleanup import AccessCleanup
-from tests.databases import OpenDatabase
 from tests.server.faults import FaultyDatabase
 from tests.server.guarded import Guarded, bearer, client_of, guarded, on
 from tests.server.listening import listening
@@ -41,11 +40,6 @@ ENTRY = AuditEntry(
 
 
 @pytest.fixture
-def server(opened_sqlite: OpenDatabase, tmp_path: Path) -> Guarded:
-    return guarded(opened_sqlite.database, tmp_path)
-
-
-@pytest.fixture
 def http(server: Guarded) -> Iterator[httpx.Client]:
     with listening(server.app) as url, client_of(url, server.admin) as client:
         yield client
@@ -62,15 +56,15 @@ def test_changes_and_refusals_are_there_when_they_are_answered(server: Guarded, 
     assert http.delete(f"{path}/t", headers=bearer(reader)).status_code == 403
     assert http.get(f"{path}/orders", headers=bearer(reader)).status_code == 404
     assert http.post("/api/v1/catalogs/lake/namespaces", json={"name": "more"}).status_code == 201
-    found = logged(server.services.database)
-    assert [(one.verdict, one.method, one.target, one.principal) for one in found] == [
+    entries = logged(server.services.database)
+    assert [(entry.verdict, entry.method, entry.target, entry.principal) for entry in entries] == [
         (Verdict.ALLOWED, "POST", "lake", "admin"),
         (Verdict.HIDDEN, "GET", "lake.secret.orders", "reader"),
         (Verdict.FORBIDDEN, "DELETE", "lake.secret.t", "reader"),
     ]
-    assert [one.status for one in found[1:]] == [404, 403]
-    assert found[1].route == "/iceberg/v1/{catalog}/namespaces/{namespace}/tables/{table}"
-    assert found[1].token_id == reader.id
+    assert [entry.status for entry in entries[1:]] == [404, 403]
+    assert entries[1].route == "/iceberg/v1/{catalog}/namespaces/{namespace}/tables/{table}"
+    assert entries[1].token_id == reader.id
 
 
 def test_a_job_that_somebody_starts_is_logged_with_its_kind(server: Guarded, http: httpx.Client) -> None:
@@ -81,8 +75,8 @@ def test_a_job_that_somebody_starts_is_logged_with_its_kind(server: Guarded, htt
     resolve = {"kind": "keys", "options": {"resolve": True}}
     assert (dry.status_code, http.post(jobs, json=resolve, headers=maintainer).status_code) == (202, 403)
     assert http.post(jobs, json={"kind": "keys"}, headers=maintainer).status_code == 400  # a plain table takes none
-    found = [(one.verdict, one.target, one.detail) for one in logged(server.services.database)]
-    assert found == [
+    verdicts = [(entry.verdict, entry.target, entry.detail) for entry in logged(server.services.database)]
+    assert verdicts == [
         (Verdict.ALLOWED, "lake.secret.t", "keys"),
         (Verdict.FORBIDDEN, "lake.secret.t", "keys"),
         (Verdict.ALLOWED, "lake.secret.t", "dry run of expire"),
@@ -95,14 +89,14 @@ def test_reads_and_how_changes_ended_come_with_the_next_batch(server: Guarded, h
     http.post("/api/v1/catalogs/lake/namespaces", json={"name": "more"})
     http.get("/iceberg/v1/lake/namespaces/secret/tables/t")
     http.get("/iceberg/v1/lake/namespaces/secret/tables/t", headers={"Authorization": "Bearer nobody's"})
-    assert [one.status for one in logged(database)] == [None, None]
+    assert [entry.status for entry in logged(database)] == [None, None]
     expected = {("GET", 401, 1), ("GET", 200, 1), ("POST", 409, 1), ("POST", 201, 1)}
     while counted(database) != expected:  # an answer reaches its client before the server has noted that it was sent
         server.services.access.audit_log.flush()
 
 
 def counted(database: Database) -> set[tuple[str, int | None, int]]:
-    kinds = [(one.method, one.status) for one in logged(database)]
+    kinds = [(entry.method, entry.status) for entry in logged(database)]
     return {(method, status, kinds.count((method, status))) for method, status in kinds}
 
 
@@ -117,7 +111,7 @@ def test_the_log_is_asked_for_by_who_what_and_how_it_ended(server: Guarded, http
     assert http.get(ask, params={"verdict": "hidden"}).json()["items"] == []
     first = http.get(ask, params={"principal": "reader", "limit": 1}).json()
     second = http.get(ask, params={"principal": "reader", "limit": 1, "cursor": first["next_cursor"]}).json()
-    assert [one["target"] for one in first["items"] + second["items"]] == ["lake.secret.orders", "lake.secret.t"]
+    assert [entry["target"] for entry in first["items"] + second["items"]] == ["lake.secret.orders", "lake.secret.t"]
     assert second["next_cursor"] is None
 
 
@@ -143,7 +137,7 @@ def test_a_change_to_access_tells_what_was_given_to_whom(server: Guarded, http: 
     ask("POST", "services", {"name": "etl"})
     ask("POST", "services/etl/disable")
     ask("POST", "roles/analysts/grants", {"on": {}, "privileges": ["list"]})
-    told = [(one.method, one.target, one.detail) for one in reversed(logged(server.services.database))]
+    told = [(entry.method, entry.target, entry.detail) for entry in reversed(logged(server.services.database))]
     assert told == [
         ("POST", "role analysts", ""),
         ("POST", "role analysts", "read, list on lake.sales"),
@@ -156,8 +150,8 @@ def test_a_change_to_access_tells_what_was_given_to_whom(server: Guarded, http: 
         ("POST", "service etl", ""),
         ("POST", "role analysts", "list on server"),
     ]
-    found = http.get("/api/v1/audit", params={"target": "role analysts"}).json()["items"]
-    assert len(found) == 6
+    entries = http.get("/api/v1/audit", params={"target": "role analysts"}).json()["items"]
+    assert len(entries) == 6
 
 
 @pytest.mark.parametrize(
@@ -188,8 +182,8 @@ def test_reads_that_were_allowed_are_left_out_on_request(database: Database) -> 
         )
     with database.reading() as uow:
         notable = uow.audit.list(AuditFilter(notable=True), limit=100).items
-    unrepresentable = [one for one in logged(database) if one not in notable]
-    assert [(one.verdict, one.changes) for one in unrepresentable] == [(Verdict.ALLOWED, False)]
+    unrepresentable = [entry for entry in logged(database) if entry not in notable]
+    assert [(entry.verdict, entry.changes) for entry in unrepresentable] == [(Verdict.ALLOWED, False)]
     assert len(notable) == 2 * len(Verdict) - 1
 
 
@@ -200,18 +194,18 @@ def test_a_change_that_cannot_be_logged_is_not_made(database: Database) -> None:
     with pytest.raises(Unavailable):
         audit_log.record_decision(ENTRY)
     audit_log.record_decision(replace(ENTRY, principal="bob"))
-    assert [one.principal for one in logged(database)] == ["bob"]
+    assert [entry.principal for entry in logged(database)] == ["bob"]
 
 
 def test_changes_at_the_same_time_each_have_an_entry_of_their_own(database: Database) -> None:
     audit_log = AuditLog(database)
     ended = []
 
-    def one(number: int) -> None:
+    def log_request(number: int) -> None:
         done = audit_log.record_decision(replace(ENTRY, principal=f"p{number}"))
         ended.append((number, done))
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(16)]
+    threads = [threading.Thread(target=log_request, args=(number,)) for number in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -219,7 +213,7 @@ def test_changes_at_the_same_time_each_have_an_entry_of_their_own(database: Data
     for number, done in ended:
         done(200 + number)
     audit_log.flush()
-    assert {(one.principal, one.status) for one in logged(database)} == {(f"p{n}", 200 + n) for n in range(16)}
+    assert {(entry.principal, entry.status) for entry in logged(database)} == {(f"p{n}", 200 + n) for n in range(16)}
 
 
 def test_strangers_cannot_fill_the_log(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

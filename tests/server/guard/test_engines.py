@@ -52,7 +52,7 @@ def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Site]:
     known, secret = made.services.access.principals.add_service("spark")
     with opened_sqlite.database.writing() as uow:
         grants = {Grant(on("secret", table="t"), Privilege.READ)}
-        grants |= {Grant(on("open"), one) for one in (Privilege.WRITE, Privilege.CREATE, Privilege.DROP)}
+        grants |= {Grant(on("open"), privilege) for privilege in (Privilege.WRITE, Privilege.CREATE, Privilege.DROP)}
         uow.roles.add(Role(name=RoleName("etl"), description="", created_at=uow.now(), grants=frozenset(grants)))
         uow.roles.assign(known.principal.id, Membership(role=RoleName("etl")))
     with listening(made.app) as url, client_of(url) as http:

@@ -167,7 +167,7 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             secret = create_secret()
             uow.tokens.add(replace(old, id=secret.id, hash=secret.hash, expires_at=past))
             uow.tokens.revoke(tokens["revoked"].id, past)
-        texts = {name: one.text for name, one in tokens.items()} | {"expired": secret.text}
+        texts = {name: token.text for name, token in tokens.items()} | {"expired": secret.text}
         garbage = {"garbage": "garbage", "made up": create_secret().text, "cut": tokens["lister"].text[:-1]}
         with listening(made.app) as url, client_of(url) as http:
             yield Site(guarded=made, http=http, tokens={**texts, **garbage, "admin": made.admin.text})
@@ -175,14 +175,14 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def routes_of(router: FastAPI | APIRouter) -> set[tuple[str, str]]:
     """Its own and those of included routers, which FastAPI keeps as they are."""
-    found: set[tuple[str, str]] = set()
+    routes: set[tuple[str, str]] = set()
     for route in router.routes:
         included = getattr(route, "original_router", None)
         if included is not None:
-            found |= routes_of(included)
+            routes |= routes_of(included)
         elif isinstance(route, APIRoute):
-            found |= {(method, route.path) for method in route.methods or ()}
-    return found
+            routes |= {(method, route.path) for method in route.methods or ()}
+    return routes
 
 
 def test_the_rules_are_for_exactly_the_routes_that_there_are(tmp_path: Path, migrated_sqlite: Path) -> None:
@@ -253,4 +253,4 @@ def test_the_lake_is_as_it_was(site: Site) -> None:
     admin = bearer(site.tokens["admin"])
     tables = site.http.get("/iceberg/v1/lake/namespaces/secret/tables", headers=admin).json()["identifiers"]
     assert tables == [{"namespace": ["secret"], "name": name} for name in ("orders", "t")]
-    assert [one["name"] for one in site.http.get("/api/v1/catalogs", headers=admin).json()] == [LAKE]
+    assert [catalog["name"] for catalog in site.http.get("/api/v1/catalogs", headers=admin).json()] == [LAKE]

@@ -73,7 +73,7 @@ def test_what_comes_back_has_the_grants_of_the_name_that_it_comes_back_under(nam
 
 def test_nobody_brings_a_table_back_under_a_name_in_order_to_read_it(names: Names) -> None:
     """Who reads all of `open` and may create there, but not read `secret`, could else have `secret.gone` there."""
-    powers = [Grant(on("open"), one) for one in (Privilege.READ, Privilege.CREATE, Privilege.DROP)]
+    powers = [Grant(on("open"), privilege) for privilege in (Privilege.READ, Privilege.CREATE, Privilege.DROP)]
     mover = names.guarded.token("mover", *powers)
     gone = names.guarded.entry_id
     answer = names.http.post(

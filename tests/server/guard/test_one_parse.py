@@ -53,7 +53,7 @@ def _upgrades(values: Mapping[str, Any]) -> Needs:
     body: UpgradeManyIn = values["body"]
     on = [Securable(LAKE, (database,) if (database := database_of(name)) else ()) for name in body.tables]
     needed = [READ] if body.dry_run else [READ, CREATE, *([WRITE] if TTL in body.properties else [])]
-    return {(privilege, one) for one in on for privilege in needed}
+    return {(privilege, securable) for securable in on for privilege in needed}
 
 
 def _upgrade(values: Mapping[str, Any]) -> Needs:
@@ -189,15 +189,15 @@ PLACES: Mapping[str, tuple[str, ...]] = {
 
 
 class _Apis:
-    def __init__(self, found: Mapping[str, Recording], fixed: Mapping[str, str]) -> None:
-        self.found, self.fixed = found, fixed
+    def __init__(self, recordings: Mapping[str, Recording], fixed: Mapping[str, str]) -> None:
+        self.recordings, self.fixed = recordings, fixed
         self.loop = asyncio.new_event_loop()
 
     def send(self, key: str, places: Mapping[str, str], **how: Any) -> Record:
         prefix, method, template = key.split(" ")
         names = {**self.fixed, **_names(prefix), **places}
         path = template.replace(":path}", "}").format(**names)
-        return self.loop.run_until_complete(self.found[prefix].send(method, f"{prefix}{path}", **how))
+        return self.loop.run_until_complete(self.recordings[prefix].send(method, f"{prefix}{path}", **how))
 
 
 def _names(prefix: str) -> dict[str, str]:
@@ -231,8 +231,8 @@ def apis(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             "token_id": made.admin.id,
             "lease": f"{made.job_id}.1.token",
         }
-        found = {prefix: recording(made.services, caller, prefix) for prefix in ("/api/v1", "/iceberg/v1")}
-        sender = _Apis(found, fixed)
+        recordings = {prefix: recording(made.services, caller, prefix) for prefix in ("/api/v1", "/iceberg/v1")}
+        sender = _Apis(recordings, fixed)
         yield sender
         sender.loop.close()
 
@@ -320,7 +320,7 @@ def _contents(draw: st.DrawFn, plain: Mapping[str, Any]) -> bytes:
         field = draw(st.sampled_from([*plain, *OTHER_FIELDS]))
         at = draw(st.integers(0, len(pairs)))
         if draw(st.booleans()):
-            pairs = [one for one in pairs if one[0] != field]
+            pairs = [pair for pair in pairs if pair[0] != field]
             at = min(at, len(pairs))
         pairs.insert(at, (field, draw(st.sampled_from(CONFUSED))))
     text = "{" + ",".join(f"{json.dumps(name)}:{json.dumps(value)}" for name, value in pairs) + "}"

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
-
-import pytest
 
 from catalog.access.privileges import Grant, Privilege
 from catalog.access.tokens import Secret
 from catalog.names import TableName
-from tests.databases import OpenDatabase
 from tests.factories import LAKE
 from tests.server.asgi import Client
-from tests.server.guarded import SECRET, Guarded, bearer, guarded, on
+from tests.server.guarded import SECRET, Guarded, bearer, on
 from tests.server.lake import COLUMNS
 
 TABLES = "/iceberg/v1/lake/namespaces/secret/tables"
-
-
-@pytest.fixture
-def server(opened_sqlite: OpenDatabase, tmp_path: Path) -> Guarded:
-    return guarded(opened_sqlite.database, tmp_path)
-
-
-@pytest.fixture
-def http(server: Guarded) -> Client:
-    return Client(server.app)
 
 
 def uuid_of(server: Guarded, name: TableName) -> str:
@@ -61,7 +47,7 @@ def test_the_uuid_of_a_table_does_not_give_its_metadata_to_who_may_only_create(s
 def test_a_creation_that_is_repeated_is_answered_with_the_table_to_who_may_read_it(
     server: Guarded, http: Client
 ) -> None:
-    both = [Grant(on("secret"), one) for one in (Privilege.CREATE, Privilege.READ)]
+    both = [Grant(on("secret"), privilege) for privilege in (Privilege.CREATE, Privilege.READ)]
     creator = server.token("creator", *both)
     answer = http.post(f"{TABLES}/t", json=creation(uuid_of(server, SECRET)), headers=bearer(creator))
     assert answer.status_code == 200
@@ -80,7 +66,7 @@ def test_a_transaction_that_pretends_to_create_a_table_takes_the_right_to_write_
 
 def test_an_answer_under_an_idempotency_key_is_for_who_asked_first(server: Guarded, http: Client) -> None:
     """The key and the request of somebody else brought the table's metadata to who may not read it."""
-    first = server.token("first", *(Grant(on("secret"), one) for one in (Privilege.CREATE, Privilege.READ)))
+    first = server.token("first", *(Grant(on("secret"), privilege) for privilege in (Privilege.CREATE, Privilege.READ)))
     other = server.token("other", Grant(on("secret"), Privilege.CREATE))
     key, request = str(uuid4()), {"name": "made", "schema": COLUMNS}
     made = http.post(TABLES, json=request, headers=keyed(first, key))
@@ -94,7 +80,7 @@ def test_an_answer_under_an_idempotency_key_is_for_who_asked_first(server: Guard
 def test_a_refusal_under_an_idempotency_key_is_for_who_asked_first_too(server: Guarded, http: Client) -> None:
     """Otherwise somebody who guesses a key could settle it with a refusal before its owner comes."""
     first, other = (
-        server.token(name, *(Grant(on("secret"), one) for one in (Privilege.CREATE, Privilege.READ)))
+        server.token(name, *(Grant(on("secret"), privilege) for privilege in (Privilege.CREATE, Privilege.READ)))
         for name in ("first", "other")
     )
     key = str(uuid4())
@@ -105,7 +91,7 @@ def test_a_refusal_under_an_idempotency_key_is_for_who_asked_first_too(server: G
 
 def test_a_key_stays_its_owners_with_another_token(server: Guarded, http: Client) -> None:
     """Engines renew theirs between two tries."""
-    first = server.token("first", *(Grant(on("secret"), one) for one in (Privilege.CREATE, Privilege.READ)))
+    first = server.token("first", *(Grant(on("secret"), privilege) for privilege in (Privilege.CREATE, Privilege.READ)))
     key, request = str(uuid4()), {"name": "made", "schema": COLUMNS}
     made = http.post(TABLES, json=request, headers=keyed(first, key))
     again = http.post(TABLES, json=request, headers=keyed(server.another_token("first"), key))

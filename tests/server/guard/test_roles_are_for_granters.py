@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,21 +9,10 @@ import pytest
 
 from catalog.access.privileges import SERVER, Grant, Privilege, RoleName
 from catalog.access.tokens import Secret
-from tests.databases import OpenDatabase
 from tests.server.asgi import Client
-from tests.server.guarded import Guarded, bearer, guarded, on
+from tests.server.guarded import Guarded, bearer, on
 
 ROLES = "/api/v1/roles"
-
-
-@pytest.fixture
-def server(opened_sqlite: OpenDatabase, tmp_path: Path) -> Guarded:
-    return guarded(opened_sqlite.database, tmp_path)
-
-
-@pytest.fixture
-def http(server: Guarded) -> Client:
-    return Client(server.app)
 
 
 @pytest.fixture
@@ -35,20 +23,20 @@ def reader(server: Guarded) -> Secret:
 @pytest.fixture
 def lead(server: Guarded) -> Secret:
     """Who may pass on to read `open`."""
-    return server.token("lead", *(Grant(on("open"), one) for one in (Privilege.GRANT, Privilege.READ)))
+    return server.token("lead", *(Grant(on("open"), privilege) for privilege in (Privilege.GRANT, Privilege.READ)))
 
 
 def names(answer: httpx.Response) -> list[str]:
     assert answer.status_code == 200
-    return [one["name"] for one in answer.json()]
+    return [role["name"] for role in answer.json()]
 
 
-def same(one: httpx.Response, other: httpx.Response, *words: str) -> bool:
+def same(first: httpx.Response, other: httpx.Response, *words: str) -> bool:
     """Whether two answers are alike but for these words."""
-    texts = [answer.text.replace(answer.headers["x-request-id"], "…") for answer in (one, other)]
+    texts = [answer.text.replace(answer.headers["x-request-id"], "…") for answer in (first, other)]
     for word in words:
         texts = [text.replace(word, "…") for text in texts]
-    return one.status_code == other.status_code and texts[0] == texts[1]
+    return first.status_code == other.status_code and texts[0] == texts[1]
 
 
 def test_who_may_grant_nothing_sees_their_own_roles_alone(server: Guarded, http: Client, reader: Secret) -> None:
@@ -56,7 +44,7 @@ def test_who_may_grant_nothing_sees_their_own_roles_alone(server: Guarded, http:
     server.token("other", Grant(on("secret"), Privilege.READ))
     assert names(http.get(ROLES, headers=bearer(reader))) == ["role-of-reader"]
     own = http.get(f"{ROLES}/role-of-reader", headers=bearer(reader)).json()
-    assert (own["members"], [one["privileges"] for one in own["grants"]]) == (None, [["read"]])
+    assert (own["members"], [grant["privileges"] for grant in own["grants"]]) == (None, [["read"]])
     hidden, missing = (http.get(f"{ROLES}/{name}", headers=bearer(reader)) for name in ("role-of-other", "nobodys"))
     assert hidden.status_code == 404
     assert same(hidden, missing, "role-of-other", "nobodys")
@@ -110,7 +98,7 @@ def test_a_role_that_gives_nothing_yet_is_given_by_administrators_alone(
             answer = http.request(method, f"{ROLES}/future/members/{name}", headers=bearer(who))
             assert answer.status_code == 403
     given = http.request("PUT", f"{ROLES}/future/members/reader", headers=bearer(server.admin))
-    assert [one["role"] for one in given.json()["roles"]] == ["future", "role-of-reader"]
+    assert [role["role"] for role in given.json()["roles"]] == ["future", "role-of-reader"]
 
 
 def test_who_gives_a_role_learns_of_no_other_role_of_the_one_who_gets_it(
@@ -121,7 +109,7 @@ def test_who_gives_a_role_learns_of_no_other_role_of_the_one_who_gets_it(
     admin = server.services.access.token_checker.check(server.admin.text)
     server.services.access.roles.grant(admin, RoleName("team"), on("open"), [Privilege.READ])
     given = http.request("PUT", f"{ROLES}/team/members/other", headers=bearer(lead)).json()
-    assert [one["role"] for one in given["roles"]] == ["team"]
+    assert [role["role"] for role in given["roles"]] == ["team"]
 
 
 def test_an_administrator_without_other_privileges_sees_who_has_what(server: Guarded, http: Client) -> None:

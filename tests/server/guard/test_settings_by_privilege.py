@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from catalog.access.privileges import Grant, Privilege
 from catalog.access.tokens import Secret
-from tests.databases import OpenDatabase
 from tests.server.asgi import Client
-from tests.server.guarded import Guarded, bearer, guarded, on
+from tests.server.guarded import Guarded, bearer, on
 
 POLICY = "/api/v1/catalogs/lake/policy"
 TTL = {"firn.ttl.field": "ts", "firn.ttl.max-age": "1 s"}
-
-
-@pytest.fixture
-def server(opened_sqlite: OpenDatabase, tmp_path: Path) -> Guarded:
-    return guarded(opened_sqlite.database, tmp_path)
-
-
-@pytest.fixture
-def http(server: Guarded) -> Client:
-    return Client(server.app)
 
 
 @pytest.fixture
@@ -58,7 +45,7 @@ def test_who_may_only_maintain_shortens_no_history(server: Guarded, http: Client
 
 
 def test_who_may_maintain_and_write_sets_both(server: Guarded, http: Client) -> None:
-    both = server.token("both", *(Grant(on(), one) for one in (Privilege.MAINTAIN, Privilege.WRITE)))
+    both = server.token("both", *(Grant(on(), answer) for answer in (Privilege.MAINTAIN, Privilege.WRITE)))
     assert http.request("PATCH", POLICY, json={"set": TTL}, headers=bearer(both)).status_code == 200
     assert http.request("PUT", POLICY, json={"settings": {}}, headers=bearer(both)).status_code == 200
     writer = server.token("writer", Grant(on(), Privilege.WRITE))
@@ -74,8 +61,8 @@ def test_who_may_only_maintain_does_not_say_how_long_dropped_tables_are_kept(htt
 
 def test_an_upgrade_brings_no_settings_that_delete_rows_for_who_may_only_create(server: Guarded, http: Client) -> None:
     """The new table has Hive's rows from its beginning."""
-    creator = server.token("creator", *(Grant(on("secret"), one) for one in (Privilege.CREATE, Privilege.READ)))
+    creator = server.token("creator", *(Grant(on("secret"), answer) for answer in (Privilege.CREATE, Privilege.READ)))
     root = "/api/v1/catalogs/lake/hive"
-    one = http.post(f"{root}/secret.h/upgrade", json={"properties": TTL}, headers=bearer(creator))
+    answer = http.post(f"{root}/secret.h/upgrade", json={"properties": TTL}, headers=bearer(creator))
     many = http.post(f"{root}/upgrade", json={"tables": ["secret.h"], "properties": TTL}, headers=bearer(creator))
-    assert (one.status_code, many.status_code) == (403, 403)
+    assert (answer.status_code, many.status_code) == (403, 403)

@@ -93,8 +93,10 @@ def test_an_address_waits_however_many_client_ids_it_tries(attempts: FailedAttem
         ("not an address", "another", False),
     ],
 )
-def test_who_has_an_ipv6_network_has_one_address(attempts: FailedAttempts, one: str, other: str, *, same: bool) -> None:
-    fail(attempts, MOST_AT_AN_ADDRESS, address=one)
+def test_who_has_an_ipv6_network_has_one_address(
+    attempts: FailedAttempts, address: str, other: str, *, same: bool
+) -> None:
+    fail(attempts, MOST_AT_AN_ADDRESS, address=address)
     assert (attempts.compute_wait("spark", other) > 0) == same
 
 
@@ -105,8 +107,8 @@ def test_a_flood_takes_a_bounded_part_of_the_memory(attempts: FailedAttempts, mo
         attempts.record_failure(f"c{number}" * 1_000, f"10.2.{number // 250}.{number % 250}")
         attempts.record_success(f"c{number}", HERE)
     kept = (attempts._pairs.kept, attempts._clients.kept, attempts._addresses.kept, attempts._proven)
-    assert [len(one) for one in kept] == [50, 50, 50, 50]
-    assert all(len(str(key)) < 300 for one in kept for key in one)
+    assert [len(failures) for failures in kept] == [50, 50, 50, 50]
+    assert all(len(str(key)) < 300 for failures in kept for key in failures)
 
 
 @dataclass
@@ -140,12 +142,12 @@ def test_wrong_client_secrets_are_in_the_audit_log(site: Site) -> None:
     site.ask(f"{site.secret[:-1]}x")
     site.guarded.services.access.audit_log.flush()
     with site.guarded.services.database.reading() as uow:
-        found = uow.audit.list(AuditFilter(), limit=9).items
-    assert [(one.verdict, one.target, one.address, one.status) for one in found] == [
+        entries = uow.audit.list(AuditFilter(), limit=9).items
+    assert [(entry.verdict, entry.target, entry.address, entry.status) for entry in entries] == [
         (Verdict.UNAUTHENTICATED, "client spark", HERE, 401),
         (Verdict.UNAUTHENTICATED, "client no\ufffdbody", HERE, 401),
     ]
-    assert all(site.secret[:-1] not in str(one) for one in found)
+    assert all(site.secret[:-1] not in str(entry) for entry in entries)
 
 
 def test_too_many_wrong_secrets_are_answered_429_until_a_minute_is_over(site: Site) -> None:

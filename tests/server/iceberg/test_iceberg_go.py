@@ -39,15 +39,15 @@ def filled(value: Any, known: dict[str, Any]) -> Any:
 def test_every_request_of_iceberg_go_is_answered_as_it_was_recorded(lake: Lake) -> None:
     """`"requirements": null`, which it sends where it requires nothing, was refused."""
     known: dict[str, Any] = {}
-    for one in RECORDED:
+    for recorded in RECORDED:
         answer = lake.client.request(
-            one["method"], one["path"], headers=one["headers"], json=filled(one["body"], known)
+            recorded["method"], recorded["path"], headers=recorded["headers"], json=filled(recorded["body"], known)
         )
-        assert answer.status_code == one["status"], (one, answer.text)
+        assert answer.status_code == recorded["status"], (recorded, answer.text)
         loaded = answer.json() if answer.content else {}
         if "metadata" in loaded and not known:
             known = prepared(loaded["metadata"])
-    assert any((one["body"] or {}).get("requirements", "") is None for one in RECORDED)
+    assert any((recorded["body"] or {}).get("requirements", "") is None for recorded in RECORDED)
 
 
 def prepared(metadata: dict[str, Any]) -> dict[str, Any]:

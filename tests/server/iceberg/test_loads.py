@@ -33,8 +33,8 @@ def test_refs_alone_are_the_snapshots_that_branches_and_tags_hold(lake: Lake) ->
     tag(lake, "v1", ids[1])
     whole = lake.client.get(TABLE).json()
     part = lake.client.get(f"{TABLE}?snapshots=refs").json()
-    assert [one["snapshot-id"] for one in whole["metadata"]["snapshots"]] == ids
-    assert [one["snapshot-id"] for one in part["metadata"]["snapshots"]] == [ids[1], ids[4]]
+    assert [snapshot["snapshot-id"] for snapshot in whole["metadata"]["snapshots"]] == ids
+    assert [snapshot["snapshot-id"] for snapshot in part["metadata"]["snapshots"]] == [ids[1], ids[4]]
     assert {**part["metadata"], "snapshots": 0} == {**whole["metadata"], "snapshots": 0}
     lake.append(PLAIN)
     assert len(lake.client.get(f"{TABLE}?snapshots=refs").json()["metadata"]["snapshots"]) == 2

@@ -81,16 +81,13 @@ fuzzed = settings(
 seeds = st.integers(0, 2**32)
 
 
-def good_commit(rng: Random, name: TableName, metadata: Json, number: int) -> Json:
-    """A commit that would be accepted, or nearly."""
-    change: TableCommit = appended(name, metadata, summary={"firn.writer-id": "w", "firn.batch-id": str(number)})
+def good_updates(metadata: Json, number: int) -> list[list[Json]]:
+    """Updates that a commit may have besides its snapshot."""
     wider = {**metadata["schemas"][-1], "fields": [*metadata["schemas"][-1]["fields"]]}
     field = {"id": metadata["last-column-id"] + 1, "name": f"c{number}", "type": "int", "required": False}
     wider["fields"].append(field)
-    snapshots = [one["snapshot-id"] for one in metadata["snapshots"]]
-    updates: list[list[Json]] = [
-        list(change.updates),
-        list(change.updates),
+    snapshots = [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]]
+    return [
         [{"action": "add-schema", "schema": wider}, {"action": "set-current-schema", "schema-id": -1}],
         [set_property("a", "1"), {"action": "remove-properties", "removals": ["b", "gc.enabled"]}],
         [{"action": "remove-snapshots", "snapshot-ids": [1, *snapshots[:1]]}],
@@ -116,7 +113,13 @@ def good_commit(rng: Random, name: TableName, metadata: Json, number: int) -> Js
         [{"action": "set-location", "location": metadata["location"]}, {"action": "assign-uuid", "uuid": "x"}],
         [{"action": "upgrade-format-version", "format-version": 3}, {"action": "remove-schemas", "schema-ids": [0]}],
     ]
-    picked = [update for one in rng.sample(updates, rng.choice([1, 1, 2])) for update in one]
+
+
+def good_commit(rng: Random, name: TableName, metadata: Json, number: int) -> Json:
+    """A commit that would be accepted, or nearly."""
+    change: TableCommit = appended(name, metadata, summary={"firn.writer-id": "w", "firn.batch-id": str(number)})
+    updates = [list(change.updates), list(change.updates), *good_updates(metadata, number)]
+    picked = [update for group in rng.sample(updates, rng.choice([1, 1, 2])) for update in group]
     numbers: list[Json] = [
         {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]},
         {"type": "assert-last-assigned-field-id", "last-assigned-field-id": metadata["last-column-id"]},
@@ -168,14 +171,14 @@ def test_a_malformed_commit_changes_nothing(wire: Wire, store: str | None, seed:
 def test_a_malformed_transaction_changes_nothing(wire: Wire, seed: int) -> None:
     rng, lake = Random(seed), wire.lake
     targets = [a_target(lake, rng.choice([None, "base", "change"])) for _ in range(2)]
-    before = [pointer(lake, one.name) for one in targets]
-    changes = [good_commit(rng, one.name, lake.metadata(one.name), one.number) for one in targets]
+    before = [pointer(lake, target.name) for target in targets]
+    changes = [good_commit(rng, target.name, lake.metadata(target.name), target.number) for target in targets]
     named = [
-        {"identifier": {"namespace": list(one.name.namespace), "name": one.name.name}, **change}
-        for one, change in zip(targets, changes, strict=True)
+        {"identifier": {"namespace": list(target.name.namespace), "name": target.name.name}, **change}
+        for target, change in zip(targets, changes, strict=True)
     ]
     if wire.post("lake/transactions/commit", spoiled({"table-changes": named}, rng)) >= 400:
-        assert [pointer(lake, one.name) for one in targets] == before
+        assert [pointer(lake, target.name) for target in targets] == before
 
 
 def pointer(lake: Lake, name: TableName) -> str | None:
@@ -204,51 +207,61 @@ def test_a_malformed_view_commit_changes_nothing(wire: Wire, seed: int) -> None:
         assert answer.json()["metadata-location"] == before
 
 
+SPEC_FIELDS = [{"source-id": 1, "transform": "bucket[4]", "name": "b", "field-id": 1000}]
+ORDER_FIELDS = [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]
+
+
+def making_requests(name: str, location: str) -> list[tuple[str, Json]]:
+    """Requests that make something, or change what there is of it."""
+    table = {
+        "name": name,
+        "schema": COLUMNS,
+        "partition-spec": {"fields": SPEC_FIELDS},
+        "write-order": {"order-id": 1, "fields": ORDER_FIELDS},
+        "location": location,
+        "properties": {"a": "b"},
+    }
+    identifier = {"namespace": ["db"], "name": name}
+    return [
+        ("lake/namespaces/db/tables", table),
+        ("lake/namespaces/db/tables", {**table, "properties": {"firn.primary-key": "id"}}),
+        ("lake/namespaces/db/tables", {**table, "stage-create": True}),
+        (f"lake/namespaces/db/tables/{name}", staged_table(location)),
+        (f"lake/namespaces/db/tables/{name}", staged_table(location)),
+        ("lake/namespaces/db/views", {"name": name, "schema": COLUMNS, "view-version": SQL, "properties": {}}),
+        ("lake/namespaces", {"namespace": [name], "properties": {"a": "b"}}),
+        ("lake/namespaces/db/properties", {"updates": {"a": "b"}, "removals": ["c"]}),
+        ("lake/namespaces/db/register", {"name": name, "metadata-location": f"file:/nowhere/{name}"}),
+        ("lake/tables/rename", {"source": identifier, "destination": identifier}),
+        ("lake/views/rename", {"source": identifier, "destination": identifier}),
+        ("lake/namespaces/db/tables/x/metrics", {"report-type": "scan-report"}),
+    ]
+
+
+def staged_table(location: str) -> Json:
+    """The commit that creates a table."""
+    return {
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "assign-uuid", "uuid": "11111111-1111-4111-8111-111111111111"},
+            {"action": "set-location", "location": location},
+            {"action": "add-schema", "schema": COLUMNS},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"fields": SPEC_FIELDS}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": ORDER_FIELDS}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+        ],
+    }
+
+
 @fuzzed
 @given(seed=seeds)
 def test_malformed_requests_that_make_something_are_refused_in_words(wire: Wire, seed: int) -> None:
     """What they do make can be loaded."""
     rng, number = Random(seed), next(_numbers)
-    name, fields = f"m{number}", [{"source-id": 1, "transform": "bucket[4]", "name": "b", "field-id": 1000}]
-    order = [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]
-    table = {
-        "name": name,
-        "schema": COLUMNS,
-        "partition-spec": {"fields": fields},
-        "write-order": {"order-id": 1, "fields": order},
-        "location": f"{wire.lake.warehouse.as_uri()}/{name}",
-        "properties": {"a": "b"},
-    }
-    staged = {
-        "requirements": [{"type": "assert-create"}],
-        "updates": [
-            {"action": "assign-uuid", "uuid": "11111111-1111-4111-8111-111111111111"},
-            {"action": "set-location", "location": f"{wire.lake.warehouse.as_uri()}/{name}"},
-            {"action": "add-schema", "schema": COLUMNS},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "add-spec", "spec": {"fields": fields}},
-            {"action": "set-default-spec", "spec-id": -1},
-            {"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": order}},
-            {"action": "set-default-sort-order", "sort-order-id": -1},
-        ],
-    }
-    identifier = {"namespace": ["db"], "name": name}
-    path, body = rng.choice(
-        [
-            ("lake/namespaces/db/tables", table),
-            ("lake/namespaces/db/tables", {**table, "properties": {"firn.primary-key": "id"}}),
-            ("lake/namespaces/db/tables", {**table, "stage-create": True}),
-            (f"lake/namespaces/db/tables/{name}", staged),
-            (f"lake/namespaces/db/tables/{name}", staged),
-            ("lake/namespaces/db/views", {"name": name, "schema": COLUMNS, "view-version": SQL, "properties": {}}),
-            ("lake/namespaces", {"namespace": [name], "properties": {"a": "b"}}),
-            ("lake/namespaces/db/properties", {"updates": {"a": "b"}, "removals": ["c"]}),
-            ("lake/namespaces/db/register", {"name": name, "metadata-location": f"file:/nowhere/{name}"}),
-            ("lake/tables/rename", {"source": identifier, "destination": identifier}),
-            ("lake/views/rename", {"source": identifier, "destination": identifier}),
-            ("lake/namespaces/db/tables/x/metrics", {"report-type": "scan-report"}),
-        ]
-    )
+    name = f"m{number}"
+    path, body = rng.choice(making_requests(name, f"{wire.lake.warehouse.as_uri()}/{name}"))
     status = wire.post(path, spoiled(body, rng))
     if status == 200 and path.endswith(f"tables/{name}"):
         wire.lake.append(TableName(("db",), name))

@@ -26,11 +26,11 @@ WRONG = [".", "..", "", " a", "a ", "a\nb", "a\x1fb", "a\x00b", "x" * 513, "表"
 
 @pytest.fixture
 def lake(database: Database, tmp_path: Path) -> Lake:
-    found = a_lake(database, tmp_path)
+    lake = a_lake(database, tmp_path)
     warehouse = (tmp_path / "folding").as_uri()
-    found.services.namespaces.create_catalog("folding", warehouse, None, {CASE_INSENSITIVE: "true"})
-    found.services.namespaces.create(_FOLDING, ("db",), {})
-    return found
+    lake.services.namespaces.create_catalog("folding", warehouse, None, {CASE_INSENSITIVE: "true"})
+    lake.services.namespaces.create(_FOLDING, ("db",), {})
+    return lake
 
 
 _FOLDING: Any = "folding"
@@ -108,7 +108,7 @@ def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     namespace, table = join_name([odd]), join_name([odd, odd])
     made = client.post(f"{root}/namespaces", json={"name": namespace})
     assert (made.status_code, made.json()["name"]) == (201, namespace)
-    assert namespace in [one["name"] for one in client.get(f"{root}/namespaces").json()["items"]]
+    assert namespace in [namespace_["name"] for namespace_ in client.get(f"{root}/namespaces").json()["items"]]
     body = {"name": table, "columns": [{"name": "id", "type": "long"}], "primary_key": ["id"]}
     made = client.post(f"{root}/tables", json=body)
     assert made.status_code == 201, made.text
@@ -118,7 +118,7 @@ def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     for part in ("snapshots", "files", "versions", "history", "jobs", "policy", "explain"):
         assert client.get(f"{root}/tables/{quote(table, safe='')}/{part}").status_code == 200, part
     listed = client.get(f"{root}/tables", params={"namespace": namespace}).json()["items"]
-    assert [one["name"] for one in listed] == [odd]
+    assert [identifier["name"] for identifier in listed] == [odd]
     assert client.get(f"{root}/tables", params={"search": odd}).json()["items"] == listed
     policy = client.request("PUT", f"{root}/policy", params={"namespace": namespace}, json={"settings": {}})
     assert policy.status_code == 200, policy.text
@@ -167,7 +167,7 @@ def test_names_differ_by_case_unless_the_catalog_says_otherwise(lake: Lake) -> N
         assert create(lake, "db", name).status_code == 200
         assert create_namespace(lake, name).status_code == 200
     listed = lake.client.get(at("namespaces", "db", "tables")).json()["identifiers"]
-    assert {one["name"] for one in listed} == {"orders", "Orders", "ORDERS"}
+    assert {identifier["name"] for identifier in listed} == {"orders", "Orders", "ORDERS"}
 
 
 def _is_taken(answer: httpx.Response, *words: str) -> None:
@@ -252,7 +252,7 @@ def test_names_that_look_alike_are_one_name(lake: Lake, catalog: str, first: str
     assert (again.status_code, "differ only in their Unicode code points" in again.text) == (409, True)
     assert lake.client.get(at("namespaces", "db", "tables", second, catalog=catalog)).status_code == 404
     listed = lake.client.get(at("namespaces", "db", "tables", catalog=catalog)).json()["identifiers"]
-    assert sorted(one["name"] for one in listed) == sorted([first, "other"])
+    assert sorted(identifier["name"] for identifier in listed) == sorted([first, "other"])
 
 
 def test_catalogs_that_look_alike_are_one_catalog(lake: Lake, tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def commit(
     number = metadata["last-sequence-number"] + 1
     at = place or f"{metadata['location']}/metadata"
     if merged:
-        contents = tuple(Content(e["data_file"]["content"]) for one in lines for e in manifests.entries(one))
-        contents = tuple(one for one in contents if one is not Content.DATA)
-        lines = [one for one in lines if not one["content"]]
+        contents = tuple(Content(e["data_file"]["content"]) for line in lines for e in manifests.entries(line))
+        contents = tuple(kind for kind in contents if kind is not Content.DATA)
+        lines = [line for line in lines if not line["content"]]
     for content in contents:
         entry = _entry(metadata, content, snapshot_id)
         if merged:
@@ -56,19 +56,26 @@ def commit(
         lines.append({**made, "sequence_number": number, "min_sequence_number": 1})
     listed = f"{at}/snap-{snapshot_id}.avro"
     manifests.write_list(listed, lines, {"snapshot-id": str(snapshot_id), "sequence-number": str(number)})
+    snapshot = _snapshot(metadata, snapshot_id, listed, summary)
+    head = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
+    path = f"/iceberg/v1/lake/namespaces/db%1Forders/tables/{name.name}"
+    return lake.client.post(path, json={"updates": [{"action": "add-snapshot", "snapshot": snapshot}, head]})
+
+
+def _snapshot(metadata: Json, snapshot_id: int, manifest_list: str, summary: dict[str, str]) -> Json:
+    """A snapshot of no new row after the table's head."""
+    parent = current_snapshot(metadata)
     snapshot: Json = {
         "snapshot-id": snapshot_id,
-        "sequence-number": number,
+        "sequence-number": metadata["last-sequence-number"] + 1,
         "timestamp-ms": metadata["last-updated-ms"] + 1,
-        "manifest-list": listed,
+        "manifest-list": manifest_list,
         "schema-id": 0,
         "summary": summary,
     }
     snapshot |= {} if parent is None else {"parent-snapshot-id": parent["snapshot-id"]}
     snapshot |= {"first-row-id": metadata["next-row-id"], "added-rows": 0} if metadata["format-version"] > 2 else {}
-    head = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
-    path = f"/iceberg/v1/lake/namespaces/db%1Forders/tables/{name.name}"
-    return lake.client.post(path, json={"updates": [{"action": "add-snapshot", "snapshot": snapshot}, head]})
+    return snapshot
 
 
 def _entry(metadata: Json, content: Content, snapshot_id: int) -> dict[str, Any]:

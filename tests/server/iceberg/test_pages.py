@@ -47,15 +47,19 @@ def remove(lake: Lake, kind: str, name: str) -> None:
 
 def ask(lake: Lake, kind: str, **params: object) -> dict[str, Any]:
     path, _, query = LISTS[kind].partition("?")
-    sent = {key: str(value) for key, value in params.items()} | dict(one.split("=") for one in query.split("&") if one)
+    sent = {key: str(value) for key, value in params.items()} | dict(
+        pair.split("=") for pair in query.split("&") if pair
+    )
     answer = lake.client.get(path, params=sent)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def names_in(page: dict[str, Any]) -> list[str]:
-    return [one["name"] for one in page.get("identifiers", ())] + [one[-1] for one in page.get("namespaces", ())]
+    return [identifier["name"] for identifier in page.get("identifiers", ())] + [
+        namespace[-1] for namespace in page.get("namespaces", ())
+    ]
 
 
 def pages(lake: Lake, kind: str, size: int) -> Iterator[list[str]]:
@@ -71,9 +75,9 @@ def pages(lake: Lake, kind: str, size: int) -> Iterator[list[str]]:
 def test_pages_together_are_the_list(lake: Lake, kind: str, size: int) -> None:
     for name in STAYING:
         add(lake, kind, name)
-    found = list(pages(lake, kind, size))
-    assert [name for page in found for name in page] == STAYING
-    assert all(len(page) == size for page in found[:-1])
+    pages_read = list(pages(lake, kind, size))
+    assert [name for page in pages_read for name in page] == STAYING
+    assert all(len(page) == size for page in pages_read[:-1])
     whole = ask(lake, kind)
     assert (names_in(whole), whole["next-page-token"]) == (STAYING, None)
 
@@ -87,15 +91,15 @@ def test_what_stays_is_told_once_while_names_come_and_go_on_both_sides_of_the_pa
     token: str | None = ""
     while token is not None:
         page = ask(lake, kind, pageSize=3, pageToken=token)
-        found, token = names_in(page), page["next-page-token"]
+        names, token = names_in(page), page["next-page-token"]
         add(lake, kind, f"m{len(told):02}")  # before what was told
-        add(lake, kind, f"{found[-1]}x")  # right after it
-        going = [name for name in found if name in passing]  # the name that the token stands for among them
-        going += [name for name in passing if name > found[-1]][-1:]
+        add(lake, kind, f"{names[-1]}x")  # right after it
+        going = [name for name in names if name in passing]  # the name that the token stands for among them
+        going += [name for name in passing if name > names[-1]][-1:]
         for name in going:
             remove(lake, kind, name)
         passing = [name for name in passing if name not in going]
-        told += found
+        told += names
     assert [name for name in told if name in STAYING] == STAYING
     assert len(told) == len(set(told))
 
@@ -106,7 +110,9 @@ def test_what_stays_is_told_once_while_names_come_and_go_on_both_sides_of_the_pa
 )
 def test_a_page_that_nobody_was_given_is_refused(lake: Lake, kind: str, params: dict[str, object]) -> None:
     path, _, query = LISTS[kind].partition("?")
-    sent = {key: str(value) for key, value in params.items()} | dict(one.split("=") for one in query.split("&") if one)
+    sent = {key: str(value) for key, value in params.items()} | dict(
+        pair.split("=") for pair in query.split("&") if pair
+    )
     answer = lake.client.get(path, params=sent)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, 400)

@@ -44,9 +44,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def catalog(server: ServerProcess, request: pytest.FixtureRequest) -> RestCatalog:
-    found = RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake")
-    found.create_namespace((request.node.name[:60],))
-    return found
+    catalog = RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake")
+    catalog.create_namespace((request.node.name[:60],))
+    return catalog
 
 
 @pytest.fixture
@@ -162,13 +162,13 @@ def test_snapshots_can_be_cut_to_those_that_refs_name(catalog: RestCatalog, serv
 def test_lists_come_in_pages(catalog: RestCatalog, server: ServerProcess, space: str) -> None:
     for number in range(5):
         catalog.create_table((space, f"t{number}"), SCHEMA)
-    url, found = f"{server.url}/iceberg/v1/lake/namespaces/{space}/tables", []
+    url, names = f"{server.url}/iceberg/v1/lake/namespaces/{space}/tables", []
     token: str | None = ""
     while token is not None:
         page = httpx.get(url, params={"pageSize": 2, "pageToken": token}).json()
-        found += [one["name"] for one in page["identifiers"]]
+        names += [identifier["name"] for identifier in page["identifiers"]]
         token = page["next-page-token"]
-    assert found == [f"t{number}" for number in range(5)]
+    assert names == [f"t{number}" for number in range(5)]
     assert len(catalog.list_tables(space)) == 5
 
 

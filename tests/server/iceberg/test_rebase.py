@@ -47,11 +47,11 @@ def test_with_the_option_nobody_has_to_try_again(server: ServerProcess, version:
     tables = [catalog_of(server).load_table(name) for _ in range(WRITERS)]
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(lambda at: tables[at].append(rows(at + 1, at + 101)), range(WRITERS)))
-    found = catalog_of(server).load_table(name)
+    table = catalog_of(server).load_table(name)
     expected = [0, *range(1, WRITERS + 1), *range(101, WRITERS + 101)]
-    assert sorted(found.scan().to_arrow()["id"].to_pylist()) == expected
-    assert found.inspect.files().num_rows == WRITERS + 1
-    head = found.current_snapshot()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == expected
+    assert table.inspect.files().num_rows == WRITERS + 1
+    head = table.current_snapshot()
     assert head is not None
     assert head.summary is not None
     summary = head.summary

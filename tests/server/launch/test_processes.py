@@ -189,7 +189,7 @@ def test_of_many_who_look_at_one_that_has_ended_one_buries_it(
     launcher.start(ID, DIES)
     with ThreadPoolExecutor(4) as pool:
         looks = [pool.submit(looked_until_it_ends, launcher, ID) for _ in range(4)]
-    assert [one.result() for one in looks] == [7] * 4
+    assert [look.result() for look in looks] == [7] * 4
     assert len(killed) == 1
 
 

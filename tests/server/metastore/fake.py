@@ -111,8 +111,8 @@ class FakeMetastore:
         before = dict(self._partitions[self.table(database, name).full_name])
         try:
             return [
-                self.move(database, name, one.place, one.location, one.parameters, columns_of_table=columns_of_table)
-                for one in moves
+                self.move(database, name, move.place, move.location, move.parameters, columns_of_table=columns_of_table)
+                for move in moves
             ]
         except CatalogError:
             self._partitions[f"{database}.{name}"] = before
@@ -167,8 +167,8 @@ class FakeMetastore:
         self._note("ALTER_TABLE", database, name)
         self._databases[database][name] = replace(table, storage=storage)
         there = self._partitions[table.full_name]
-        for key, one in there.items() if cascade else ():
-            there[key] = replace(one, storage=replace(one.storage, columns=tuple(columns)))
+        for key, partition in there.items() if cascade else ():
+            there[key] = replace(partition, storage=replace(partition.storage, columns=tuple(columns)))
 
     def notices(self, after: int | None) -> NotificationBatch | None:
         self._answer()

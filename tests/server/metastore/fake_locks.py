@@ -41,7 +41,7 @@ class FakeLocks:
 
     def holder(self, full_name: str, name: str) -> str | None:
         """Who has locked a partition."""
-        return next((one.who for one in self.entries.values() if one.meets(full_name, name)), None)
+        return next((entry.who for entry in self.entries.values() if entry.meets(full_name, name)), None)
 
     @contextmanager
     def others(self, full_name: str, *names: str, who: str = "hive@elsewhere") -> Iterator[None]:

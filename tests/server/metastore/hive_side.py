@@ -74,24 +74,26 @@ class HiveSide:
 
     def table(self, database: str, name: str) -> HiveTable:
         """The same in the domain's words."""
-        found = self.read_table(database, name)
+        table = self.read_table(database, name)
         return HiveTable(
-            database=found.dbName,
-            name=found.tableName,
-            type=found.tableType,
-            storage=_storage(found.sd),
-            partition_columns=_columns(found.partitionKeys),
-            parameters=found.parameters,
-            owner=found.owner,
-            created=found.createTime or None,
+            database=table.dbName,
+            name=table.tableName,
+            type=table.tableType,
+            storage=_storage(table.sd),
+            partition_columns=_columns(table.partitionKeys),
+            parameters=table.parameters,
+            owner=table.owner,
+            created=table.createTime or None,
         )
 
     def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
         """Partitions by name, each read by itself."""
-        found = [self.client.get_partition_by_name(database, name, partition) for partition in names]
+        partitions = [self.client.get_partition_by_name(database, name, partition) for partition in names]
         return [
-            HivePartition(values=tuple(one.values), storage=_storage(one.sd), parameters=one.parameters)
-            for one in found
+            HivePartition(
+                values=tuple(partition.values), storage=_storage(partition.sd), parameters=partition.parameters
+            )
+            for partition in partitions
         ]
 
     def drop_table(self, database: str, name: str) -> None:
@@ -123,13 +125,13 @@ class HiveSide:
         components = [
             LockComponent(
                 type=kind,
-                level=LockLevel.PARTITION if one else LockLevel.TABLE,
+                level=LockLevel.PARTITION if partition else LockLevel.TABLE,
                 dbname=database,
                 tablename=name,
-                partitionname=one or None,
+                partitionname=partition or None,
                 operationType=DataOperationType.NO_TXN,
             )
-            for one in partitions or ("",)
+            for partition in partitions or ("",)
         ]
         request = LockRequest(component=components, user="hive", hostname="elsewhere", agentInfo="hive_2026")
         lock = self.client.lock(request)
@@ -140,9 +142,9 @@ class HiveSide:
 
     def end_locks(self, database: str) -> None:
         """As the metastore does with those that nobody keeps."""
-        for one in self.client.show_locks(ShowLocksRequest(dbname=database)).locks:
-            if one.dbname == database:
-                self.client.unlock(UnlockRequest(lockid=one.lockid))
+        for lock in self.client.show_locks(ShowLocksRequest(dbname=database)).locks:
+            if lock.dbname == database:
+                self.client.unlock(UnlockRequest(lockid=lock.lockid))
 
     def drop_partition(self, database: str, name: str, partition: str) -> None:
         self.client.drop_partition_by_name(database, name, partition, deleteData=False)

@@ -28,8 +28,8 @@ class Other:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request)
         path = request.url.raw_path.decode().partition("?")[0]
-        found = self.answers.get(path)
-        return found(request) if found else httpx.Response(404, json={"error": {"message": f"no {path}"}})
+        answer = self.answers.get(path)
+        return answer(request) if answer else httpx.Response(404, json={"error": {"message": f"no {path}"}})
 
     def says(self, path: str, body: object, status: int = 200) -> None:
         self.answers[f"/iceberg/v1/{path}"] = lambda _: httpx.Response(status, json=body)

@@ -49,8 +49,10 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
 }
 _OPPOSITE = {"not-eq": "eq", "not-in": "in", "not-starts-with": "starts-with", "not-nan": "is-nan"}
-_NEGATED = {"is-null": "not-null", "lt": "gt-eq", "lt-eq": "gt"} | {one: other for other, one in _OPPOSITE.items()}
-_NEGATED |= {other: one for one, other in _NEGATED.items()}
+_NEGATED = {"is-null": "not-null", "lt": "gt-eq", "lt-eq": "gt"} | {
+    operator: other for other, operator in _OPPOSITE.items()
+}
+_NEGATED |= {other: operator for operator, other in _NEGATED.items()}
 
 
 def literal_json(name: str, value: Any) -> Any:
@@ -135,6 +137,6 @@ def _operands(filter: Mapping[str, Any], row: Row) -> tuple[Any, list[Any]]:
     written = filter["values"] if "values" in filter else [filter["value"]] if "value" in filter else []
     if isinstance(term, str):
         known = {literal_json(term, value): value for value in DOMAINS[term] if value is not None}
-        return row[term], [known[one] for one in written]
+        return row[term], [known[value] for value in written]
     name = term["term"]
     return parse_transform(term["transform"]).transform(parse_primitive_type(KINDS[name]))(row[name]), list(written)

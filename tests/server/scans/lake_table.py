@@ -112,10 +112,10 @@ class LakeTable:
     def partition_of(self, spec_id: int, row: Row) -> tuple[Any, ...]:
         """Where a row belongs, by the transforms' own rules."""
         made = []
-        for one in self.manifests().spec(spec_id).json_fields:
-            name = next(name for name, number in IDS.items() if number == one["source-id"])
-            transform = parse_transform(one["transform"]).transform(parse_primitive_type(KINDS[name]))
-            made.append(None if one["transform"] == "void" else transform(row[name]))
+        for part in self.manifests().spec(spec_id).json_fields:
+            name = next(name for name, number in IDS.items() if number == part["source-id"])
+            transform = parse_transform(part["transform"]).transform(parse_primitive_type(KINDS[name]))
+            made.append(None if part["transform"] == "void" else transform(row[name]))
         return tuple(made)
 
     def add(self, spec_id: int, rows: Sequence[Row]) -> list[Data]:
@@ -128,9 +128,9 @@ class LakeTable:
         for group in groups.values():
             partition = self.partition_of(spec_id, group[0])
             path = f"{self.place}/data/{next(self._numbers)}.parquet"
-            one = Data(path, spec_id, partition, self.next_sequence_number, tuple(group))
-            self._list(one, Content.DATA, "PARQUET", **(column_statistics(group) if self.with_statistics else {}))
-            added.append(one)
+            data = Data(path, spec_id, partition, self.next_sequence_number, tuple(group))
+            self._list(data, Content.DATA, "PARQUET", **(column_statistics(group) if self.with_statistics else {}))
+            added.append(data)
         self.data += added
         return added
 
@@ -148,7 +148,7 @@ class LakeTable:
 
     def delete_by_vector(self, of: Data, *, beside: Delete | None = None) -> Delete:
         """A deletion vector, in the file of the one `beside` it; the one before it, if any, is replaced."""
-        for old in [one for one in self.deletes if one.kind == "vector" and one.scope == of.path]:
+        for old in [delete for delete in self.deletes if delete.kind == "vector" and delete.scope == of.path]:
             self.drop(old)
         path = f"{self.place}/data/{next(self._numbers)}.puffin" if beside is None else beside.path
         made = Delete(path, "vector", of.spec_id, of.partition, self.next_sequence_number, of.path)
@@ -164,7 +164,7 @@ class LakeTable:
             values = tuple(tuple(row[name] for name in columns) for row in group)
             path = f"{self.place}/data/{next(self._numbers)}-equality.parquet"
             stats = column_statistics([{name: row[name] for name in columns} for row in group])
-            one = Delete(
+            delete = Delete(
                 path,
                 "equality",
                 spec_id,
@@ -173,7 +173,7 @@ class LakeTable:
                 columns=tuple(columns),
                 values=values,
             )
-            made.append(self._add(one, equality_ids=[IDS[name] for name in columns], **stats))
+            made.append(self._add(delete, equality_ids=[IDS[name] for name in columns], **stats))
         return made
 
     def commit(self, operation: str = "append") -> int:
@@ -186,9 +186,9 @@ class LakeTable:
             if entries
         ]
         self._pending.clear()
-        for one in written:
-            one["sequence_number"] = self.next_sequence_number
-            one["min_sequence_number"] = one["min_sequence_number"] or self.next_sequence_number
+        for file in written:
+            file["sequence_number"] = self.next_sequence_number
+            file["min_sequence_number"] = file["min_sequence_number"] or self.next_sequence_number
         self._manifests = written + self._manifests
         rows = self._give_row_ids() if self.version > 2 else 0
         location = f"{self.place}/metadata/snap-{snapshot_id}.avro"
@@ -256,19 +256,21 @@ class LakeTable:
         self.deletes.append(delete)
         return delete
 
-    def _list(self, one: Data | Delete, content: Content, form: str, **more: Any) -> None:
-        spec = self.manifests().spec(one.spec_id)
+    def _list(self, listed_file: Data | Delete, content: Content, form: str, **more: Any) -> None:
+        spec = self.manifests().spec(listed_file.spec_id)
         file = {
             "content": content,
-            "file_path": one.path,
+            "file_path": listed_file.path,
             "file_format": form,
-            "partition": spec.record(one.partition),
-            "record_count": len(one.rows) if isinstance(one, Data) else 1,
+            "partition": spec.record(listed_file.partition),
+            "record_count": len(listed_file.rows) if isinstance(listed_file, Data) else 1,
             "file_size_in_bytes": 1000,
             **more,
         }
         listed = Content.DATA if content is Content.DATA else Content.POSITION_DELETES
-        self._pending[one.spec_id, listed].append({"status": Status.ADDED, "snapshot_id": None, "data_file": file})
+        self._pending[listed_file.spec_id, listed].append(
+            {"status": Status.ADDED, "snapshot_id": None, "data_file": file}
+        )
 
     def _written(
         self, manifests: Manifests, entries: Sequence[Entry], spec_id: int, content: Content, snapshot_id: int

@@ -52,8 +52,8 @@ def committed(lake: Lake) -> Path:
     """Where the manifest list of a snapshot is to be, which is written once the snapshot is committed."""
     change = appended(PLAIN, lake.metadata(PLAIN))
     lake.commit(change)
-    found: str = change.updates[0]["snapshot"]["manifest-list"]
-    return path_of(found)
+    manifest_list: str = change.updates[0]["snapshot"]["manifest-list"]
+    return path_of(manifest_list)
 
 
 def path_of(location: str) -> Path:

@@ -98,14 +98,14 @@ def test_no_file_with_a_matching_row_is_left_out_and_residuals_decide_as_the_fil
 ) -> None:
     with TemporaryDirectory() as place:
         table = built(Path(place), history)
-        found = {file.content["file-path"]: file for file in planned(table, {"filter": asked})}
+        files_by_path = {file.content["file-path"]: file for file in planned(table, {"filter": asked})}
         for data in table.data:
             matching = [row for row in data.rows if says(asked, row)]
-            assert data.path in found or not matching, (asked, data)
-            if data.path in found:
-                residual = to_json(found[data.path].residual)
+            assert data.path in files_by_path or not matching, (asked, data)
+            if data.path in files_by_path:
+                residual = to_json(files_by_path[data.path].residual)
                 assert [row for row in data.rows if says(residual, row)] == matching, (asked, residual, data)
-        assert found.keys() <= {data.path for data in table.data}
+        assert files_by_path.keys() <= {data.path for data in table.data}
 
 
 @settings(max_examples=50)
@@ -113,15 +113,19 @@ def test_no_file_with_a_matching_row_is_left_out_and_residuals_decide_as_the_fil
 def test_each_file_comes_with_exactly_its_deletes(history: Any) -> None:
     with TemporaryDirectory() as place:
         table = built(Path(place), history)
-        found = planned(table, {})
-        assert sorted(paths(found)) == sorted(data.path for data in table.data)
+        files = planned(table, {})
+        assert sorted(paths(files)) == sorted(data.path for data in table.data)
         by_path = {data.path: data for data in table.data}
-        for file in found:
+        for file in files:
             data = by_path[file.content["file-path"]]
-            applied = {one.content["file-path"] for one in file.deletes}
+            applied = {delete.content["file-path"] for delete in file.deletes}
             assert len(applied) == len(file.deletes)
-            applying = [one for one in table.deletes if applies(one, data, table)]
-            assert {one.path for one in applying if needed(one, data)} <= applied <= {one.path for one in applying}
+            applying = [delete for delete in table.deletes if applies(delete, data, table)]
+            assert (
+                {delete.path for delete in applying if needed(delete, data)}
+                <= applied
+                <= {delete.path for delete in applying}
+            )
 
 
 def applies(delete: Delete, data: Data, table: LakeTable) -> bool:
@@ -136,7 +140,7 @@ def applies(delete: Delete, data: Data, table: LakeTable) -> bool:
         return False
     if delete.kind == "vector":
         return True
-    has_vector = any(one.kind == "vector" and applies(one, data, table) for one in table.deletes)
+    has_vector = any(delete.kind == "vector" and applies(delete, data, table) for delete in table.deletes)
     return same_place and not has_vector
 
 
@@ -162,7 +166,7 @@ def test_the_tasks_of_a_plan_are_the_whole_in_pieces(history: Any, asked: Any) -
 
 def told(files: Iterable[FileTask]) -> list[tuple[Mapping[str, Any], Any, list[str]]]:
     return [
-        (file.content, to_json(file.residual), sorted(one.content["file-path"] for one in file.deletes))
+        (file.content, to_json(file.residual), sorted(delete.content["file-path"] for delete in file.deletes))
         for file in files
     ]
 
@@ -182,7 +186,7 @@ def test_an_incremental_scan_reads_what_was_appended_between(history: Any) -> No
             snapshots.append(table.commit())
             seen.append({data.path for data in table.data})
         for (start, end), (before, after) in zip(pairwise(snapshots), pairwise(seen), strict=True):
-            found = planned(table, {"start-snapshot-id": start, "end-snapshot-id": end})
-            assert set(paths(found)) == after - before
+            files = planned(table, {"start-snapshot-id": start, "end-snapshot-id": end})
+            assert set(paths(files)) == after - before
         every = planned(table, {"start-snapshot-id": snapshots[0], "end-snapshot-id": snapshots[-1]})
         assert set(paths(every)) == seen[-1] - seen[0]

@@ -67,9 +67,9 @@ def test_a_large_scan_is_handed_out_in_tasks_that_any_server_answers(lake: Lake,
     expected = sorted(data.path for data in table.data[1:])
     assert fetched(other, planned) == expected
     assert fetched(other, planned) == expected  # a lost answer is asked for again
-    found = other.result(LAKE, PLAIN, planned.plan_id)
-    assert found is not None
-    assert found.tasks == planned.tasks
+    plan = other.result(LAKE, PLAIN, planned.plan_id)
+    assert plan is not None
+    assert plan.tasks == planned.tasks
 
 
 def test_a_plan_stays_at_its_snapshot_while_the_table_goes_on(lake: Lake) -> None:
@@ -243,5 +243,5 @@ def test_a_table_of_five_thousand_files_is_planned_in_tasks_and_one_of_its_parti
     assert fetched(scans, planned) == sorted(data.path for data in table.data)
     few = {"type": "in", "term": "id", "values": [7, 4_321]}
     assert len(fetched(scans, scans.plan(LAKE, PLAIN, {"filter": few}))) == 2
-    one = {"type": "and", "left": few, "right": {"type": "lt", "term": "id", "value": 2_000}}
-    assert len(fetched(scans, scans.plan(LAKE, PLAIN, {"filter": one}))) == 1
+    filter_ = {"type": "and", "left": few, "right": {"type": "lt", "term": "id", "value": 2_000}}
+    assert len(fetched(scans, scans.plan(LAKE, PLAIN, {"filter": filter_}))) == 1

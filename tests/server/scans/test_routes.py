@@ -53,17 +53,17 @@ def lake(opened_sqlite: Any, tmp_path: Path) -> Lake:
 def client(lake: Lake) -> Iterator[httpx.Client]:
     settings = Settings(data_dir=lake.warehouse.parent / "data")
     app = create_app(settings, lake.services, build_background(settings, lake.services))
-    with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as found:
-        yield found
+    with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
+        yield http
 
 
 @pytest.fixture
 def table(lake: Lake) -> LakeTable:
     """Version 3, partitioned by day, with deletes of each kind."""
     made = LakeTable(lake.warehouse / "t", [[("d", "day")], []], version=3)
-    one, two = made.add(0, [a_row(1), a_row(2)])
+    first, two = made.add(0, [a_row(1), a_row(2)])
     made.commit()
-    made.delete_by_vector(one)
+    made.delete_by_vector(first)
     made.delete_positions(two, scope="bounds")
     made.delete_equal(made.spec_ids[1], ["id"], [a_row(2)])
     made.commit("delete")
@@ -74,16 +74,16 @@ def table(lake: Lake) -> LakeTable:
 def planned(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
     answer = client.post(f"{TABLES}/plain/plan", json=body)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    document: dict[str, Any] = answer.json()
+    return document
 
 
 def test_files_are_told_with_the_deletes_they_refer_to(client: httpx.Client, table: LakeTable) -> None:
     answer = planned(client, {})
     assert (answer["status"], "plan-tasks" in answer) == ("completed", False)
     by_path = {task["data-file"]["file-path"]: task for task in answer["file-scan-tasks"]}
-    one, two = (by_path[data.path] for data in table.data)
-    assert one["data-file"] == {
+    first, two = (by_path[data.path] for data in table.data)
+    assert first["data-file"] == {
         "spec-id": 0,
         "content": "data",
         "file-path": table.data[0].path,
@@ -93,9 +93,9 @@ def test_files_are_told_with_the_deletes_they_refer_to(client: httpx.Client, tab
         "record-count": 1,
         "first-row-id": 0,
     }
-    assert one["residual-filter"] is True
+    assert first["residual-filter"] is True
     deletes = answer["delete-files"]
-    (vector,) = (deletes[number] for number in one["delete-file-references"])
+    (vector,) = (deletes[number] for number in first["delete-file-references"])
     assert (vector["content"], vector["file-format"]) == ("position-deletes", "puffin")
     assert (vector["content-offset"], vector["content-size-in-bytes"]) == (4, 40)
     assert vector["referenced-data-file"] == table.data[0].path

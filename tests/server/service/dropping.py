@@ -29,6 +29,7 @@ from server.service.tables.metadata_files import MetadataFiles
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import PLAIN, Lake
+from tests.server.wrappers import DatabaseWrapper
 
 _ids = count(50_000)
 
@@ -46,7 +47,7 @@ def append_files(lake: Lake, name: TableName = PLAIN, *, files: int = 2, at: str
     for location in locations:
         path_of(location).parent.mkdir(parents=True, exist_ok=True)
         path_of(location).write_bytes(b"rows")
-    entries = [DataFileEntry(stats=FileStats(location=one, size=4, record_count=1)) for one in locations]
+    entries = [DataFileEntry(stats=FileStats(location=location, size=4, record_count=1)) for location in locations]
     added = write_snapshot(
         Storage(), metadata, entries, (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
@@ -81,7 +82,7 @@ def listed(lake: Lake, name: TableName | None = None) -> list[Dropped]:
 def age(lake: Lake, entry_id: UUID) -> None:
     """Let an entry's time be over."""
     with lake.services.database.writing() as uow:
-        (entry,) = [one for one in uow.dropped.list(LAKE, limit=500).items if one.id == entry_id]
+        (entry,) = [dropped for dropped in uow.dropped.list(LAKE, limit=500).items if dropped.id == entry_id]
         relations = uow.dropped.take_back(entry)
         assert relations is not None
         overdue = {name: getattr(entry, name) for name in Dropped.__slots__} | {
@@ -148,14 +149,10 @@ class DyingFiles:
 
 
 @dataclass
-class DyingDatabase:
+class DyingDatabase(DatabaseWrapper):
     """A database of a process that may end before and after each commit."""
 
-    real: Database
     fuse: Fuse
-
-    def reading(self) -> object:
-        return self.real.reading()
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:

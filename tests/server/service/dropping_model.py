@@ -120,7 +120,7 @@ class DroppingHistory(RuleBasedStateMachine):
             return
         done = self.lake.services.recursive_drops.drop(LAKE, (space,))
         gone = {name for name in self.live if name.namespace == (space,)}
-        assert {one.id for one in done.dropped} == {self.live[name].id for name in gone}
+        assert {relation.id for relation in done.dropped} == {self.live[name].id for name in gone}
         for name in gone:
             known = self.live.pop(name)
             known.purge = False
@@ -128,39 +128,45 @@ class DroppingHistory(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def undrop_namespace(self, data: st.DataObject) -> None:
-        spaces = [one for one in listed(self.lake) if one.kind == "namespace"]
+        spaces = [entry for entry in listed(self.lake) if entry.kind == "namespace"]
         if not spaces:
             return
         entry = data.draw(st.sampled_from(spaces))
         with self.lake.services.database.reading() as uow:
-            members = [one.id for one in uow.dropped.within(entry.id)]
-        names = [self.dropped[one][0] for one in members]
+            members = [member.id for member in uow.dropped.within(entry.id)]
+        names = [self.dropped[member][0] for member in members]
         try:
             self.lake.services.undrops.undrop(LAKE, entry.id)
         except (AlreadyExists, Conflict):
             assert any(name in self.live for name in names)
             return
-        for one in members:
-            name, known = self.dropped.pop(one)
+        for member in members:
+            name, known = self.dropped.pop(member)
             self.live[name] = known
 
     @invariant()
     def the_catalog_holds_what_is_live(self) -> None:
         with self.lake.services.database.reading() as uow:
-            found = uow.relations.list(LAKE, None, [RelationKind.TABLE], limit=100).items
-        assert {one.name: one.id for one in found} == {name: known.id for name, known in self.live.items()}
+            relations = uow.relations.list(LAKE, None, [RelationKind.TABLE], limit=100).items
+        assert {relation.name: relation.id for relation in relations} == {
+            name: known.id for name, known in self.live.items()
+        }
 
     @invariant()
     def the_list_holds_what_was_dropped(self) -> None:
-        entries = [one for one in listed(self.lake) if one.kind != "namespace"]
-        assert {one.id: one.table_name for one in entries} == {
+        entries = [entry for entry in listed(self.lake) if entry.kind != "namespace"]
+        assert {entry.id: entry.table_name for entry in entries} == {
             entry_id: name for entry_id, (name, _) in self.dropped.items()
         }
-        assert all(one.state is DroppedState.DROPPED for one in entries)
+        assert all(entry.state is DroppedState.DROPPED for entry in entries)
 
     @invariant()
     def files_are_whole_or_gone(self) -> None:
-        for known in (*self.live.values(), *(one for _, one in self.dropped.values()), *self.forgotten):
+        for known in (
+            *self.live.values(),
+            *(known_relation for _, known_relation in self.dropped.values()),
+            *self.forgotten,
+        ):
             assert known.rows <= files_below(known.location)
         for known in self.purged:
             assert not path_of(known.location).exists() or not files_below(known.location)

@@ -92,15 +92,15 @@ class Stage:
 
     @property
     def table_statuses(self) -> list[LaunchStatus]:
-        return [one.status for one in self.launches]
+        return [launch.status for launch in self.launches]
 
     def registers(self, launched: LaunchRecord) -> str:
         coming = Registration(group=DEFAULT_GROUP, host="h", pid=1, version="0", protocol=PROTOCOL, launch=launched.id)
         return self.lake.services.optimizers.register(coming).id
 
     def shown(self) -> OptimizerStatus:
-        (one,) = self.lake.services.optimizers.list()
-        return one
+        (optimizer,) = self.lake.services.optimizers.list()
+        return optimizer
 
     def next_server(self) -> Stage:
         """After the death of the one that started all."""

@@ -4,8 +4,8 @@ that jumps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -18,12 +18,12 @@ from catalog.errors import Conflict, LeaseLost
 from catalog.history.commit import Outcome, TableCommit
 from catalog.jobs.job import SEVERAL_COMMITS, JobId, JobKind, JobStatus
 from catalog.jobs.leases import Lease
-from catalog.names import CatalogName, TableName
+from catalog.names import TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.work import JobFilter
-from catalog.tables.relation import LocatedRelation
 from tests.factories import LAKE
 from tests.server.lake import Lake, a_lake, appended, snapshot_ids, snapshot_of
+from tests.server.wrappers import DatabaseWrapper
 
 TABLES = [TableName(("db",), "a"), TableName(("db",), "b")]
 LASTS = 60.0
@@ -37,10 +37,9 @@ KINDS = [JobKind.REWRITE, JobKind.EXPIRE]
 
 
 @dataclass
-class JumpingDatabase:
+class JumpingDatabase(DatabaseWrapper):
     """A database whose clock can be set forward."""
 
-    real: Database
     ahead: float = 0.0
 
     @contextmanager
@@ -52,15 +51,6 @@ class JumpingDatabase:
     def writing(self) -> Iterator[UnitOfWork]:
         with self.real.writing() as uow:
             yield self._ahead(uow)
-
-    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
-        return self.real.locate(catalog, name)
-
-    def truncate_log(self) -> bool:
-        return self.real.truncate_log()
-
-    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        return self.real.lock_commits(tables)
 
     def _ahead(self, uow: UnitOfWork) -> UnitOfWork:
         now, ahead = uow.now, timedelta(seconds=self.ahead)
@@ -279,17 +269,19 @@ class LeaseHistory(RuleBasedStateMachine):
             recorded = {job_id: uow.jobs.recorded_commits(job_id, job.relation_id) for job_id, job in stored.items()}
         for job_id, job in self.jobs.items():
             token = None if job.lease is None else job.lease.token
-            found = stored[job_id]
-            assert (found.status, found.attempt, found.token) == (job.status, job.attempt, token)
-            assert (found.committed_by is not None) is job.committed
-            assert found.committed_snapshot_id == (job.recorded[0] if job.committed else None)
-            assert [one.snapshot_id for one in recorded[job_id]] == job.recorded
-            assert [one.number for one in recorded[job_id]] == list(range(1, len(job.recorded) + 1))
+            stored_job = stored[job_id]
+            assert (stored_job.status, stored_job.attempt, stored_job.token) == (job.status, job.attempt, token)
+            assert (stored_job.committed_by is not None) is job.committed
+            assert stored_job.committed_snapshot_id == (job.recorded[0] if job.committed else None)
+            assert [commit.snapshot_id for commit in recorded[job_id]] == job.recorded
+            assert [commit.number for commit in recorded[job_id]] == list(range(1, len(job.recorded) + 1))
 
     @invariant()
     def a_table_has_one_active_job_and_one_lease_at_most(self) -> None:
         with self.lake.services.database.reading() as uow:
-            listed = uow.jobs.list(JobFilter(statuses=[one for one in JobStatus if one.is_active]), limit=100).items
+            listed = uow.jobs.list(
+                JobFilter(statuses=[status for status in JobStatus if status.is_active]), limit=100
+            ).items
         assert len({job.relation_id for job in listed}) == len(listed)
         assert all((job.token is not None) is job.status.is_leased for job in listed)
 

@@ -111,9 +111,9 @@ def test_a_caller_that_was_read_before_a_change_is_not_remembered_after_it(
     looks = access.token_checker._by_token
 
     def revoked_meanwhile(given: Secret) -> object:
-        found = looks(given)
+        attempts = looks(given)
         access.tokens.revoke(admin, secret.id)
-        return found
+        return attempts
 
     with monkeypatch.context() as slow:
         slow.setattr(access.token_checker, "_by_token", revoked_meanwhile)
@@ -158,9 +158,9 @@ def test_nobody_makes_sees_or_revokes_anothers_tokens_but_administrators(access:
     with pytest.raises(NotFound):
         access.tokens.revoke(caller, others)
     listed, _ = access.tokens.list(caller, None, None, limit=9, cursor=None)
-    assert [one.id for one in listed.items] == [ada.id]
+    assert [principal.id for principal in listed.items] == [ada.id]
     everybodys, owners = access.tokens.list(admin, "*", TokenKind.BEARER, limit=9, cursor=None)
-    assert {owners[one.owner] for one in everybodys.items} == {"ada", "admin"}
+    assert {owners[principal.owner] for principal in everybodys.items} == {"ada", "admin"}
 
 
 def test_who_has_grant_somewhere_passes_on_what_they_have_there_and_nothing_else(access: Access, admin: Caller) -> None:
@@ -172,7 +172,7 @@ def test_who_has_grant_somewhere_passes_on_what_they_have_there_and_nothing_else
         with pytest.raises(Forbidden):
             access.roles.grant(lead, team, grant.on, [grant.privilege])
     access.principals.add_person("bob")
-    assert [one.role for one in access.principals.assign(lead, team, "bob").roles] == ["team"]
+    assert [principal.role for principal in access.principals.assign(lead, team, "bob").roles] == ["team"]
     for role in (ADMIN, RoleName("optimizer")):
         with pytest.raises(Forbidden):
             access.principals.assign(lead, role, "bob")

@@ -45,9 +45,9 @@ def last(lake: Lake) -> Job:
 def test_a_blocked_table_gets_no_job_by_plan_or_by_request(orders: Lake) -> None:
     blocker = block(orders)
     assert orders.services.planner_loop.run_once().planned == 0
-    found = decision(orders)
-    assert isinstance(found, NotDue)
-    assert found.blocked_by == blocker
+    admission = decision(orders)
+    assert isinstance(admission, NotDue)
+    assert admission.blocked_by == blocker
     with pytest.raises(Conflict, match=r"the table is blocked until .* UTC: a load"):
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
 
@@ -143,11 +143,11 @@ def test_a_blocker_that_has_ended_counts_no_more_and_is_tidied(orders: Lake) -> 
 
 
 def test_a_job_keeps_what_was_predicted_of_it(orders: Lake) -> None:
-    found = decision(orders)
-    assert isinstance(found, Due)
-    assert found.predicted is not None
+    admission = decision(orders)
+    assert isinstance(admission, Due)
+    assert admission.predicted is not None
     orders.services.planner_loop.run_once()
-    assert last(orders).predicted == found.predicted.as_json()
+    assert last(orders).predicted == admission.predicted.as_json()
     assert last(orders).predicted["files_before"] == 1
 
 

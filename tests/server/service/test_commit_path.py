@@ -34,8 +34,8 @@ def test_commits_of_many_writers_are_each_there_once_and_in_one_line(lake: Lake)
         acknowledged = list(pool.map(lambda _: lake.append(PLAIN), range(18)))
     metadata = lake.metadata(PLAIN)
     assert sorted(snapshot_ids(metadata)) == sorted(acknowledged)
-    assert [one["sequence-number"] for one in metadata["snapshots"]] == list(range(1, 19))
-    parents = [one.get("parent-snapshot-id") for one in metadata["snapshots"]]
+    assert [snapshot["sequence-number"] for snapshot in metadata["snapshots"]] == list(range(1, 19))
+    parents = [snapshot.get("parent-snapshot-id") for snapshot in metadata["snapshots"]]
     assert parents == [None, *snapshot_ids(metadata)[:-1]]
     assert metadata["snapshots"][-1]["summary"]["total-records"] == "180"
 
@@ -49,7 +49,7 @@ def test_the_books_agree_with_the_table_after_many_writers(lake: Lake) -> None:
         assert relation is not None
         events = uow.events.list(LAKE, [relation.id], limit=100).items
         stats = uow.stats.get(relation.id)
-    assert sorted(one.snapshot_id for one in events if one.snapshot_id) == sorted(acknowledged)
+    assert sorted(event.snapshot_id for event in events if event.snapshot_id) == sorted(acknowledged)
     assert (relation.version, stats.records, stats.snapshots, stats.sequence_number) == (8, 80, 8, 8)
     assert len(lake.metadata_files()) == 9
 

@@ -94,5 +94,5 @@ def test_nothing_is_kept_when_nobody_waits_and_a_failure_ends_the_turn() -> None
 
     with ThreadPoolExecutor(4) as pool:
         failures = [pool.submit(fail).exception() for _ in range(20)]
-    assert all(isinstance(one, KeyError) for one in failures)
+    assert all(isinstance(failure, KeyError) for failure in failures)
     assert commit_queue._queues == {}

@@ -57,9 +57,9 @@ def is_good(access: Access, secret: Secret) -> bool:
 
 def row(database: Database, issued: Issued) -> Token:
     with database.reading() as uow:
-        found = uow.tokens.find(issued.token.id)
-    assert found is not None
-    return found
+        token = uow.tokens.find(issued.token.id)
+    assert token is not None
+    return token
 
 
 def test_a_chain_of_exchanges_ends_where_its_first_token_says() -> None:
@@ -104,11 +104,11 @@ def test_what_was_exchanged_ends_when_any_token_before_it_is_revoked(
         chain.append(access.tokens.exchange(chain[-1].secret.text))
     beside = access.tokens.exchange(chain[1].secret.text)
     access.tokens.revoke(admin, chain[2].token.id)
-    assert [is_good(access, one.secret) for one in (*chain, beside)] == [True, True, False, False, False, True]
+    assert [is_good(access, token.secret) for token in (*chain, beside)] == [True, True, False, False, False, True]
     with pytest.raises(TokenEnded, match="revoked"):
         access.tokens.exchange(chain[3].secret.text)
     access.tokens.revoke(admin, service.token.id)
-    assert not any(is_good(access, one.secret) for one in (*chain, beside))
+    assert not any(is_good(access, token.secret) for token in (*chain, beside))
 
 
 def test_a_token_made_with_another_ends_when_that_one_is_revoked(access: Access, admin: Caller) -> None:

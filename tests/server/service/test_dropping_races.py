@@ -94,7 +94,7 @@ def test_what_was_committed_before_a_drop_is_there_after_the_undrop(lake: Lake) 
 
         at_once(commits, commits, lambda: lake.services.tables.drop(LAKE, PLAIN))
         lake.services.undrops._bring_back(listed(lake)[0], listed(lake), None, dry_run=False)
-        assert set(committed) == {one["snapshot-id"] for one in lake.metadata(PLAIN).get("snapshots", ())}
+        assert set(committed) == {snapshot["snapshot-id"] for snapshot in lake.metadata(PLAIN).get("snapshots", ())}
 
 
 def test_what_was_committed_to_a_store_before_a_drop_is_there_after_the_undrop(lake: Lake) -> None:
@@ -108,7 +108,7 @@ def test_what_was_committed_to_a_store_before_a_drop_is_there_after_the_undrop(l
 
         at_once(commits, commits, lambda: lake.services.drop(LAKE, ORDERS))
         lake.services.undrops._bring_back(listed(lake)[0], listed(lake), None, dry_run=False)
-        assert set(committed) == {one["snapshot-id"] for one in lake.metadata(CHANGE).get("snapshots", ())}
+        assert set(committed) == {snapshot["snapshot-id"] for snapshot in lake.metadata(CHANGE).get("snapshots", ())}
         assert lake.keyed().pending_commits == len(committed)
 
 
@@ -116,7 +116,7 @@ def test_of_two_drops_one_drops(lake: Lake) -> None:
     for _ in range(ROUNDS):
         lake.create()
         ended = at_once(*(lambda: lake.services.tables.drop(LAKE, PLAIN) for _ in range(2)))
-        assert sum(isinstance(one, CatalogError) for one in ended) == 1
+        assert sum(isinstance(outcome, CatalogError) for outcome in ended) == 1
         assert len(listed(lake)) == 1
         lake.services.purges.purge(LAKE, listed(lake)[0].id, keep_files=True)
 

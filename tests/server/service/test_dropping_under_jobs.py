@@ -62,7 +62,7 @@ def find_job(lake: Lake, job: Job) -> Job:
 
 def active(lake: Lake) -> list[Job]:
     with lake.services.database.reading() as uow:
-        return list(uow.jobs.with_status([one for one in JobStatus if one.is_active]))
+        return list(uow.jobs.with_status([job_status for job_status in JobStatus if job_status.is_active]))
 
 
 @pytest.mark.parametrize("leave", PLAIN_DROPS)

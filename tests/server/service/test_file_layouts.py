@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from catalog.history.commit import TableCommit
-from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_snapshot
 from catalog.jobs.job import JobKind, JobOutcome
 from catalog.names import TableName
 from firn.protocol.tasks.files import RewriteTask
-from server.files.manifests import Content, Manifests, Status
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from server.service.tables.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
-from tests.server.service.dry_runs.day_tables import BY_DAY, FIELDS, MIB, TODAY, WHOLE, a_file, make, write
+from tests.server.service.dry_runs.day_tables import MIB, TODAY, a_file, make, write
+from tests.server.service.file_layouts import URL, settle
 
 _ids = count(7_000_000)
-TARGET, SMALL, LARGE, PLANNED, ASKED = 128 * MIB, 96 * MIB, int(1.8 * 128 * MIB), 5, 2
-URL = "/api/v1/catalogs/lake/tables"
-
-
-def settle(lake: Lake) -> None:
-    """What the background does within seconds of a commit."""
-    lake.services.planner_loop.run_once()
-    lake.services.file_layouts.run_once()
-    lake.services.planner_loop.run_once()
 
 
 def health(lake: Lake) -> str:
     parts = lake.client.get(f"{URL}/{PLAIN}/health").json()["parts"]
-    return str(next(one["detail"] for one in parts if one["part"] == "small-files"))
+    return str(next(health_part["detail"] for health_part in parts if health_part["part"] == "small-files"))
 
 
 def reason(lake: Lake) -> str:
@@ -50,9 +34,6 @@ def reason(lake: Lake) -> str:
 
 def rewrite(lake: Lake) -> Any:
     return lake.client.post(f"{URL}/{PLAIN}/jobs", json={"kind": "rewrite"}).json()
-
-
-# --- what was found --------------------------------------------------------------------------------------------------
 
 
 def test_365_partitions_of_one_file_are_promised_nothing_and_planned_nothing(lake: Lake) -> None:
@@ -71,9 +52,9 @@ def test_365_partitions_of_one_file_are_promised_nothing_and_planned_nothing(lak
 
 def listed_id(lake: Lake) -> Any:
     with lake.services.database.reading() as uow:
-        found = uow.relations.find(LAKE, PLAIN)
-    assert found is not None
-    return found.id
+        relation = uow.relations.find(LAKE, PLAIN)
+    assert relation is not None
+    return relation.id
 
 
 def test_a_replace_that_removes_files_leaves_the_others_small(lake: Lake) -> None:
@@ -89,7 +70,7 @@ def test_a_replace_that_removes_files_leaves_the_others_small(lake: Lake) -> Non
 
 def replaced(lake: Lake, added: Sequence[Any], removed: Sequence[Any]) -> None:
     metadata = lake.metadata(PLAIN)
-    gone = [one.stats.location for one in removed]
+    gone = [entry.stats.location for entry in removed]
     made = write_snapshot(
         Storage(), metadata, added, gone, snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
@@ -200,239 +181,3 @@ def test_a_job_that_has_changed_nothing_says_that_there_was_nothing_to_do(
     assert lake.client.get(f"/api/v1/jobs/{lease.job_id}").json()["outcome"] is None
     lake.services.jobs.report(lease, None, error=None, result={})
     assert lake.client.get(f"/api/v1/jobs/{lease.job_id}").json()["outcome"] == outcome
-
-
-# --- any table -------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Listed:
-    """A live data file as the test keeps it."""
-
-    file: Any
-    spec: int
-    day: Any
-    sequence: int
-    deleted: int = 0
-
-
-@dataclass
-class Model:
-    """What the test knows of main's head, by nothing but what it has written."""
-
-    files: list[Listed] = field(default_factory=list)
-
-    def groups(self, spec: int, *, partitioned: bool) -> dict[Any, list[Listed]]:
-        found: dict[Any, list[Listed]] = defaultdict(list)
-        for one in self.files:
-            size = one.file.stats.size
-            lost = one.deleted / one.file.stats.record_count >= 0.2 if one.deleted else False
-            if lost or not SMALL <= size <= LARGE:
-                found[one.day if one.spec == spec and partitioned else None].append(one)
-        return found
-
-    def packed(self, least: int, spec: int, *, partitioned: bool) -> list[list[Listed]]:
-        chosen = []
-        for group in self.groups(spec, partitioned=partitioned).values():
-            size = sum(one.file.stats.size for one in group)
-            lost = any(one.deleted / one.file.stats.record_count >= 0.2 for one in group)
-            if lost or size > LARGE or (len(group) > 1 and (len(group) >= least or size > TARGET)):
-                chosen.append(group)
-        return chosen
-
-
-class Agreement(RuleBasedStateMachine):
-    """Commits of all kinds to one table; after each, everything that tells of its files says the same."""
-
-    lake: Lake
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.spec, self.partitioned = 0, True
-        self.states: dict[int, tuple[Model, int]] = {}
-        self.model = Model()
-
-    @initialize()
-    def begin(self) -> None:
-        self.name = TableName(("db",), f"t{next(_ids)}")
-        definition = TableDefinition(name=self.name, schema=FIELDS, partition_spec=BY_DAY)
-        self.lake.services.tables.create(LAKE, replace(definition, properties={"format-version": "2"}))
-
-    def commit(self, *updates: Json, requirements: Sequence[Json] = ()) -> None:
-        self.lake.commit(TableCommit(name=self.name, requirements=requirements, updates=updates))
-
-    @rule(
-        days=st.lists(
-            st.tuples(st.sampled_from([None, TODAY, TODAY - 1, TODAY - 2]), st.sampled_from([1, 60, 100, 300])),
-            max_size=8,
-        ),
-        removed=st.integers(0, 4),
-        operation=st.sampled_from([None, "replace"]),
-    )
-    def write(self, days: list[tuple[Any, int]], removed: int, operation: str | None) -> None:
-        """Append, overwrite, delete and replace."""
-        gone = self.model.files[:removed]
-        if not days and not gone:
-            return
-        metadata = self.lake.metadata(self.name)
-        files = [a_file(day, size=size * MIB) for day, size in days]
-        added = files if self.partitioned else [replace(one, partition=()) for one in files]
-        made = write_snapshot(
-            Storage(),
-            metadata,
-            added,
-            [one.file.stats.location for one in gone],
-            snapshot_id=next(_ids),
-            now_ms=metadata["last-updated-ms"] + 1,
-        )
-        if operation and gone:
-            summary = {**made.snapshot["summary"], "operation": operation}
-            made = replace(made, snapshot={**made.snapshot, "summary": summary})
-        self.commit(*made.updates(), requirements=made.requirements())
-        number = metadata["last-sequence-number"] + 1
-        kept = [one for one in self.model.files if one not in gone]
-        new = [Listed(one, self.spec, day, number) for one, (day, _) in zip(added, days, strict=True)]
-        self.model = Model([*kept, *new])
-        self._remember(made.snapshot["snapshot-id"])
-
-    @rule(which=st.integers(0, 7), rows=st.integers(1, 9))
-    def delete_rows(self, which: int, rows: int) -> None:
-        """A file of position deletes that names its one data file."""
-        if not self.model.files:
-            return
-        target = self.model.files[which % len(self.model.files)]
-        metadata = self.lake.metadata(self.name)
-        head = current_snapshot(metadata)
-        assert head is not None
-        manifests, snapshot_id = Manifests(Storage(), metadata), next(_ids)
-        spec = manifests.spec(target.spec)
-        place = f"{metadata['location']}/metadata/{snapshot_id}"
-        entry: dict[str, Any] = {
-            "status": Status.ADDED,
-            "snapshot_id": snapshot_id,
-            "data_file": {
-                "content": Content.POSITION_DELETES,
-                "file_path": f"file:///data/d{snapshot_id}.parquet",
-                "file_format": "PARQUET",
-                "partition": spec.record(target.file.partition),
-                "record_count": rows,
-                "file_size_in_bytes": 9,
-                "referenced_data_file": target.file.stats.location,
-            },
-        }
-        made = manifests.write(f"{place}-m.avro", [entry], spec, Content.POSITION_DELETES, snapshot_id)
-        number = metadata["last-sequence-number"] + 1
-        made |= {"sequence_number": number, "min_sequence_number": number}
-        lines = [made, *manifests.of_snapshot(head)]
-        manifests.write_list(f"{place}.avro", lines, {"snapshot-id": str(snapshot_id)})
-        totals = {key: value for key, value in head["summary"].items() if key.startswith("total-")}
-        deletes = int(totals.get("total-delete-files", "0")) + 1
-        summary = {**totals, "operation": "overwrite", "added-delete-files": "1", "total-delete-files": str(deletes)}
-        snapshot = {
-            "snapshot-id": snapshot_id,
-            "parent-snapshot-id": head["snapshot-id"],
-            "sequence-number": number,
-            "timestamp-ms": metadata["last-updated-ms"] + 1,
-            "manifest-list": f"{place}.avro",
-            "schema-id": metadata["current-schema-id"],
-            "summary": summary,
-        }
-        ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
-        self.commit({"action": "add-snapshot", "snapshot": snapshot}, ref)
-        files = [
-            replace(one, deleted=min(one.deleted + rows, 10)) if one is target else one for one in self.model.files
-        ]
-        self.model = Model(files)
-        self._remember(snapshot_id)
-
-    @rule(data=st.data())
-    def roll_back(self, data: st.DataObject) -> None:
-        if not self.states:
-            return
-        to = data.draw(st.sampled_from(sorted(self.states)))
-        ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": to}
-        self.commit(ref)
-        self.model = self.states[to][0]
-
-    @rule()
-    def branch(self) -> None:
-        """A branch is nobody's main."""
-        head = current_snapshot(self.lake.metadata(self.name))
-        if head is not None:
-            name = f"b{next(_ids)}"
-            self.commit(
-                {"action": "set-snapshot-ref", "ref-name": name, "type": "branch", "snapshot-id": head["snapshot-id"]}
-            )
-
-    @rule(partitioned=st.booleans())
-    def evolve(self, *, partitioned: bool) -> None:
-        spec = BY_DAY if partitioned else WHOLE
-        self.commit(
-            {"action": "add-spec", "spec": {"fields": spec["fields"]}}, {"action": "set-default-spec", "spec-id": -1}
-        )
-        self.spec, self.partitioned = self.lake.metadata(self.name)["default-spec-id"], partitioned
-
-    def _remember(self, snapshot_id: int) -> None:
-        self.states[snapshot_id] = (self.model, snapshot_id)
-
-    @invariant()
-    def all_agree(self) -> None:
-        if not hasattr(self, "name"):
-            return
-        settle(self.lake)
-        files, groups = self.model.files, self.model.packed(ASKED, self.spec, partitioned=self.partitioned)
-        small = sum(one.file.stats.size < SMALL for one in files)
-        chosen = sum(map(len, groups))
-        layout = self.lake.client.get(f"{URL}/{self.name}/files").json()
-        assert sum(one["small_files"] for one in layout) == small
-        assert sum(one["packable_files"] for one in layout) == chosen
-        table = self.lake.client.get(f"{URL}/{self.name}").json()
-        dry = self.lake.client.post(f"{URL}/{self.name}/jobs?dry_run=true", json={"kind": "rewrite"}).json()
-        assert {one["items"]: one["count"] for one in dry["affected"]}["files to rewrite"] == chosen
-        assert dry["is_empty"] == (chosen == 0)
-        if not self.states:
-            return
-        assert (table["small_files"], table["packable_files"]) == (small, chosen)
-        parts = self.lake.client.get(f"{URL}/{self.name}/health").json()["parts"]
-        figure = next(one["detail"] for one in parts if one["part"] == "small-files")
-        of_all = f"{len(files)} file" + ("" if len(files) == 1 else "s")
-        assert figure.startswith(f"{small} of {of_all} small, ")
-        self._check_prediction(dry)
-        self._check_plan()
-
-    def _check_prediction(self, dry: Any) -> None:
-        """Whoever asks for a rewrite is promised what its dry run says."""
-        with self.lake.services.database.reading() as uow:
-            relation = uow.relations.find(LAKE, self.name)
-            assert relation is not None
-            active = uow.jobs.active_of(relation.id)
-        if active is not None:
-            self.lake.services.jobs.cancel(active.id)
-        job = self.lake.client.post(f"{URL}/{self.name}/jobs", json={"kind": "rewrite"}).json()
-        if dry["is_empty"]:
-            assert (job["status"], job["outcome"]) == (
-                ("succeeded", "nothing to do") if self.model.files else ("pending", None)
-            )
-        else:
-            saved = job["predicted"]["files_before"] - job["predicted"]["files_after"]
-            assert saved == max(dry["gain"]["files_before"] - dry["gain"]["files_after"], 0)
-        if job["status"] == "pending":
-            self.lake.client.post(f"/api/v1/jobs/{job['id']}/cancel")
-
-    def _check_plan(self) -> None:
-        """What the planner would plan is not empty by its own dry run."""
-        decision = self.lake.services.planner.outlook(LAKE, self.name).decision
-        params = getattr(decision, "params", None)
-        if decision.kind is JobKind.REWRITE and params is not None:
-            found = self.lake.services.dry_runs.run(LAKE, self.name, JobKind.REWRITE, params)
-            assert not found.is_empty
-
-
-def test_all_that_tells_of_small_files_agrees_on_any_layout(lake: Lake) -> None:
-    machine = type("Machine", (Agreement,), {"lake": lake})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=8, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )

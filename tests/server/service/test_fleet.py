@@ -232,8 +232,8 @@ def test_local_ones_by_a_setting_are_tried_again_by_the_next_server(stage: Stage
     for _ in range(5):
         old.fleet.activate()
         with stage.lake.services.database.writing() as uow:
-            for one in old.launches:
-                uow.launches.put(replace(one, ended_at=one.started_at - timedelta(hours=1)))
+            for launch in old.launches:
+                uow.launches.put(replace(launch, ended_at=launch.started_at - timedelta(hours=1)))
     assert "5 starts in a row have failed" in (old.fleet.show(DEFAULT_GROUP).decision.held_back or "")
     following = old.next_server()
     following.fleet.activate()

@@ -42,10 +42,10 @@ def taken(lake: Lake, by: str) -> Job | None:
 
 
 def test_the_earliest_deadline_is_first_and_of_two_the_one_that_was_planned_first(lake: Lake) -> None:
-    late, one, other, early = (a_job(deadline=NOW + timedelta(minutes=minute)) for minute in (3, 2, 2, 1))
-    pending(lake, late, one, other, early)
+    late, middle, other, early = (a_job(deadline=NOW + timedelta(minutes=minute)) for minute in (3, 2, 2, 1))
+    pending(lake, late, middle, other, early)
     mine = optimizer(lake, 8)
-    assert [found.id for _ in range(4) if (found := taken(lake, mine))] == [early.id, one.id, other.id, late.id]
+    assert [job.id for _ in range(4) if (job := taken(lake, mine))] == [early.id, middle.id, other.id, late.id]
 
 
 def test_long_jobs_leave_the_reserved_slots_to_short_ones(lake: Lake) -> None:
@@ -53,14 +53,14 @@ def test_long_jobs_leave_the_reserved_slots_to_short_ones(lake: Lake) -> None:
     short = a_job(deadline=NOW + timedelta(hours=1))
     pending(lake, *long)
     mine = optimizer(lake, 3)
-    assert [found.id for _ in range(2) if (found := taken(lake, mine))] == [job.id for job in long[:2]]
+    assert [job.id for _ in range(2) if (job := taken(lake, mine))] == [job.id for job in long[:2]]
     assert not lake.services.jobs.has_work(GROUP, list(JobKind))  # or its optimizers would ask again at once, for ever
     assert taken(lake, mine) is None
     pending(lake, short)
     assert lake.services.jobs.has_work(GROUP, list(JobKind))
-    found = taken(lake, mine)
-    assert found is not None
-    assert found.id == short.id
+    taken_job = taken(lake, mine)
+    assert taken_job is not None
+    assert taken_job.id == short.id
 
 
 def test_a_group_of_one_slot_runs_long_jobs_too(lake: Lake) -> None:
@@ -94,8 +94,8 @@ def test_of_many_that_take_at_once_no_two_get_the_last_slot_for_long_jobs(lake: 
     pending(lake, *(a_job(is_long=True) for _ in range(8)))
     workers = [optimizer(lake, 1) for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda number: taken(lake, workers[number % 4]), range(8)))
-    assert sum(job is not None for job in found) == 3
+        jobs = list(pool.map(lambda number: taken(lake, workers[number % 4]), range(8)))
+    assert sum(job is not None for job in jobs) == 3
 
 
 def test_a_job_that_goes_back_keeps_its_deadline(lake: Lake) -> None:
@@ -114,7 +114,7 @@ def test_what_somebody_has_asked_for_goes_before_what_is_overdue_at_every_second
     asked = [a_job(deadline=NOW + timedelta(minutes=minute), params={"state": REQUESTED}) for minute in (1, 2, 3, 4)]
     pending(lake, *overdue, *asked)
     mine = optimizer(lake, 8)
-    order = [found.id for _ in range(7) if (found := taken(lake, mine))]
+    order = [job.id for _ in range(7) if (job := taken(lake, mine))]
     mixed = [asked[0], overdue[0], asked[1], overdue[1], asked[2], overdue[2], asked[3]]
     assert order == [job.id for job in mixed]
 
@@ -123,9 +123,9 @@ def test_what_was_asked_for_in_another_group_takes_no_turn(lake: Lake) -> None:
     asked = {"state": REQUESTED}
     pending(lake, a_job(group="night", params=asked), a_job(deadline=NOW - timedelta(hours=1)), a_job(params=asked))
     assert taken(lake, optimizer(lake, 1, "night")) is not None
-    found = taken(lake, optimizer(lake, 1))
-    assert found is not None
-    assert found.was_requested
+    job = taken(lake, optimizer(lake, 1))
+    assert job is not None
+    assert job.was_requested
 
 
 def test_asking_whether_there_is_work_locks_nothing(lake: Lake) -> None:

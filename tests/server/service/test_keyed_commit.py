@@ -32,7 +32,7 @@ def orders(lake: Lake) -> Lake:
 
 
 def watermarks(lake: Lake) -> list[str | None]:
-    return [one["summary"].get("firn.merged-through") for one in lake.metadata(BASE)["snapshots"]]
+    return [snapshot["summary"].get("firn.merged-through") for snapshot in lake.metadata(BASE)["snapshots"]]
 
 
 def counted(lake: Lake) -> tuple[int, int, int]:
@@ -59,7 +59,10 @@ def test_each_commit_offers_readers_a_new_pair_of_heads(orders: Lake) -> None:
     base = orders.append(BASE)
     with orders.services.database.reading() as uow:
         versions = uow.keyed.versions(orders.keyed().relation_id, limit=9)
-    assert [(one.base_snapshot_id, one.change_snapshot_id) for one in versions] == [(base, change), (None, change)]
+    assert [(version.base_snapshot_id, version.change_snapshot_id) for version in versions] == [
+        (base, change),
+        (None, change),
+    ]
 
 
 def test_a_change_appended_while_a_merge_commits_stays_pending(orders: Lake) -> None:
@@ -149,15 +152,15 @@ def test_a_column_added_to_either_store_is_added_to_both_under_one_id(orders: La
         altered(store, *schema_update(schema, {"id": last + 1, "name": "more", "type": "int", "required": False}))
     )
     base, change = current(orders.metadata(BASE)), current(orders.metadata(CHANGE))
-    ids = [{field["name"]: field["id"] for field in one["fields"]} for one in (base, change)]
+    ids = [{field["name"]: field["id"] for field in metadata["fields"]} for metadata in (base, change)]
     assert ids[0] == {"id": 1, "note": 2, "more": 3}
     assert {name: ids[1][name] for name in ids[0]} == ids[0]
     assert {"_op", "_source"} == ids[1].keys() - ids[0].keys()
 
 
 def current(metadata: Json) -> Json:
-    found: Json = next(s for s in metadata["schemas"] if s["schema-id"] == metadata["current-schema-id"])
-    return found
+    schema: Json = next(s for s in metadata["schemas"] if s["schema-id"] == metadata["current-schema-id"])
+    return schema
 
 
 def test_a_key_column_cannot_be_dropped(orders: Lake) -> None:
@@ -225,7 +228,7 @@ def test_a_commit_without_a_snapshot_is_known_by_its_lease_and_its_content(order
     """The same request is answered; another one under the same lease must not be taken for it."""
     old = [orders.append(BASE) for _ in range(3)][:2]
     lease = orders.lease(JobKind.EXPIRE)
-    first, other = (altered(BASE, {"action": "remove-snapshots", "snapshot-ids": [one]}) for one in old)
+    first, other = (altered(BASE, {"action": "remove-snapshots", "snapshot-ids": [snapshot_id]}) for snapshot_id in old)
     orders.commit(first, lease=lease)
     orders.commit(first, lease=lease)
     with pytest.raises(LeaseLost):

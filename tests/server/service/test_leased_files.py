@@ -38,14 +38,14 @@ def lease(lake: Lake) -> Lease:
 def test_a_lease_tells_where_the_tables_own_files_are(lake: Lake, lease: Lease) -> None:
     facts = load_facts(lake, lease)
     assert (facts.own_locations[0], facts.hive_table, facts.delegation) == (directory_of(lake, PLAIN), None, [])
-    assert [one.name for one in facts.tables] == [PLAIN]
+    assert [table.name for table in facts.tables] == [PLAIN]
 
 
 def test_both_stores_of_a_keyed_table_are_told(lake: Lake) -> None:
     lake.create_keyed()
     lease = lake.lease(JobKind.EXPIRE, TableName(("db",), "orders"))
     facts = load_facts(lake, lease)
-    assert sorted(one.name.name for one in facts.tables) == ["base", "change"]
+    assert sorted(table.name.name for table in facts.tables) == ["base", "change"]
     lake.services.leased_files.check(lease, [f"{place}/data/" for place in facts.own_locations])
 
 

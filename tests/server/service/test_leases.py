@@ -139,7 +139,7 @@ def test_a_jobs_attempts_are_kept_with_it(orders: Lake) -> None:
     assert taken is not None
     orders.services.jobs.report(taken.lease, None, error=None, result={})
     shown = orders.client.request("GET", f"/api/v1/jobs/{taken.job.id}").json()["attempts"]
-    assert [(one["number"], one["optimizer"], one["outcome"]) for one in shown] == [
+    assert [(attempt["number"], attempt["optimizer"], attempt["outcome"]) for attempt in shown] == [
         (1, first, "handed back"),
         (2, taken.job.owner, "succeeded"),
     ]

@@ -19,10 +19,10 @@ OUTSIDE = TableName(("db",), "outside")
 
 
 def misplaced(lake: Lake) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in lake.services.misplaced.list(LAKE, limit=100).items:
-        found.setdefault(one.table, []).append(f"{one.problem}; {one.advice}")
-    return found
+    reasons: dict[str, list[str]] = {}
+    for service in lake.services.misplaced.list(LAKE, limit=100).items:
+        reasons.setdefault(service.table, []).append(f"{service.problem}; {service.advice}")
+    return reasons
 
 
 def test_tables_that_keep_the_rule_are_not_listed(lake: Lake) -> None:
@@ -37,10 +37,10 @@ def test_tables_that_are_older_than_the_rule_are_listed_with_what_to_do(lake: La
         registered_twice(lake, location)
         definition = TableDefinition(name=OUTSIDE, schema=COLUMNS, location=f"{tmp_path.as_uri()}/elsewhere/t")
         lake.services.tables.create(LAKE, definition)
-    found = misplaced(lake)
-    assert found.keys() == {"db.plain", "db.other", "db.outside"}
-    assert f"firn catalog allow lake {tmp_path.as_uri()}/elsewhere" in found["db.outside"][0]
-    assert "files of another table lie in or around it" in found["db.other"][0]
+    reasons = misplaced(lake)
+    assert reasons.keys() == {"db.plain", "db.other", "db.outside"}
+    assert f"firn catalog allow lake {tmp_path.as_uri()}/elsewhere" in reasons["db.outside"][0]
+    assert "files of another table lie in or around it" in reasons["db.other"][0]
     lake.services.namespaces.change_catalog_properties(
         LAKE, updates={"firn.storage.allowed-locations": f"{tmp_path.as_uri()}/elsewhere"}, removals=[]
     )

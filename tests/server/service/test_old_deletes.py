@@ -34,7 +34,7 @@ def test_deletes_grow_old_whatever_expiry_has_left_of_the_snapshots(lake: Lake, 
         days[0] = day
         lake.append(CHANGE)
     metadata = lake.metadata(CHANGE)
-    assert [one["sequence-number"] for one in metadata["snapshots"]] == [1, 2, 3]
+    assert [snapshot["sequence-number"] for snapshot in metadata["snapshots"]] == [1, 2, 3]
     for moment, through in ((6.9, 0), (7.1, 1), (9.9, 1), (10.1, 2), (20, 3)):
         days[0] = moment
         assert told(lake) == told(lake, JobKind.MERGE) == through

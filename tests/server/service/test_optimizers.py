@@ -26,8 +26,8 @@ def coming(protocol: int = PROTOCOL, version: str = "0") -> Registration:
 
 
 def the_one(optimizers: Optimizers) -> OptimizerStatus:
-    (one,) = optimizers.list()
-    return one
+    (optimizer,) = optimizers.list()
+    return optimizer
 
 
 @pytest.mark.parametrize("protocol", [0, PROTOCOL - 1, PROTOCOL + 1])

@@ -23,7 +23,7 @@ def why(lake: Lake, *, by_listing: bool = True) -> str | None:
         relation = uow.relations.find(LAKE, PLAIN) or uow.relations.find(LAKE, ORDERS)
         assert relation is not None
         tables = list_stores(uow, relation)
-        properties = {one.id: lake.metadata(one.name).get("properties", {}) for one in tables}
+        properties = {table.id: lake.metadata(table.name).get("properties", {}) for table in tables}
         return explain_not_own(uow, relation, properties, by_listing=by_listing)
 
 

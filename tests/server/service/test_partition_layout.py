@@ -28,7 +28,7 @@ def test_health_tells_the_skew_of_a_table_that_is_measured(lake: Lake) -> None:
     write(lake, [a_file(TODAY, size=7 * MIB), *(a_file(TODAY - day) for day in range(1, 8))])
     path = f"/api/v1/catalogs/lake/tables/{PLAIN}/health"
     plain, measured = (lake.client.get(path, params=params).json() for params in ({}, {"measure": "true"}))
-    skew = next(one for one in measured["parts"] if one["part"] == HealthPart.SKEW)
+    skew = next(health_part for health_part in measured["parts"] if health_part["part"] == HealthPart.SKEW)
     assert (skew["points_lost"], skew["max_points"]) == (5.0, 10)
     assert skew["detail"] == "the largest partition has 4.0 times the average"
     assert measured["score"] == plain["score"] - 5

@@ -40,8 +40,10 @@ def jobs(lake: Lake) -> list[Job]:
 
 def stats(lake: Lake) -> list[TableStats]:
     with lake.services.database.reading() as uow:
-        tables = [one for name in (PLAIN, BASE, CHANGE) if (one := uow.relations.find(LAKE, name)) is not None]
-        return [uow.stats.get(one.id) for one in tables]
+        tables = [
+            relation for name in (PLAIN, BASE, CHANGE) if (relation := uow.relations.find(LAKE, name)) is not None
+        ]
+        return [uow.stats.get(table.id) for table in tables]
 
 
 def plan_after(lake: Lake, relation_id: RelationId, at: datetime) -> None:
@@ -120,7 +122,9 @@ def test_a_changed_property_is_a_commit_and_therefore_looked_at(lake: Lake) -> N
     lake.commit(altered(PLAIN, set_property("firn.optimize.enabled", "false")))
     assert lake.services.planner_loop.run_once().assessed == 1
     with lake.services.database.reading() as uow:
-        (table_status,) = uow.table_statuses.get_many([one.id for one, _ in uow.table_statuses.worst(limit=9)]).values()
+        (table_status,) = uow.table_statuses.get_many(
+            [status.id for status, _ in uow.table_statuses.worst(limit=9)]
+        ).values()
     assert "switched off" in table_status.reason
 
 
@@ -136,12 +140,12 @@ def test_a_commit_that_arrives_during_the_evaluation_is_not_lost(lake: Lake, mon
 def test_a_commit_in_the_very_same_instant_is_not_lost(lake: Lake) -> None:
     """A clock that stands still, or is set back to the same instant, must not make two requests look like one."""
     lake.create()
-    (one,) = due(lake)
+    (table_id,) = due(lake)
     with lake.services.database.writing() as uow:
-        now, looks = uow.now(), uow.stats.load_plan_requests([one])
-        uow.stats.put(uow.stats.get(one), plan_after=now)
-        uow.stats.record_plans([PlanResult(request=looks[one], next_at=None)], now)
-    assert due(lake) == [one]
+        now, looks = uow.now(), uow.stats.load_plan_requests([table_id])
+        uow.stats.put(uow.stats.get(table_id), plan_after=now)
+        uow.stats.record_plans([PlanResult(request=looks[table_id], next_at=None)], now)
+    assert due(lake) == [table_id]
 
 
 def test_killed_between_the_evaluation_and_the_write_a_table_is_still_to_be_looked_at(
@@ -277,7 +281,7 @@ def test_a_server_that_starts_looks_at_tables_that_nobody_has_looked_at(lake: La
     lake.create_keyed()
     with lake.services.database.writing() as uow:
         uow.stats.record_plans(
-            [PlanResult(request=one, next_at=None) for one in uow.stats.load_plan_requests(due(lake)).values()],
+            [PlanResult(request=request, next_at=None) for request in uow.stats.load_plan_requests(due(lake)).values()],
             uow.now(),
         )
     assert lake.services.planner_loop.run_once().assessed == 0
@@ -340,10 +344,10 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) ->
     done: list[bool] = []
 
     def decided(*given: object) -> object:
-        found = decide(*given)  # type: ignore[arg-type]
+        plan = decide(*given)  # type: ignore[arg-type]
         if not done:
             done.append(True)
             happens()
-        return found
+        return plan
 
     monkeypatch.setattr(planner_loop, "_decide", decided)

@@ -208,7 +208,7 @@ def test_a_table_dropped_again_is_not_ended_by_those_who_saw_the_drop_before(lak
         assert uow.dropped.take_back(seen) is None
         assert not uow.dropped.delete(seen)
     purge_all(lake)
-    assert (files_below(location), [one.id for one in listed(lake)]) == (before, [again.id])
+    assert (files_below(location), [entry.id for entry in listed(lake)]) == (before, [again.id])
 
 
 def test_a_purge_that_is_stopped_leaves_the_rest(lake: Lake) -> None:

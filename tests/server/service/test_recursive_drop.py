@@ -45,11 +45,11 @@ def test_everything_in_it_goes_and_comes_back(full: Lake) -> None:
     keyed = full.keyed()
     done = full.services.recursive_drops.drop(LAKE, DB)
     assert done.namespaces == [DB, ("db", "eu")]
-    assert sorted(one.name for one in done.dropped) == ["db.eu.t", "db.orders", "db.plain", "db.v"]
+    assert sorted(relation.name for relation in done.dropped) == ["db.eu.t", "db.orders", "db.plain", "db.v"]
     assert not full.services.namespaces.exists(LAKE, DB)
     assert done.id is not None
     back = full.services.undrops.undrop(LAKE, done.id)
-    assert sorted(str(one.name) for one in back.restored) == ["db.eu.t", "db.orders", "db.plain", "db.v"]
+    assert sorted(str(relation.name) for relation in back.restored) == ["db.eu.t", "db.orders", "db.plain", "db.v"]
     assert full.services.namespaces.properties(LAKE, ("db", "eu")) == {"owner": "ana"}
     assert full.keyed() == keyed
     assert listed(full) == []
@@ -57,7 +57,7 @@ def test_everything_in_it_goes_and_comes_back(full: Lake) -> None:
 
 def test_a_table_brought_back_alone_brings_its_namespace_with_its_properties(full: Lake) -> None:
     done = full.services.recursive_drops.drop(LAKE, DB)
-    full.services.undrops.undrop(LAKE, next(one.id for one in done.dropped if one.name == "db.eu.t"))
+    full.services.undrops.undrop(LAKE, next(relation.id for relation in done.dropped if relation.name == "db.eu.t"))
     assert full.services.namespaces.properties(LAKE, ("db", "eu")) == {"owner": "ana"}
     assert done.id is not None
     assert len(full.services.undrops.undrop(LAKE, done.id).restored) == 3

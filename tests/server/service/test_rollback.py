@@ -21,12 +21,12 @@ def roll_back(lake: Lake, to: int, *, expected: int | None = None) -> None:
 
 def lineage(metadata: Json) -> list[int]:
     """Main's snapshots, newest first."""
-    parents = {one["snapshot-id"]: one.get("parent-snapshot-id") for one in metadata["snapshots"]}
-    found, here = [], metadata["current-snapshot-id"]
+    parents = {snapshot["snapshot-id"]: snapshot.get("parent-snapshot-id") for snapshot in metadata["snapshots"]}
+    ancestors, here = [], metadata["current-snapshot-id"]
     while here is not None:
-        found.append(here)
+        ancestors.append(here)
         here = parents[here]
-    return found
+    return ancestors
 
 
 def test_an_append_that_comes_first_refuses_the_rollback_and_is_kept(lake: Lake) -> None:
@@ -91,7 +91,7 @@ def test_of_a_rollback_and_appends_at_once_each_is_whole_and_none_is_lost(lake: 
             expected = [event.snapshot_id, *expected]
     metadata = lake.metadata(PLAIN)
     assert lineage(metadata) == expected
-    acknowledged = {one for one in outcomes if one}
+    acknowledged = {outcome for outcome in outcomes if outcome}
     assert acknowledged <= set(snapshot_ids(metadata))
 
 

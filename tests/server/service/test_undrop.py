@@ -37,7 +37,7 @@ def test_a_table_comes_back_with_its_id_metadata_statistics_and_history(lake: La
     with lake.services.database.reading() as uow:
         assert uow.relations.find(LAKE, PLAIN) == before
         assert uow.stats.get(before.id) == stats
-        operations = [one.operation for one in uow.events.list(LAKE, [before.id], limit=10).items]
+        operations = [event.operation for event in uow.events.list(LAKE, [before.id], limit=10).items]
     assert operations == ["undrop", "drop", "append", "create"]
 
 
@@ -108,7 +108,7 @@ def test_a_dry_run_says_what_would_come_back_and_changes_nothing(lake: Lake) -> 
     append_files(lake, files=3)
     lake.services.tables.drop(LAKE, PLAIN)
     would = lake.services.undrops.undrop(LAKE, listed(lake)[0].id, to=OTHER, dry_run=True)
-    assert ([str(one.name) for one in would.restored], would.files.checked) == (["db.other"], 6)
+    assert ([str(relation.name) for relation in would.restored], would.files.checked) == (["db.other"], 6)
     assert len(listed(lake)) == 1
     with lake.services.database.reading() as uow:
         assert uow.relations.find(LAKE, OTHER) is None
@@ -197,7 +197,7 @@ def test_a_linked_table_comes_back_linked_unless_hives_table_was_upgraded_again(
     lake.services.tables.drop(LAKE, PLAIN)
     undrop(lake)
     with lake.services.database.reading() as uow:
-        assert [one.name for one in uow.relations.linked_to_hive(LAKE)] == [PLAIN]
+        assert [relation.name for relation in uow.relations.linked_to_hive(LAKE)] == [PLAIN]
     lake.services.tables.drop(LAKE, PLAIN)
     lake.services.tables.create(LAKE, definition(OTHER))
     linked(lake, OTHER)

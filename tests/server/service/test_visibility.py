@@ -30,13 +30,13 @@ class Rows:
 
 
 def pages(visible: Visibility, rows: Rows, seen: set[int], limit: int) -> list[list[int]]:
-    found: list[list[int]] = []
+    pages_read: list[list[int]] = []
     cursor: str | None = None
     while True:
         page = visible.page(rows.fetch, seen.__contains__, within=DB, limit=limit, cursor=cursor)
-        found.append(list(page.items))
+        pages_read.append(list(page.items))
         if page.next_cursor is None:
-            return found
+            return pages_read
         cursor = page.next_cursor
 
 
@@ -49,11 +49,11 @@ def test_every_page_is_full_but_the_last_and_nothing_is_lost(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", chunk)
-        found = pages(SOME, Rows(count), seen, limit)
-    visible = sorted(one for one in seen if one < count)
-    assert [one for page in found for one in page] == visible
-    assert all(len(page) == limit for page in found[:-1])
-    assert found[-1] or not visible  # an empty page after others would tell that something is hidden
+        pages_read = pages(SOME, Rows(count), seen, limit)
+    visible = sorted(row for row in seen if row < count)
+    assert [row for page in pages_read for row in page] == visible
+    assert all(len(page) == limit for page in pages_read[:-1])
+    assert pages_read[-1] or not visible  # an empty page after others would tell that something is hidden
 
 
 def test_who_sees_everything_costs_one_query_a_page() -> None:

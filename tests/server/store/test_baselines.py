@@ -28,4 +28,4 @@ def test_grounds_of_few_and_of_many_files_come_back_as_they_were(database: Datab
 
 def baselines(database: Database, relation_id: RelationId) -> dict[str, PartitionBaseline]:
     with database.reading() as uow:
-        return {name: PartitionBaseline.from_json(one) for name, one in uow.baselines.of(relation_id).items()}
+        return {name: PartitionBaseline.from_json(baseline) for name, baseline in uow.baselines.of(relation_id).items()}

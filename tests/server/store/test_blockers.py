@@ -61,6 +61,6 @@ def test_the_last_jobs_of_each_kind_are_found_behind_many_of_another(database: D
         for job in (orphans, *merges, a_job(relation_id=OTHER)):
             uow.jobs.add(job)
     with database.reading() as uow:
-        found = uow.jobs.last_of_each_kind(TABLE, limit=2)
-    assert [job.id for job in found] == [merges[4].id, merges[3].id, orphans.id]
-    assert found[2].predicted == {"files_before": 3}
+        jobs = uow.jobs.last_of_each_kind(TABLE, limit=2)
+    assert [job.id for job in jobs] == [merges[4].id, merges[3].id, orphans.id]
+    assert jobs[2].predicted == {"files_before": 3}

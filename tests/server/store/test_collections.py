@@ -54,7 +54,7 @@ def test_catalog_names_are_taken_once_and_the_transaction_goes_on(database: Data
             uow.catalogs.add(a_catalog())
         uow.catalogs.add(a_catalog(name=CatalogName("pond")))
     with database.reading() as uow:
-        assert [one.name for one in uow.catalogs.list()] == ["lake", "pond"]
+        assert [catalog.name for catalog in uow.catalogs.list()] == ["lake", "pond"]
 
 
 def test_a_metastore_is_away_since_the_first_time_and_for_its_newest_reason(database: Database) -> None:
@@ -65,7 +65,7 @@ def test_a_metastore_is_away_since_the_first_time_and_for_its_newest_reason(data
         with database.writing() as uow:
             uow.catalogs.note_metastore_down(LAKE, reason, now)
     with database.reading() as uow:
-        assert [one.metastore_down for one in uow.catalogs.list()] == [
+        assert [catalog.metastore_down for catalog in uow.catalogs.list()] == [
             MetastoreDown(since=NOW, reason="timed out"),
             None,
         ]
@@ -113,7 +113,7 @@ def test_pages_of_namespaces_go_on_where_they_stopped(database: Database) -> Non
         listed, cursor = [], None
         while True:
             page = uow.namespaces.children(LAKE, (), limit=3, cursor=cursor)
-            listed.append([one[0] for one in page.items])
+            listed.append([relation[0] for relation in page.items])
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -186,8 +186,8 @@ def test_relations_are_listed_by_kind_namespace_and_part_of_name(database: Datab
         uow.relations.add(a_relation(name=TableName(("other",), "orders")))
 
         def names(**wanted: object) -> list[str]:
-            found = uow.relations.list(LAKE, limit=10, **wanted)  # type: ignore[arg-type]
-            return sorted(str(one.name) for one in found.items)
+            page = uow.relations.list(LAKE, limit=10, **wanted)  # type: ignore[arg-type]
+            return sorted(str(relation.name) for relation in page.items)
 
         tables = [RelationKind.TABLE]
         assert names(namespace=("db",), kinds=tables) == ["db.Orders", "db.x"]
@@ -202,14 +202,14 @@ def test_pages_of_relations_hold_each_once(database: Database) -> None:
     with database.writing() as uow:
         for name in reversed(expected):
             uow.relations.add(a_relation(name=name))
-        found, cursor = [], None
+        names, cursor = [], None
         while True:
             page = uow.relations.list(LAKE, None, [RelationKind.TABLE], limit=3, cursor=cursor)
-            found += [one.name for one in page.items]
+            names += [relation.name for relation in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 break
-    assert found == expected
+    assert names == expected
 
 
 def test_a_pointer_moves_only_from_the_version_that_was_read(database: Database) -> None:
@@ -289,10 +289,10 @@ def test_versions_are_listed_newest_first_and_forgotten_by_snapshot(database: Da
                 committed_at=NOW,
             )
             uow.keyed.add_version(version)
-        assert [one.version for one in uow.keyed.versions(relation_id, limit=2)] == [4, 3]
-        assert [one.version for one in uow.keyed.versions(relation_id, limit=9, before=3)] == [2, 1]
+        assert [version.version for version in uow.keyed.versions(relation_id, limit=2)] == [4, 3]
+        assert [version.version for version in uow.keyed.versions(relation_id, limit=9, before=3)] == [2, 1]
         uow.keyed.forget_versions(relation_id, base=[], change=[20])
-        assert [one.version for one in uow.keyed.versions(relation_id, limit=9)] == [4, 1]
+        assert [version.version for version in uow.keyed.versions(relation_id, limit=9)] == [4, 1]
 
 
 def test_a_batch_is_known_by_relation_writer_and_batch(database: Database) -> None:
@@ -304,11 +304,11 @@ def test_a_batch_is_known_by_relation_writer_and_batch(database: Database) -> No
         uow.events.add(an_event(writer_id="w", batch_id="b"))
         uow.events.add(an_event(relation_id=event.relation_id, writer_id="w"))
         uow.events.add(an_event(relation_id=event.relation_id, writer_id="w"))
-        found = uow.events.find_batch(event.relation_id, "w", "b")
+        recorded = uow.events.find_batch(event.relation_id, "w", "b")
         by_snapshot = uow.events.of_snapshots(event.relation_id, [7, 8])
-    assert found is not None
-    assert (found.snapshot_id, dict(found.summary)) == (7, {"operation": "append"})
-    assert by_snapshot == {7: found}
+    assert recorded is not None
+    assert (recorded.snapshot_id, dict(recorded.summary)) == (7, {"operation": "append"})
+    assert by_snapshot == {7: recorded}
 
 
 def test_pending_counts_appends_above_the_watermark_only(database: Database) -> None:
@@ -340,9 +340,9 @@ def test_events_are_listed_newest_first_in_pages(database: Database) -> None:
             uow.events.add(an_event(relation_id=ids[number % 2], snapshot_id=number))
         first = uow.events.list(LAKE, None, limit=3)
         second = uow.events.list(LAKE, None, limit=3, cursor=first.next_cursor)
-        assert [one.snapshot_id for one in [*first.items, *second.items]] == [4, 3, 2, 1, 0]
+        assert [event.snapshot_id for event in [*first.items, *second.items]] == [4, 3, 2, 1, 0]
         assert second.next_cursor is None
-        assert [one.snapshot_id for one in uow.events.list(None, [ids[1]], limit=9).items] == [3, 1]
+        assert [event.snapshot_id for event in uow.events.list(None, [ids[1]], limit=9).items] == [3, 1]
         assert uow.events.last_id() == first.items[0].id
 
 
@@ -356,7 +356,9 @@ def test_old_checks_are_forgotten(database: Database) -> None:
     with database.writing() as uow:
         uow.operations.add_all([*kept, old])
         assert uow.operations.forget_checks(LATER) == 1
-        assert {one.id for one in uow.operations.list(limit=9).items} == {one.id for one in kept}
+        assert {operation.id for operation in uow.operations.list(limit=9).items} == {
+            operation.id for operation in kept
+        }
 
 
 def test_policies_belong_to_one_scope(database: Database) -> None:

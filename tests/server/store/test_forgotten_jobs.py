@@ -38,13 +38,13 @@ def left(database: Database) -> list[JobId]:
 
 
 def test_the_last_of_each_kind_and_table_stay_however_old(database: Database) -> None:
-    one, other = RelationId(uuid4()), RelationId(uuid4())
+    table, other = RelationId(uuid4()), RelationId(uuid4())
     with database.writing() as uow:
-        rewrite = ended(uow, one, JobKind.REWRITE)
-        merges = [ended(uow, one) for _ in range(REMEMBERED_JOBS + 3)]
+        rewrite = ended(uow, table, JobKind.REWRITE)
+        merges = [ended(uow, table) for _ in range(REMEMBERED_JOBS + 3)]
         elsewhere = ended(uow, other)
         assert uow.jobs.remove_ended(NOW, limit=100) == 3
-        assert [job.id for job in uow.jobs.last_of_each_kind(one, limit=REMEMBERED_JOBS)] == [
+        assert [job.id for job in uow.jobs.last_of_each_kind(table, limit=REMEMBERED_JOBS)] == [
             *(job.id for job in reversed(merges[3:])),
             rewrite.id,
         ]

@@ -160,7 +160,7 @@ def test_a_transaction_that_sqlite_undoes_is_refused_to_all_and_the_next_one_wor
     with pytest.raises(Unavailable), queue(opened_sqlite, add) as futures:
         pass
     refused = [future.exception() for future in futures[:4]]
-    assert all(isinstance(one, Unavailable) for one in refused)
+    assert all(isinstance(error, Unavailable) for error in refused)
     assert all(future.exception() is None for future in futures[4:])
     assert names(opened_sqlite) == {f"n{number}" for number in range(4, WRITERS)}
 

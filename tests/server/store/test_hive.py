@@ -42,7 +42,8 @@ def linked(uow: UnitOfWork, hive_name: str, *, drift: str | None = None) -> Rela
     return relation.id
 
 
-def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -> None:
+def add_tables_of_every_state(database: Database) -> tuple[RelationId, RelationId]:
+    """Tables of `a` named by their states, and one of `b`; the ids of `a.same` and `a.differs`."""
     with database.writing() as uow:
         uow.hive.replace(
             LAKE,
@@ -62,23 +63,28 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
         linked(uow, "a.leaving")
         uow.operations.add(an_operation(target="a.leaving", kind=OperationKind.DOWNGRADE))
         uow.operations.add(an_operation(target="a.checked", kind=OperationKind.CHECK))
+    return same, differs
+
+
+def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -> None:
+    same, differs = add_tables_of_every_state(database)
     with database.reading() as uow:
         assert uow.hive.databases(LAKE) == [
             DatabaseCounts(name="a", tables=6, upgraded=3, blocked=1, out_of_sync=1),
             DatabaseCounts(name="b", tables=1, upgraded=0, blocked=0, out_of_sync=0),
         ]
-        found = {
-            state: [one.name for one in uow.hive.list(LAKE, database="a", state=state, limit=9).items]
+        names = {
+            state: [linked.name for linked in uow.hive.list(LAKE, database="a", state=state, limit=9).items]
             for state in HiveTableState
         }
-        assert found == {
+        assert names == {
             HiveTableState.HIVE: ["checked"],
             HiveTableState.BLOCKED: ["blocked"],
             HiveTableState.UPGRADING: ["paused"],
             HiveTableState.UPGRADED: ["differs", "same"],
             HiveTableState.DOWNGRADING: ["leaving"],
         }
-        assert [one.name for one in uow.hive.list(LAKE, out_of_sync=True, limit=9).items] == ["differs"]
+        assert [linked.name for linked in uow.hive.list(LAKE, out_of_sync=True, limit=9).items] == ["differs"]
         assert uow.relations.of_hives(LAKE, ["a.same", "a.paused"]).keys() == {"a.same"}
         told = uow.baselines.summaries([same, differs])
         assert (told[same].drift, told[same].drift_since, told[same].synced_at) == (None, None, NOW)
@@ -99,13 +105,13 @@ def test_the_newest_events_of_a_table_are_kept(database: Database) -> None:
         uow.baselines.remember(table, [published, an_event("p=new")], NOW)
     with database.reading() as uow:
         newest = uow.baselines.events(table, limit=2)
-        assert [(one.kind, one.partition) for one in newest.items] == [("added", "p=new"), ("published", "p=0")]
+        assert [(event.kind, event.partition) for event in newest.items] == [("added", "p=new"), ("published", "p=0")]
         told = newest.items[1]
         assert (told.rows, told.snapshot_id, told.at) == (5, 2**62, NOW)
         following = uow.baselines.events(table, limit=1, cursor=newest.next_cursor)
         assert following.items[0].partition == f"p={EVENTS_KEPT - 1}"
         assert uow.baselines.events(table, partition="p=1", limit=9).items == [], "the oldest have gone"
-        assert [one.kind for one in uow.baselines.events(table, partition="p=0", limit=9).items] == ["published"]
+        assert [event.kind for event in uow.baselines.events(table, partition="p=0", limit=9).items] == ["published"]
         assert len(uow.baselines.events(other, limit=9).items) == 1
     with database.writing() as uow:
         uow.baselines.delete(table)

@@ -69,7 +69,7 @@ def test_jobs_are_listed_newest_first_and_active_ones_counted(database: Database
             uow.jobs.add(job)
 
         def listed(**which: Any) -> list[JobId]:
-            return [one.id for one in uow.jobs.list(JobFilter(**which), limit=9).items]
+            return [listed_job.id for listed_job in uow.jobs.list(JobFilter(**which), limit=9).items]
 
         table = jobs[0].table.name
         assert listed() == [job.id for job in reversed(jobs)]
@@ -80,7 +80,7 @@ def test_jobs_are_listed_newest_first_and_active_ones_counted(database: Database
         assert listed(group="nobody's") == listed(search="100%") == []
         first = uow.jobs.list(limit=2)
         rest = uow.jobs.list(limit=2, cursor=first.next_cursor)
-        assert [one.id for one in rest.items] == [jobs[0].id]
+        assert [listed_job.id for listed_job in rest.items] == [jobs[0].id]
         assert uow.jobs.counts() == {JobStatus.PENDING: 2}
         assert uow.jobs.with_status([JobStatus.PENDING]) == [jobs[0], jobs[2]]
 
@@ -114,9 +114,9 @@ def test_an_optimizer_is_seen_as_it_was_last_put(database: Database) -> None:
         draining=True, last_seen_at=LATER, slots=4, memory={"rss": 2**40}, reason="moving", launch="l"
     )
     with database.writing() as uow:
-        for one in (optimizer, draining):
-            uow.optimizers.put(one)
-            assert uow.optimizers.find(one.id) == one
+        for registered in (optimizer, draining):
+            uow.optimizers.put(registered)
+            assert uow.optimizers.find(registered.id) == registered
         assert uow.optimizers.list() == [draining]
         uow.optimizers.remove(optimizer.id)
         assert uow.optimizers.find(optimizer.id) is None
@@ -173,7 +173,7 @@ def test_operations_of_a_batch_move_together(database: Database) -> None:
         uow.operations.add_all([waiting, running, paused, ended, check])
         uow.operations.add(alone)
         uow.operations.add(other)
-        assert [one.target for one in uow.operations.list(batch=batch, limit=2).items] == ["db.t0", "db.t1"]
+        assert [operation.target for operation in uow.operations.list(batch=batch, limit=2).items] == ["db.t0", "db.t1"]
         cursor = uow.operations.list(batch=batch, limit=2).next_cursor
         rest = uow.operations.list(batch=batch, limit=9, cursor=cursor).items
         assert list(rest) == [paused, ended, check]

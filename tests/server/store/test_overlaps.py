@@ -13,7 +13,7 @@ from catalog.ports.store import Database, UnitOfWork
 from tests.catalog.removal.directory_pairs import APART, MAY_BE_ONE
 from tests.factories import LAKE, NOW, a_catalog, a_relation
 
-PAIRS = [pair for one, other in (*MAY_BE_ONE, *APART) for pair in ((one, other), (other, one))]
+PAIRS = [pair for location, other in (*MAY_BE_ONE, *APART) for pair in ((location, other), (other, location))]
 
 
 def live_tables(uow: UnitOfWork, locations: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ def hive_tables(uow: UnitOfWork, locations: Sequence[str]) -> None:
 def partitions_of_a_linked_table(uow: UnitOfWork, locations: Sequence[str]) -> None:
     linked = a_relation(location="s3://far/away", metadata_location=None, hive_name="shop.orders")
     uow.relations.add(linked)
-    uow.baselines.put(linked.id, {f"day={number}": {"location": one} for number, one in enumerate(locations)})
+    uow.baselines.put(linked.id, {f"day={number}": {"location": location} for number, location in enumerate(locations)})
 
 
 @pytest.mark.parametrize("add", [live_tables, tables_that_were_there, hive_tables, partitions_of_a_linked_table])
@@ -60,9 +60,9 @@ def test_places_meet_as_they_are_read(database: Database, add: Callable[[UnitOfW
         uow.namespaces.add(LAKE, ("db",), {})
         add(uow, sorted({other for _, other in PAIRS}))
     with database.reading() as uow:
-        found = {
-            (one, other)
-            for one, other in PAIRS
-            if other in {place.location for place in uow.dropped.find_overlaps([one], but_for=[])}
+        overlaps = {
+            (location, other)
+            for location, other in PAIRS
+            if other in {place.location for place in uow.dropped.find_overlaps([location], but_for=[])}
         }
-    assert found == {pair for one, other in MAY_BE_ONE for pair in ((one, other), (other, one))}
+    assert overlaps == {pair for location, other in MAY_BE_ONE for pair in ((location, other), (other, location))}

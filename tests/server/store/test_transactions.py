@@ -215,7 +215,7 @@ def together(threads: int, act: Callable[[int], object]) -> list[object]:
 def test_of_many_that_create_a_namespace_one_does(database: Database) -> None:
     answers = together(8, lambda _: write(database))
     assert answers.count(None) == 1
-    assert {type(one) for one in answers if one is not None} == {AlreadyExists}
+    assert {type(answer) for answer in answers if answer is not None} == {AlreadyExists}
 
 
 def test_a_namespace_stays_while_something_is_added_to_it(database: Database) -> None:
@@ -238,7 +238,7 @@ def test_of_many_that_change_a_namespaces_properties_each_keeps_its_own(database
     def change(number: int) -> None:
         namespaces.change_properties(LAKE, ("db",), updates={f"k{number}": "v"}, removals=[])
 
-    assert {type(one) for one in together(8, change)} == {type(None)}
+    assert {type(error) for error in together(8, change)} == {type(None)}
     with database.reading() as uow:
         assert {f"k{number}" for number in range(8)} <= uow.namespaces.properties(LAKE, ("db",)).keys()
 
@@ -267,7 +267,7 @@ def test_of_many_optimizers_each_gets_a_job_of_its_own(database: Database) -> No
             uow.jobs.put(a_job(JobStatus.RUNNING, id=job.id, relation_id=job.relation_id))
             return job.id
 
-    taken = [one for one in together(8, take) if one is not None]
+    taken = [job for job in together(8, take) if job is not None]
     assert sorted(map(str, taken)) == sorted(str(job.id) for job in jobs)
 
 

@@ -51,7 +51,7 @@ def vault(database: Database, tmp_path: Path, s3: str, bucket: str) -> Vault:
     admin = services.access.principals.create_first_admin()
     assert admin is not None
     app = create_app(settings, services, build_background(settings, services))
-    found = Vault(app=app, services=services, cloud=cloud, s3=s3, bucket=bucket, admin=admin)
-    found.create(TABLE)
-    found.create(OTHER)
-    return found
+    vault = Vault(app=app, services=services, cloud=cloud, s3=s3, bucket=bucket, admin=admin)
+    vault.create(TABLE)
+    vault.create(OTHER)
+    return vault

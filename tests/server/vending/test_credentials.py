@@ -52,8 +52,8 @@ def url(vault: Vault) -> Iterator[str]:
 def loaded(client: httpx.Client, table: str = "orders", **headers: str) -> dict[str, Any]:
     answer = client.get(f"{PATH}/{table}", headers=VENDED | headers)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def reach(vault: Vault, name: TableName, *, write: bool) -> Reach:
@@ -182,7 +182,9 @@ def test_a_client_is_never_told_to_keep_credentials_that_have_ended(vault: Vault
 
 def test_other_rights_are_another_answer(vault: Vault, url: str) -> None:
     vault.configure(STS)
-    reader, writer = (vault.client(url, vault.token(who, one)) for who, one in (("ada", READ), ("bob", WRITE)))
+    reader, writer = (
+        vault.client(url, vault.token(who, privilege)) for who, privilege in (("ada", READ), ("bob", WRITE))
+    )
     tag = reader.get(f"{PATH}/orders", headers=VENDED).headers["etag"]
     assert writer.get(f"{PATH}/orders", headers=VENDED | {"If-None-Match": tag}).status_code == 200
 
@@ -202,11 +204,11 @@ def test_without_vending_clients_are_told_where_the_storage_is(vault: Vault, url
 
 def test_static_keys_are_those_of_readers_or_of_writers(vault: Vault, url: str) -> None:
     vault.configure({"firn.storage.vending": "static"})
-    found = {
+    answers = {
         who: loaded(vault.client(url, vault.token(who, privilege)))["config"]["s3.access-key-id"]
         for who, privilege in (("ada", READ), ("bob", WRITE))
     }
-    assert found == {"ada": "AKIAREAD", "bob": "AKIAWRITE"}
+    assert answers == {"ada": "AKIAREAD", "bob": "AKIAWRITE"}
 
 
 def test_a_storage_that_gives_nothing_keeps_nobody_from_the_metadata(vault: Vault, url: str) -> None:

@@ -55,8 +55,8 @@ def connect(url: str, token: Secret, headers: Mapping[str, str] | None = None) -
 
 
 def read(catalog: RestCatalog) -> dict[int, str]:
-    found = catalog.load_table(STOCK_NAME).scan().to_arrow()
-    return dict(zip(found["id"].to_pylist(), found["note"].to_pylist(), strict=True))
+    rows = catalog.load_table(STOCK_NAME).scan().to_arrow()
+    return dict(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("headers", [{}, SIGNING], ids=["credentials", "signatures"])
@@ -66,7 +66,7 @@ def test_a_reader_of_the_table_alone_reads_its_merged_rows(
     assert read(connect(url, reader, headers)) == MERGED
     signed = [request.url for request in vault.cloud.signed]
     assert bool(signed) == bool(headers)
-    assert not [one for one in signed if "/change/" in one]
+    assert not [url for url in signed if "/change/" in url]
 
 
 def test_credentials_of_an_image_read_its_files_and_write_nothing(vault: Vault, url: str, reader: Secret) -> None:
@@ -74,11 +74,13 @@ def test_credentials_of_an_image_read_its_files_and_write_nothing(vault: Vault, 
     table = vault.location(STOCK).partition("://")[2]
     base = vault.location(TableName(("db", "stock"), "base")).partition("://")[2]
     statements: list[dict[str, Any]] = json.loads(vault.cloud.policies[-1])["Statement"]
-    of_objects = [one for one in statements if any("Object" in action for action in listed(one["Action"]))]
-    assert {action for one in statements for action in listed(one["Action"])} <= {
+    of_objects = [
+        statement for statement in statements if any("Object" in action for action in listed(statement["Action"]))
+    ]
+    assert {action for statement in statements for action in listed(statement["Action"])} <= {
         "s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket", "s3:GetBucketLocation",
     }  # fmt: skip
-    reached = {resource for one in of_objects for resource in listed(one["Resource"])}
+    reached = {resource for statement in of_objects for resource in listed(statement["Resource"])}
     assert reached == {f"arn:aws:s3:::{place}/*" for place in (base, f"{table}/merged", f"{table}/metadata")}
 
 
@@ -96,8 +98,10 @@ def test_a_writer_of_the_table_inserts_rows(vault: Vault, url: str, headers: dic
         assert all(f"{table}/change/" in place for place in written)
         return
     statements: list[dict[str, Any]] = json.loads(vault.cloud.policies[-1])["Statement"]
-    writing = [one for one in statements if "s3:PutObject" in listed(one["Action"])]
-    assert {resource for one in writing for resource in listed(one["Resource"])} == {f"arn:aws:s3:::{table}/change/*"}
+    writing = [statement for statement in statements if "s3:PutObject" in listed(statement["Action"])]
+    assert {resource for statement in writing for resource in listed(statement["Resource"])} == {
+        f"arn:aws:s3:::{table}/change/*"
+    }
 
 
 def listed(value: str | list[str]) -> list[str]:

@@ -61,7 +61,7 @@ def test_pyiceberg_works_with_signatures_alone(vault: Vault, url: str) -> None:
     table = catalog.create_table("db.made", pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": [1, 2, 3]}))
     assert catalog.load_table("db.made").scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
-    assert {one.method for one in vault.cloud.signed} >= {"GET", "PUT"}
+    assert {request.method for request in vault.cloud.signed} >= {"GET", "PUT"}
     assert not [key for key in table.io.properties if "secret" in key]
 
 
@@ -137,7 +137,7 @@ def test_many_objects_are_deleted_by_the_body_that_was_judged(vault: Vault, url:
     assert answer.json()["headers"]["X-Amz-Content-SHA256"] == [hashlib.sha256(body.encode()).hexdigest()]
     assert sent(request, answer, body.encode()).status_code == 200
     left = storage.list_objects_v2(Bucket=vault.bucket, Prefix=inside(vault, "")).get("Contents", [])
-    assert not {one["Key"] for one in left} & set(keys)
+    assert not {stored_object["Key"] for stored_object in left} & set(keys)
 
 
 def test_tables_that_share_a_place_are_signed_for_nobody(vault: Vault, url: str) -> None:

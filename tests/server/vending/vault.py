@@ -80,7 +80,9 @@ class Vault:
 
     def token(self, name: str, *privileges: Privilege, table: str | None = "orders") -> Secret:
         """Of somebody who may do this with one table, or with the namespace."""
-        return token_for(self.services, self.admin, name, *(Grant(on("db", table=table), one) for one in privileges))
+        return token_for(
+            self.services, self.admin, name, *(Grant(on("db", table=table), privilege) for privilege in privileges)
+        )
 
     def client(self, url: str, token: Secret | None = None) -> httpx.Client:
         return client_of(url, self.admin if token is None else token)
@@ -91,6 +93,6 @@ class Vault:
 
     def location(self, name: TableName) -> str:
         with self.services.database.reading() as uow:
-            found = uow.relations.find(VAULT, name)
-        assert found is not None
-        return found.location
+            relation = uow.relations.find(VAULT, name)
+        assert relation is not None
+        return relation.location

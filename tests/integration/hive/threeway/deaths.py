@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.integration.hive.threeway.hive_users import KEYS
+from tests.integration.hive.threeway.hive_table import KEYS
 from tests.integration.hive.threeway.told import told
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Deaths:
             self.history.said[-1] += f" {name}: {self.history.hive_does(name)};"
             self.history.at_switch = self.history.hive.places()
             after = self.history.fingerprint()
-            self.history.excused |= {path for path, one in before.items() if after.get(path) != one}
+            self.history.excused |= {path for path, looks in before.items() if after.get(path) != looks}
 
         return self._while_dying(
             "publish", lambda act, _: self.history.world.kill_the_server(moment, act, meanwhile), moment

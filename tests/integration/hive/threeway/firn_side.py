@@ -11,8 +11,8 @@ from typing import Any
 import firn
 from server.files.manifests import Manifests
 from server.files.storage import Storage
-from tests.integration.hive.threeway.hive_users import plain
-from tests.integration.hive.threeway.oracle import WHOLE, Part
+from tests.integration.hive.threeway.hive_table import plain
+from tests.integration.hive.threeway.oracle_values import WHOLE, Part
 from tests.integration.hive.threeway.world import CATALOG, World
 from tests.integration.keyed.appends import Store
 from tests.integration.keyed.model import Row
@@ -57,8 +57,8 @@ class FirnSide:
 
     def rows(self, store: str = "") -> list[Row]:
         with firn.connect(self.world.url) as client:
-            found: list[Row] = client.scan(f"lake.{self.name}{store}").to_arrow().to_pylist()
-            return found
+            rows: list[Row] = client.scan(f"lake.{self.name}{store}").to_arrow().to_pylist()
+            return rows
 
     def rows_by_spark(self, columns: Sequence[str]) -> list[Row]:
         rows = self.world.engine.sql(f"SELECT {', '.join(columns)} FROM {CATALOG}.{self.name}")
@@ -74,7 +74,9 @@ class FirnSide:
         """Base's live files: of which partition, where, and whether one says what is deleted."""
         metadata = self.base.load()
         current = metadata.get("current-snapshot-id")
-        head = next((one for one in metadata.get("snapshots", []) if one["snapshot-id"] == current), None)
+        head = next(
+            (snapshot for snapshot in metadata.get("snapshots", []) if snapshot["snapshot-id"] == current), None
+        )
         if head is None:  # upgraded without a file
             return
         for file in Manifests(Storage(), metadata).live_files(head):
@@ -103,12 +105,12 @@ class FirnSide:
 
     def _operation(self, begun: dict[str, Any]) -> None:
         give_up = time.monotonic() + PATIENCE_SECONDS
-        while (found := self.world.get(f"operations/{begun['id']}"))["status"] == "running":
-            assert time.monotonic() < give_up, found
+        while (operation := self.world.get(f"operations/{begun['id']}"))["status"] == "running":
+            assert time.monotonic() < give_up, operation
             if self.active_jobs():
                 self.world.work()
             time.sleep(0.05)
-        assert found["status"] == "succeeded", found
+        assert operation["status"] == "succeeded", operation
 
     def set_property(self, key: str, value: str | None) -> None:
         """None removes it."""

@@ -18,9 +18,12 @@ from tests.hive_lake import NUMBERS
 from tests.integration.hive.threeway import hive_users
 from tests.integration.hive.threeway.deaths import DEATHS, Deaths
 from tests.integration.hive.threeway.firn_side import FirnSide
-from tests.integration.hive.threeway.hive_users import KEYS, PARTITIONS, HiveUsers, removed
-from tests.integration.hive.threeway.oracle import File, Ground, Oracle, Part, Place
+from tests.integration.hive.threeway.hive_table import KEYS, PARTITIONS, removed
+from tests.integration.hive.threeway.hive_users import HiveUsers
+from tests.integration.hive.threeway.oracle import Oracle
+from tests.integration.hive.threeway.oracle_values import File, Ground, Part, Place
 from tests.integration.hive.threeway.told import by_key, in_order, same, told
+from tests.integration.hive.threeway.weights import OF_ALL, OF_PARTITIONS, OPERATIONS_OF_FIRN
 from tests.integration.hive.threeway.world import World
 from tests.integration.keyed.model import Row
 
@@ -38,7 +41,7 @@ class History:
         self.hive = HiveUsers(
             world.engine, world.metastore.uri, world.directory, self.name, self.random, partitioned, managed
         )
-        self.weights = {**OPERATIONS_OF_FIRN, **hive_users.OF_ALL, **(hive_users.OF_PARTITIONS if partitioned else {})}
+        self.weights = {**OPERATIONS_OF_FIRN, **OF_ALL, **(OF_PARTITIONS if partitioned else {})}
         self.firn = FirnSide(world, self.name, partitioned)
         self.oracle = Oracle([*self.hive.columns], partitioned)
         self.done: list[str] = []
@@ -116,8 +119,8 @@ class History:
         same(by_key(self.firn.rows()), expected, "the view")
         same(by_key(self.firn.rows(".base")), expected, "base")
         same(by_key(self.hive.rows()), expected, "Hive")
-        grounds = {part: one for part, one in self.oracle.grounds.items() if not one.is_dropped}
-        known = {part: Place(one.location, one.files) for part, one in grounds.items()}
+        grounds = {part: ground for part, ground in self.oracle.grounds.items() if not ground.is_dropped}
+        known = {part: Place(ground.location, ground.files) for part, ground in grounds.items()}
         same(self.hive.places(), known, "what Hive lists")
         for part, place in self.hive.places().items():
             assert Path(place.location).is_dir() or not [row for row in expected.values() if row.get("p") == part]
@@ -126,7 +129,7 @@ class History:
 
     def is_broken(self) -> bool:
         """Whether Hive has removed or replaced files that base stands on: until the next sync readers meet that."""
-        known = {f"{one.directory}/{one.name}": one for one in self._known_files()}
+        known = {f"{known_file.directory}/{known_file.name}": known_file for known_file in self._known_files()}
         return any(
             not Path(path).is_file() or (path in known and known[path] not in self.hive.files(known[path].directory))
             for _, path, _ in self.firn.files()
@@ -147,10 +150,10 @@ class History:
         before, places = self.fingerprint(), self.hive.locations()
         yield
         after = self.fingerprint()
-        lost = {path for path, one in before.items() if after.get(path) != one} - self.excused
+        lost = {path for path, looks in before.items() if after.get(path) != looks} - self.excused
         if clears:
-            lefts = [one for ground in self.oracle.grounds.values() for one in (ground.left, *ground.watched)]
-            used = {*places.values(), *(one.location for one in lefts)}
+            lefts = [place for ground in self.oracle.grounds.values() for place in (ground.left, *ground.watched)]
+            used = {*places.values(), *(place.location for place in lefts)}
             lost = {path for path in lost if "published-to-hive" not in path or str(Path(path).parent) in used}
         assert not lost, f"Firn has changed or removed {sorted(lost)}"
         if not moves:
@@ -160,10 +163,10 @@ class History:
         """Every file of Hive's side, where it was published too."""
         own = self.world.supervisor.data_dir
         self.roots |= {self.hive.root(), self.world.directory, own / "warehouse" / "published-to-hive"}
-        found = {path for root in self.roots for path in root.rglob("*") if path.is_file()}
+        paths = {path for root in self.roots for path in root.rglob("*") if path.is_file()}
         return {
             str(path): (path.stat().st_size, path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
-            for path in found
+            for path in paths
             if path.suffix == ".parquet" or path.name.startswith(("part-", "0000"))
             if not path.is_relative_to(own) or "published-to-hive" in path.parts
         }
@@ -173,8 +176,8 @@ class History:
         files: dict[Part, set[str]] = {}
         for part, path, deletes in self.firn.files():
             files.setdefault(part, set()).add("deletes" if deletes else path)
-        grounds = {part: one for part, one in self.oracle.grounds.items() if not one.is_dropped}
-        known = {part: {f"{one.directory}/{one.name}" for one in ground.files} for part, ground in grounds.items()}
+        grounds = {part: ground for part, ground in self.oracle.grounds.items() if not ground.is_dropped}
+        known = {part: {f"{file.directory}/{file.name}" for file in ground.files} for part, ground in grounds.items()}
         return {part for part, listed in known.items() if files.get(part, set()) == listed}
 
     # -- Firn's side -----------------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ class History:
         self._settled()
         self._note_columns()
         hive, standing = self.hive.places(), self.standing()
-        asked = {name: self.hive.files(name) for one in self.oracle.grounds.values() for name in self._left(one)}
+        asked = {name: self.hive.files(name) for ground in self.oracle.grounds.values() for name in self._left(ground)}
         with self.untouched(moves=True):
             if ask is not None:
                 ask()
@@ -269,10 +272,10 @@ class History:
 
     @staticmethod
     def _left(ground: Ground) -> list[str]:
-        return [one.location for one in ground.watched] + [ground.location]
+        return [place.location for place in ground.watched] + [ground.location]
 
     def _settled(self) -> None:
-        left = {one for ground in self.oracle.grounds.values() for one in self._left(ground)}
+        left = {location for ground in self.oracle.grounds.values() for location in self._left(ground)}
         self.hive.wait_until_settled(left)
 
     def _note_columns(self) -> None:
@@ -325,8 +328,10 @@ class History:
 
     def _written(self) -> dict[Part, Place]:
         """Partitions whose rows base has in published files, and where these lie."""
-        found = {part: str(Path(path).parent) for part, path, _ in self.firn.files() if "/published-to-hive/" in path}
-        return {part: Place(location, self.hive.files(location)) for part, location in found.items()}
+        directories = {
+            part: str(Path(path).parent) for part, path, _ in self.firn.files() if "/published-to-hive/" in path
+        }
+        return {part: Place(location, self.hive.files(location)) for part, location in directories.items()}
 
     # -- time, and writers that are late ---------------------------------------------------------------------------
 
@@ -363,7 +368,7 @@ class History:
         """In the order in which they were left: their names are none that a seed repeats."""
         there = {place.location for place in self.hive.places().values()}
         grounds = [self.oracle.grounds[part] for part in sorted(self.oracle.grounds, key=str)]
-        return [one.location for ground in grounds for one in ground.watched if one.location not in there]
+        return [place.location for ground in grounds for place in ground.watched if place.location not in there]
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -386,20 +391,4 @@ class History:
         return message
 
 
-OPERATIONS_OF_FIRN: Mapping[str, int] = {
-    "change_by_rest": 8,
-    "upsert_by_client": 2,
-    "delete_by_client": 2,
-    "merge": 4,
-    "upkeep": 4,
-    "sync": 10,
-    "sync_everything": 4,
-    "publish": 4,
-    "publish_what_was_merged": 3,
-    "time_passes": 2,
-    "late_file": 2,
-    "late_overwrite": 1,
-    "settle": 1,
-    "downgrade_and_upgrade_again": 1,
-}
 OPERATIONS: Mapping[str, Callable[[History], str]] = {name: getattr(History, name) for name in OPERATIONS_OF_FIRN}

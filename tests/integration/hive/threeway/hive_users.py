@@ -6,186 +6,20 @@ None of it goes through Firn. Whatever is drawn comes from the history's own gen
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from hmsclient.hmsclient import HMSClient
-
-from catalog.hive.partition_names import escape_value
-from tests.hive_engine import HiveEngine
-from tests.integration.hive.threeway.oracle import WHOLE, File, Part, Place
+from tests.integration.hive.threeway.hive_table import KEYS, LONG_AGO_NS, HiveTable, literal, plain, removed
+from tests.integration.hive.threeway.oracle_values import Part
+from tests.integration.hive.threeway.weights import OF_ALL, OF_PARTITIONS
 from tests.integration.keyed.model import Row
-from tests.server.metastore.hive_side import HiveSide
-
-NULL = "__HIVE_DEFAULT_PARTITION__"
-PARTITIONS: tuple[Part, ...] = ("x", "y y/ü", "z", None)
-KEYS = range(1, 9)
-LONG_AGO_NS = 1_700_000_000 * 10**9
 
 
 @dataclass
-class HiveUsers:
+class HiveUsers(HiveTable):
     """One Hive table and those who work on it; each operation says in a few words what it did."""
-
-    engine: HiveEngine
-    metastore: str
-    directory: Path
-    """Where the table lies, and what is put beside it."""
-    name: str
-    random: random.Random
-    partitioned: bool = True
-    managed: bool = False
-    columns: dict[str, str] = field(default_factory=lambda: {"id": "BIGINT", "v": "STRING"})
-    written: int = 0
-    opened: list[Path] = field(default_factory=list)
-    """Files that are being written in place: nothing of them is seen yet."""
-    _rows: dict[tuple[str, int, int], tuple[Row, ...]] = field(default_factory=dict)
-
-    def create(self) -> None:
-        listed = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        by = "PARTITIONED BY (p STRING)" if self.partitioned else ""
-        at = "" if self.managed else f"LOCATION '{self.path.as_uri()}'"
-        self.engine.sql(f"CREATE TABLE {self.name} ({listed}) STORED AS PARQUET {by} {at}")
-        told = [self.row(key) for key in (1, 2, 3)]
-        for part, rows in zip(PARTITIONS, (told[:2], told[2:]), strict=False):
-            self._insert("INTO", [(row, part) for row in rows])
-
-    # -- what they see ---------------------------------------------------------------------------------------------
-
-    @property
-    def path(self) -> Path:
-        return self.directory / self.name.rpartition(".")[2]
-
-    def places(self) -> dict[Part, Place]:
-        """Where the metastore says that the table is, and the files that lie there."""
-        return {part: Place(location, self.files(location)) for part, location in self.locations().items()}
-
-    def locations(self) -> dict[Part, str]:
-        database, _, name = self.name.partition(".")
-        with self.asking() as hive:
-            if not self.partitioned:
-                return {WHOLE: plain(hive.get_table(database, name).sd.location)}
-            found = hive.get_partitions(database, name, -1)
-            return {None if one.values == [NULL] else one.values[0]: plain(one.sd.location) for one in found}
-
-    def files(self, location: str) -> frozenset[File]:
-        """Data files of a directory, as Hive lists them: hidden ones are none, and empty ones hold nothing."""
-        directory = Path(location)
-        if not location or not directory.is_dir():
-            return frozenset()
-        found = (path for path in directory.iterdir() if not path.name.startswith(("_", ".")) and path.is_file())
-        return frozenset(self._file(location, path) for path in found if path.stat().st_size)
-
-    def _file(self, location: str, path: Path) -> File:
-        stat = path.stat()
-        identity = (str(path), stat.st_mtime_ns, stat.st_ino)
-        if identity not in self._rows:
-            table = pq.read_table(path, partitioning=None)
-            names = {name.lower(): name for name in table.column_names}
-            told = [{low: row[name] for low, name in names.items()} for row in table.to_pylist()]
-            self._rows[identity] = tuple(told)
-        rows = self._rows[identity]
-        return File(location, path.name, stat.st_size, stat.st_mtime_ns, stat.st_ino, rows)
-
-    def rows(self) -> list[Row]:
-        """All rows, as a reader of Hive finds them."""
-        return [self.shown(row, part) for part, one in self.places().items() for file in one.files for row in file.rows]
-
-    def shown(self, row: Row, part: Part) -> Row:
-        told = {name: row.get(name) for name in self.columns}
-        return {**told, "p": part} if self.partitioned else told
-
-    def rows_by_spark(self) -> list[Row]:
-        """The same by Spark, whose Hive catalog it is."""
-        names = [*self.columns, *(["p"] if self.partitioned else [])]
-        found = self.engine.sql(f"REFRESH TABLE {self.name}", f"SELECT {', '.join(names)} FROM {self.name}")
-        return [dict(zip(names, row, strict=True)) for row in found]
-
-    @contextmanager
-    def asking(self) -> Iterator[HMSClient]:
-        side = HiveSide(self.metastore, self.directory)
-        try:
-            yield side.client
-        finally:
-            side.close()
-
-    def wait_until_settled(self, others: Iterable[str] = ()) -> None:
-        """Until every file, in other directories too, is older than the second in which the next listing begins."""
-        places = {*others, *self.locations().values()}
-        files = [file for place in places for file in self.files(place)]
-        youngest = max((file.mtime_ns // 10**9 for file in files), default=0)
-        while time.time() < youngest + 1.01:
-            time.sleep(0.02)
-
-    # -- rows that they write --------------------------------------------------------------------------------------
-
-    def row(self, key: int) -> Row:
-        self.written += 1
-        return {name: key if name == "id" else f"h{self.written}" for name in self.columns}
-
-    def new_rows(self, most: int = 3) -> list[Row]:
-        return [self.row(key) for key in self.random.sample(KEYS, self.random.randint(1, most))]
-
-    def some_part(self) -> Part:
-        return self.random.choice(PARTITIONS) if self.partitioned else WHOLE
-
-    def listed_part(self, *, named: bool = False) -> Part:
-        """One that Hive has; `named` is one with a value, which statements can name."""
-        there = [part for part in self.locations() if part is not None or not named]
-        return self.random.choice(sorted(there, key=str)) if there else self.made_part()
-
-    def free_part(self) -> str | None:
-        """One with a value that Hive has not; None when it has all."""
-        free = self._free_parts()
-        return self.random.choice(free) if free else None
-
-    def vacant_part(self) -> str | None:
-        """One with nothing left of an earlier one in its directory either: Hive moves no directory to where one is."""
-        vacant = [part for part in self._free_parts() if not (self.root() / f"p={escape_value(part)}").exists()]
-        return self.random.choice(vacant) if vacant else None
-
-    def _free_parts(self) -> list[str]:
-        return [part for part in PARTITIONS if part is not None and part not in self.locations()]
-
-    def made_part(self) -> Part:
-        self._insert("INTO", [(row, "x") for row in self.new_rows()])
-        return "x"
-
-    def write_file(self, location: str, rows: Sequence[Row], name: str | None = None, *, young: bool = False) -> Path:
-        """As a copy from elsewhere does: under a hidden name, then renamed; it may bring an older time along."""
-        self.written += 1
-        path = Path(location) / (name or f"copied-{self.written}.parquet")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name(f".{path.name}.tmp")
-        schema = pa.schema([(column, pa.int64() if column == "id" else pa.string()) for column in self.columns])
-        pq.write_table(pa.Table.from_pylist(list(rows), schema), hidden)
-        if not young:
-            os.utime(hidden, ns=(LONG_AGO_NS + self.written, LONG_AGO_NS + self.written))
-        removed(path)  # before: one that is written over in place may keep its inode
-        hidden.rename(path)
-        return path
-
-    def _insert(self, how: str, rows: Sequence[tuple[Row, Part]], partition: str = "") -> None:
-        by_name = [*self.columns, *(["p"] if self.partitioned and not partition else [])]
-        values = ", ".join(
-            f"({', '.join(literal(value) for value in [*row.values(), part][: len(by_name)])})" for row, part in rows
-        )
-        source = f"VALUES {values}" if rows else f"SELECT {', '.join(['NULL'] * len(by_name))} WHERE false"
-        self.engine.sql(f"INSERT {how} {self.name} {partition} {source}")
-
-    def _file_of(self, part: Part) -> Path | None:
-        """One of its files, the same for one seed: their names are not."""
-        location = self.locations().get(part)
-        files = sorted(self.files(location), key=lambda file: file.mtime_ns) if location else []
-        return Path(location or "", self.random.choice(files).name) if files else None
 
     # -- operations ------------------------------------------------------------------------------------------------
 
@@ -246,7 +80,7 @@ class HiveUsers:
     def move_a_file(self) -> str:
         """To another partition, under another name: by hand, or as LOAD DATA has it."""
         part, is_loaded = self.listed_part(), self.random.random() < 0.3
-        others = sorted((one for one in self.locations() if one != part), key=str)
+        others = sorted((location for location in self.locations() if location != part), key=str)
         path = self._file_of(part)
         if path is None or not others:
             return f"{part} has none, or there is no other"
@@ -410,50 +244,10 @@ class HiveUsers:
         self.engine.sql(f"ALTER TABLE {self.name} {what}")
 
 
-def removed(path: Path) -> None:
-    """With the checksums that Hadoop keeps beside files on local disks."""
-    path.unlink(missing_ok=True)
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-
-
-def plain(location: str) -> str:
-    """A location as a path."""
-    return "/" + location.removeprefix("file:").lstrip("/").rstrip("/")
-
-
-def literal(value: Any) -> str:
-    return "NULL" if value is None else repr(value)
-
-
 def told(rows: Sequence[tuple[Row, Part]]) -> str:
     return ", ".join(f"{row['id']}={row['v']} in {part}" for row, part in rows) or "no rows"
 
 
-OF_ALL: Mapping[str, int] = {
-    "insert_into": 5,
-    "overwrite_a_partition": 4,
-    "overwrite_by_values": 2,
-    "copy_a_file": 5,
-    "write_twice_in_a_second": 1,
-    "load_data": 2,
-    "remove_a_file": 3,
-    "replace_a_file": 2,
-    "leave_unfinished_work": 1,
-    "open_in_place": 2,
-    "close_in_place": 2,
-    "truncate": 2,
-    "add_column": 1,
-}
-OF_PARTITIONS: Mapping[str, int] = {
-    "add_partition": 3,
-    "drop_partition": 3,
-    "drop_and_add_partition": 1,
-    "rename_partition": 2,
-    "move_a_file": 4,
-    "set_location": 2,
-    "repair": 2,
-    "exchange_partition": 2,
-}
 OPERATIONS: Mapping[str, Callable[[HiveUsers], str]] = {
     name: getattr(HiveUsers, name) for name in (*OF_ALL, *OF_PARTITIONS)
 }

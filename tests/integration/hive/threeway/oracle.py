@@ -7,101 +7,24 @@ changes that are newer than `merged` are the view; a row belongs to the partitio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tests.integration.hive.threeway.oracle_values import (
+    WHOLE,
+    Change,
+    File,
+    Ground,
+    Hive,
+    Key,
+    Left,
+    Listed,
+    Part,
+    Place,
+    Read,
+    replayed,
+)
 from tests.integration.keyed.model import Row
-
-Part = str | None
-Key = int
-WHOLE = ""
-"""The one partition of a table without partitions."""
-
-
-@dataclass(frozen=True)
-class File:
-    """A data file: what a listing tells it from others by, and its rows in order."""
-
-    directory: str
-    name: str
-    size: int
-    mtime_ns: int
-    inode: int
-    rows: tuple[Row, ...] = field(compare=False)
-
-    @property
-    def looks(self) -> tuple[int, str]:
-        """By what it is known again when it was moved: no two writes of a history write the same rows."""
-        return self.mtime_ns // 10**9, repr(self.rows)
-
-    @property
-    def source(self) -> str:
-        return f"{self.directory}/{self.name} at {self.mtime_ns}"
-
-
-@dataclass(frozen=True)
-class Place:
-    """A directory that the metastore points at, and its files."""
-
-    location: str
-    files: frozenset[File]
-
-
-Hive = Mapping[Part, Place]
-Listed = Callable[[str], frozenset[File]]
-
-
-@dataclass(frozen=True)
-class Left:
-    """A directory that a partition was at before: the files of it that are known, and the changes that they hold."""
-
-    location: str
-    files: frozenset[File]
-    given: int
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What was last taken over of a partition; its files hold the changes up to `given`."""
-
-    location: str
-    files: frozenset[File]
-    given: int
-    lost: frozenset[File] = frozenset()
-    is_refilling: bool = False
-    """Whether it lost files a moment ago: what comes to it belongs to the same overwrite (decision 37)."""
-    is_dropped: bool = False
-    is_asleep: bool = False
-    """Whether nothing is known of a dropped one any more but what it was given."""
-    appended: int = 0
-    """The last commit that has appended rows of its files to the changes."""
-    watched: tuple[Left, ...] = ()
-
-    @property
-    def left(self) -> Left:
-        return Left(self.location, self.files, self.given)
-
-
-@dataclass(frozen=True)
-class Change:
-    commit: int
-    key: Key
-    row: Row | None
-    """None deletes."""
-    source: str | None = None
-
-
-@dataclass(frozen=True)
-class Read:
-    """A row of a Hive file that a rebuild reads, and whether the file is new to Firn."""
-
-    row: Row
-    part: Part
-    source: str
-    added: bool
-    order: tuple[int, str, int]
-    knew: int
-    """The changes that its file holds."""
 
 
 @dataclass
@@ -129,12 +52,14 @@ class Oracle:
     # -- both sides ------------------------------------------------------------------------------------------------
 
     def view(self) -> dict[Key, Row]:
-        return replayed(self.base, [one for one in self.changes if one.commit > self.merged])
+        return replayed(self.base, [change for change in self.changes if change.commit > self.merged])
 
     @property
     def given(self) -> int:
         """The changes that Hive was given in all of its partitions (decision 39, point 3)."""
-        return min((one.given for one in self.grounds.values() if not one.is_dropped), default=self.given_before)
+        return min(
+            (ground.given for ground in self.grounds.values() if not ground.is_dropped), default=self.given_before
+        )
 
     def part_of(self, row: Row | None) -> Part:
         """A delete has no other column than the key."""
@@ -145,7 +70,7 @@ class Oracle:
     def add_column(self, name: str) -> None:
         """Rows that are there have no value in it."""
         self.columns.append(name)
-        for row in [*self.base.values(), *(one.row for one in self.changes if one.row is not None)]:
+        for row in [*self.base.values(), *(change.row for change in self.changes if change.row is not None)]:
             row.setdefault(name, None)
 
     def upgrade(self, hive: Hive) -> None:
@@ -173,7 +98,7 @@ class Oracle:
 
     def waiting(self) -> set[Part]:
         """Partitions that are not published now: perhaps half of an overwrite, or added rows that are pending."""
-        return {part for part, one in self.grounds.items() if one.is_refilling or one.appended > self.merged}
+        return {part for part, ground in self.grounds.items() if ground.is_refilling or ground.appended > self.merged}
 
     def publish(self, standing: set[Part], before: Hive, after: Hive) -> None:
         """What is merged is Hive's, in partitions that do not wait, but for those that Hive has changed meanwhile.
@@ -211,7 +136,7 @@ class Oracle:
     def gave_up(self, part: Part, wrote: Place) -> None:
         """What was written for a publish that Hive has overtaken is known, should the metastore be pointed there."""
         known = self.grounds[part]
-        if wrote.location not in [one.location for one in known.watched]:
+        if wrote.location not in [left.location for left in known.watched]:
             watched = (*known.watched, Left(wrote.location, wrote.files, self.merged))
             self.grounds[part] = replace(known, watched=watched)
 
@@ -221,17 +146,17 @@ class Oracle:
         Of those that were given less than others that is remembered.
         """
         most, grounds = self.most_given, dict(self.grounds)
-        for part, one in grounds.items():
-            is_over = one.is_dropped and not one.watched
-            if is_over and one.given >= most:
+        for part, ground in grounds.items():
+            is_over = ground.is_dropped and not ground.watched
+            if is_over and ground.given >= most:
                 del self.grounds[part]
             else:
-                self.grounds[part] = replace(one, is_refilling=False, lost=frozenset(), is_asleep=is_over)
+                self.grounds[part] = replace(ground, is_refilling=False, lost=frozenset(), is_asleep=is_over)
 
     @property
     def most_given(self) -> int:
         """The changes that some partition was given."""
-        return max((one.given for one in self.grounds.values()), default=self.given)
+        return max((ground.given for ground in self.grounds.values()), default=self.given)
 
     # -- sync ------------------------------------------------------------------------------------------------------
 
@@ -254,9 +179,9 @@ class Oracle:
         """A metastore that is pointed at a superseded directory is followed there (decision 39, point 4)."""
         for part, place in hive.items():
             ground = self.grounds.get(part)
-            back = [one for one in ground.watched if one.location == place.location] if ground else []
+            back = [left for left in ground.watched if left.location == place.location] if ground else []
             if ground and back and not ground.is_dropped:
-                others = tuple(one for one in ground.watched if one not in back)
+                others = tuple(left for left in ground.watched if left not in back)
                 self.grounds[part] = replace(
                     ground,
                     location=back[0].location,
@@ -267,7 +192,7 @@ class Oracle:
 
     def _looked(self, hive: Hive) -> tuple[set[Part], set[Part]]:
         """Partitions that must be rebuilt, and those to which files were only added."""
-        vanished = {part for part, one in self.grounds.items() if not one.is_dropped and part not in hive}
+        vanished = {part for part, ground in self.grounds.items() if not ground.is_dropped and part not in hive}
         rebuilt, added = set[Part](), set[Part]()
         for part, place in hive.items():
             ground = self.grounds.get(part)
@@ -283,20 +208,26 @@ class Oracle:
 
     def _know_again(self, part: Part, hive: Hive, changed: set[Part]) -> bool:
         """Whether files came that were known elsewhere; what they hold is noted (decision 64)."""
-        gone = {file for one in changed for file in self._gone(one, hive)}
-        known = [(file, one.given) for one in self.grounds.values() for file in one.files | one.lost]
-        known += [(file, left.given) for one in self.grounds.values() for left in one.watched for file in left.files]
-        found = False
+        gone = {file for part in changed for file in self._gone(part, hive)}
+        known = [(file, ground.given) for ground in self.grounds.values() for file in ground.files | ground.lost]
+        known += [
+            (file, left.given) for ground in self.grounds.values() for left in ground.watched for file in left.files
+        ]
+        is_known = False
         for file in self._come(part, hive):
-            same = [(one, self.knew.get(one.source, given)) for one, given in known if one.looks == file.looks]
+            same = [
+                (known_file, self.knew.get(known_file.source, given))
+                for known_file, given in known
+                if known_file.looks == file.looks
+            ]
             if not same:
                 continue
-            found = True
+            is_known = True
             self.knew[file.source] = min(knew for _, knew in same)
-            now = [one for one, _ in same if one in gone]
-            if now and not {one.source for one in now} & self.live:
+            now = [known_file for known_file, _ in same if known_file in gone]
+            if now and not {known_file.source for known_file in now} & self.live:
                 self.decided.add(file.source)
-        return found
+        return is_known
 
     def _gone(self, part: Part, hive: Hive) -> frozenset[File]:
         ground = self.grounds.get(part)
@@ -311,9 +242,9 @@ class Oracle:
         """What Hive lists there, then the changes that it was never given (decisions 12 and 39)."""
         read = {part: hive[part].files if part in hive else frozenset[File]() for part in rebuilt}
         if self.is_published:  # a key may have lost its row to one that vanishes now (decision 39, point 5)
-            again = {part for part, one in self.grounds.items() if part in hive and not one.is_dropped}
+            again = {part for part, ground in self.grounds.items() if part in hive and not ground.is_dropped}
             read |= {part: self.grounds[part].files for part in again - standing - rebuilt}
-        since = min([self.given, *(one.given for one in self.grounds.values())])
+        since = min([self.given, *(ground.given for ground in self.grounds.values())])
         since = min([since, *(self.knew.get(file.source, since) for files in read.values() for file in files)])
         knew = {part: self._knew(part) for part in {*self.grounds, *hive}}
         dying = {file.source for part in rebuilt for file in self._gone(part, hive)} & self.live
@@ -324,16 +255,16 @@ class Oracle:
         lies |= {(self.part_of(row), key) for key, row in rest.items()}
         for key in rows.keys() & rest.keys():  # a new file's row wins (decision 12, point 4)
             del (rest if rows[key].added else rows)[key]
-        every = [one for one in self.changes if one.commit > since]
-        alive = [one for one in every if one.source not in self.dead]
-        keys = {one.key for one in alive if one.commit > self.merged or self.part_of(one.row) in read}
-        keys |= {one.key for one in every if one.source in self.dead} | rows.keys()
-        ground = rest | {key: self.placed(one.row, one.part) for key, one in rows.items()}
+        every = [change for change in self.changes if change.commit > since]
+        alive = [change for change in every if change.source not in self.dead]
+        keys = {change.key for change in alive if change.commit > self.merged or self.part_of(change.row) in read}
+        keys |= {change.key for change in every if change.source in self.dead} | rows.keys()
+        ground = rest | {key: self.placed(row.row, row.part) for key, row in rows.items()}
         if self.partitioned:
             here = {key: knew.get(self.part_of(row), self.given) for key, row in ground.items()}
-            here |= {key: one.knew for key, one in rows.items()}
-            keys -= self._known(alive, [one for one in every if one.source in self.dead], here, lies)
-        self.base = replayed(ground, [one for one in alive if one.key in keys])
+            here |= {key: row.knew for key, row in rows.items()}
+            keys -= self._known(alive, [change for change in every if change.source in self.dead], here, lies)
+        self.base = replayed(ground, [change for change in alive if change.key in keys])
         self.merged = self.commits
         for part in rebuilt:
             self._is_now(part, hive)
@@ -347,19 +278,19 @@ class Oracle:
         self, alive: list[Change], lost: list[Change], here: Mapping[Key, int], lies: set[tuple[Part, Key]]
     ) -> set[Key]:
         """Keys whose last change Hive's side knew, or whose row it has taken from where it was put (decision 39)."""
-        last, most = {one.key: one for one in alive}, self.most_given
-        to = {part: one.given for part, one in self.grounds.items()}
-        fell = {one.key: one for one in lost if one.commit > to.get(self.part_of(one.row), most)}
-        found = set[Key]()
-        for key, one in last.items():
-            part = self.part_of(one.row)
-            if one.row is not None and one.commit > to.get(part, most):
+        last, most = {change.key: change for change in alive}, self.most_given
+        to = {part: ground.given for part, ground in self.grounds.items()}
+        fell = {change.key: change for change in lost if change.commit > to.get(self.part_of(change.row), most)}
+        keys_lost = set[Key]()
+        for key, change in last.items():
+            part = self.part_of(change.row)
+            if change.row is not None and change.commit > to.get(part, most):
                 continue
-            has_fallen = key in fell and fell[key].commit > one.commit
-            taken_away = one.row is not None and (part, key) not in lies and not has_fallen
-            if taken_away or (key in here and one.commit <= here[key]):
-                found.add(key)
-        return found
+            has_fallen = key in fell and fell[key].commit > change.commit
+            taken_away = change.row is not None and (part, key) not in lies and not has_fallen
+            if taken_away or (key in here and change.commit <= here[key]):
+                keys_lost.add(key)
+        return keys_lost
 
     def _is_now(self, part: Part, hive: Hive) -> None:
         """The ground of a rebuilt partition."""
@@ -383,7 +314,7 @@ class Oracle:
                 is_refilling=is_refilling,
                 is_dropped=False,
                 is_asleep=False,
-                watched=tuple(one for one in ground.watched if one.location != hive[part].location),
+                watched=tuple(left for left in ground.watched if left.location != hive[part].location),
             )
 
     def _is_moved(self, part: Part, hive: Hive) -> bool:
@@ -395,28 +326,28 @@ class Oracle:
         self, read: Mapping[Part, frozenset[File]], new: Mapping[Part, frozenset[File]], knew: Mapping[Part, int]
     ) -> dict[Key, Read]:
         """One row for each key: of new files before others, of those written later before older ones."""
-        found: dict[Key, Read] = {}
+        newest: dict[Key, Read] = {}
         for part, files in read.items():
             for file in files:
                 for at, row in enumerate(file.rows):
                     order = (file.mtime_ns, f"{file.directory}/{file.name}", at)
                     is_new = file in new.get(part, ()) and file.source not in self.decided
                     held = self.knew.get(file.source, knew.get(part, self.given))
-                    one = Read(row, part, file.source, is_new, order, held)
-                    known = found.get(row["id"])
-                    if known is None or (known.added, known.order) < (one.added, one.order):
-                        found[row["id"]] = one
-        return found
+                    read_row = Read(row, part, file.source, is_new, order, held)
+                    known = newest.get(row["id"])
+                    if known is None or (known.added, known.order) < (read_row.added, read_row.order):
+                        newest[row["id"]] = read_row
+        return newest
 
     def _overwritten(self, hive: Hive, listed: Listed) -> dict[Part, str]:
         """Partitions whose superseded directory lost files and got others: its writer did not know of the publish."""
-        found: dict[Part, str] = {}
+        locations: dict[Part, str] = {}
         for part in self.grounds.keys() & hive.keys():
-            for one in self.grounds[part].watched:
-                now = listed(one.location)
-                if one.files - now and now - one.files:
-                    found.setdefault(part, one.location)
-        return found
+            for left in self.grounds[part].watched:
+                now = listed(left.location)
+                if left.files - now and now - left.files:
+                    locations.setdefault(part, left.location)
+        return locations
 
     def _append(self, hive: Hive, added: set[Part], listed: Listed) -> None:
         """Files that only came are upserts, newer than all changes there are."""
@@ -426,8 +357,10 @@ class Oracle:
         read = {part: come.get(part, none) | late.get(part, none) for part in {*come, *late}}
         if added or any(late.values()):
             self.commits += 1
-            for key, one in self._newest(read, read, {}).items():
-                self.changes.append(Change(self.commits, key, self.placed(one.row, one.part), one.source))
+            for key, read_row in self._newest(read, read, {}).items():
+                self.changes.append(
+                    Change(self.commits, key, self.placed(read_row.row, read_row.part), read_row.source)
+                )
             sources = {file.source for come in read.values() for file in come}
             self.live, self.dead = self.live | sources, self.dead - sources
         for part in added:
@@ -444,21 +377,12 @@ class Oracle:
     def _heard(self, part: Part, listed: Listed) -> frozenset[File]:
         """Files that have come to directories at which the partition was before; from now on they are known."""
         ground, heard, watched = self.grounds[part], frozenset[File](), list[Left]()
-        for one in ground.watched:
-            now = listed(one.location)
-            watched.append(replace(one, files=now) if now - one.files else one)
-            heard |= now - one.files
+        for left in ground.watched:
+            now = listed(left.location)
+            watched.append(replace(left, files=now) if now - left.files else left)
+            heard |= now - left.files
         self.grounds[part] = replace(ground, watched=tuple(watched))
         return heard
 
     def _in_base(self, part: Part) -> list[Row]:
         return [row for row in self.base.values() if self.part_of(row) == part]
-
-
-def replayed(rows: Mapping[Key, Row], changes: Iterable[Change]) -> dict[Key, Row]:
-    result = dict(rows)
-    for change in changes:
-        result.pop(change.key, None)
-        if change.row is not None:
-            result[change.key] = change.row
-    return result

@@ -12,20 +12,20 @@ def told(changes: Iterable[tuple[int, Row | None]]) -> str:
     return ", ".join(f"{key}={row['v']} in {row.get('p')}" if row else f"{key} deleted" for key, row in changes)
 
 
-def same(found: Mapping[Any, Any], expected: Mapping[Any, Any], what: str) -> None:
+def same(actual: Mapping[Any, Any], expected: Mapping[Any, Any], what: str) -> None:
     """Fails with what differs, and with nothing else."""
-    differing = [key for key in {*found, *expected} if found.get(key) != expected.get(key)]
-    words = [f"{key} is {found.get(key)} instead of {expected.get(key)}" for key in sorted(differing, key=str)]
+    differing = [key for key in {*actual, *expected} if actual.get(key) != expected.get(key)]
+    words = [f"{key} is {actual.get(key)} instead of {expected.get(key)}" for key in sorted(differing, key=str)]
     assert not words, f"{what}: {'; '.join(words)}"
 
 
 def by_key(rows: Iterable[Row]) -> dict[int, Row]:
     """Rows that were read; fails when a key is there twice."""
-    found: dict[int, Row] = {}
+    by_id: dict[int, Row] = {}
     for row in rows:
-        assert row["id"] not in found, f"two rows of key {row['id']}: {found[row['id']]} and {row}"
-        found[row["id"]] = row
-    return found
+        assert row["id"] not in by_id, f"two rows of key {row['id']}: {by_id[row['id']]} and {row}"
+        by_id[row["id"]] = row
+    return by_id
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:

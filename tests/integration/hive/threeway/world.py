@@ -110,14 +110,14 @@ class World:
     def post(self, path: str, body: object = None) -> dict[str, Any]:
         answer = self.http.post(f"/api/v1/{path}", json=body)
         assert answer.is_success, f"{path}: {answer.text}"
-        found: dict[str, Any] = answer.json()
-        return found
+        document: dict[str, Any] = answer.json()
+        return document
 
     def get(self, path: str) -> dict[str, Any]:
         answer = self.http.get(f"/api/v1/{path}")
         assert answer.is_success, f"{path}: {answer.text}"
-        found: dict[str, Any] = answer.json()
-        return found
+        document: dict[str, Any] = answer.json()
+        return document
 
     def work(self) -> bool:
         """Have the optimizer take one job; False when there is none for it now."""

@@ -37,7 +37,7 @@ def make(lake: Lake, spec: Json | None = None, /, **properties: str) -> None:
 
 
 def a_file(day: int | None, *, size: int = MIB, rows: int = 10, bounds: tuple[int, int] | None = None) -> DataFileEntry:
-    packed = None if bounds is None else [struct.pack("<i", one) for one in bounds]
+    packed = None if bounds is None else [struct.pack("<i", bound) for bound in bounds]
     stats = FileStats(
         location=f"file:///data/{next(_ids)}.parquet",
         size=size,
@@ -50,7 +50,7 @@ def a_file(day: int | None, *, size: int = MIB, rows: int = 10, bounds: tuple[in
 
 def write(lake: Lake, added: Sequence[DataFileEntry], removed: Sequence[DataFileEntry] = ()) -> None:
     metadata = lake.metadata(PLAIN)
-    gone = [one.stats.location for one in removed]
+    gone = [entry.stats.location for entry in removed]
     now_ms = metadata["last-updated-ms"] + 1
     made = write_snapshot(Storage(), metadata, added, gone, snapshot_id=next(_ids), now_ms=now_ms)
     lake.commit(TableCommit(name=PLAIN, requirements=made.requirements(), updates=made.updates()))

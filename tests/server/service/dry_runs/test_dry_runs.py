@@ -32,23 +32,23 @@ def would(lake: Lake, kind: JobKind, name: TableName = PLAIN, **params: str) -> 
     return lake.services.dry_runs.run(LAKE, name, kind, params)
 
 
-def touched(found: DryRunResult) -> dict[str, tuple[int, int | None]]:
-    return {one.items: (one.count, one.bytes) for one in found.affected}
+def touched(dry_run: DryRunResult) -> dict[str, tuple[int, int | None]]:
+    return {affected.items: (affected.count, affected.bytes) for affected in dry_run.affected}
 
 
 def test_a_rewrite_tells_the_small_files_of_each_partition(lake: Lake) -> None:
     make(lake)
     small = [a_file(TODAY) for _ in range(6)]
     write(lake, [*small, a_file(TODAY, size=200 * MIB), a_file(TODAY - 1), a_file(TODAY - 1)])
-    found = would(lake, JobKind.REWRITE, min_files="5")
+    dry_run = would(lake, JobKind.REWRITE, min_files="5")
     day = (date(1970, 1, 1) + timedelta(days=TODAY)).isoformat()
-    assert touched(found) == {
+    assert touched(dry_run) == {
         "files to rewrite": (6, 6 * MIB),
         "files to leave": (3, 202 * MIB),
         "partitions": (1, None),
         f"day={day}": (6, 6 * MIB),
     }
-    assert (found.gain["files_before"], found.gain["files_after"], found.exact) == (9, 4, True)
+    assert (dry_run.gain["files_before"], dry_run.gain["files_after"], dry_run.exact) == (9, 4, True)
 
 
 @pytest.mark.parametrize(("least", "packed"), [("3", 3), ("20", 0), ("1", 3)])
@@ -65,11 +65,11 @@ def test_an_expiry_counts_the_files_that_only_leaving_snapshots_need(lake: Lake)
     write(lake, [first, kept])
     write(lake, [second], [first])
     write(lake, [a_file(TODAY)], [second])
-    found = would(lake, JobKind.EXPIRE)
-    assert touched(found)["snapshots"] == (2, None)
-    assert touched(found)["data and delete files"] == (2, MIB + 5)
-    assert touched(found)["manifest lists and statistics"] == (2, None)
-    assert found.exact
+    dry_run = would(lake, JobKind.EXPIRE)
+    assert touched(dry_run)["snapshots"] == (2, None)
+    assert touched(dry_run)["data and delete files"] == (2, MIB + 5)
+    assert touched(dry_run)["manifest lists and statistics"] == (2, None)
+    assert dry_run.exact
     tag = {"action": "set-snapshot-ref", "ref-name": "t", "type": "tag"}
     oldest = lake.metadata(PLAIN)["snapshots"][0]["snapshot-id"]
     lake.commit(TableCommit(name=PLAIN, updates=[{**tag, "snapshot-id": oldest}]))
@@ -83,29 +83,29 @@ def test_an_expiry_says_when_no_file_would_be_deleted(lake: Lake) -> None:
     first = a_file(TODAY)
     write(lake, [first])
     write(lake, [], [first])
-    found = would(lake, JobKind.EXPIRE)
-    assert touched(found)["snapshots"] == (1, None)
-    assert (touched(found)["data and delete files"], found.gain["freed_files"]) == ((0, 0), 0)
-    assert any("gc.enabled" in note for note in found.notes)
+    dry_run = would(lake, JobKind.EXPIRE)
+    assert touched(dry_run)["snapshots"] == (1, None)
+    assert (touched(dry_run)["data and delete files"], dry_run.gain["freed_files"]) == ((0, 0), 0)
+    assert any("gc.enabled" in note for note in dry_run.notes)
 
 
 def test_old_rows_are_counted_by_partitions(lake: Lake) -> None:
     make(lake, **OLD)
     write(lake, [a_file(TODAY - 40, rows=7), a_file(TODAY - 11, rows=5), a_file(TODAY - 9), a_file(None)])
-    found = would(lake, JobKind.TTL)
-    assert (found.exact, touched(found)["rows"][0]) == (True, 12)
-    assert touched(found)["files that go whole, unopened"] == (2, 2 * MIB)
-    assert (found.gain["files_before"], found.gain["files_after"]) == (4, 2)
+    dry_run = would(lake, JobKind.TTL)
+    assert (dry_run.exact, touched(dry_run)["rows"][0]) == (True, 12)
+    assert touched(dry_run)["files that go whole, unopened"] == (2, 2 * MIB)
+    assert (dry_run.gain["files_before"], dry_run.gain["files_after"]) == (4, 2)
 
 
 def test_old_rows_are_estimated_by_bounds(lake: Lake) -> None:
     make(lake, WHOLE, **OLD)
     spans = [(TODAY - 40, TODAY - 20), (TODAY - 14, TODAY - 5), (TODAY - 9, TODAY)]
     write(lake, [a_file(None, rows=100, bounds=span) for span in spans])
-    found = would(lake, JobKind.TTL)
-    assert found.exact is False
-    assert touched(found)["rows"][0] == 100 + 40
-    assert touched(found)["files that lose some rows"][0] == 1
+    dry_run = would(lake, JobKind.TTL)
+    assert dry_run.exact is False
+    assert touched(dry_run)["rows"][0] == 100 + 40
+    assert touched(dry_run)["files that lose some rows"][0] == 1
 
 
 def test_a_table_of_too_many_files_is_told_by_its_summary(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,8 +113,8 @@ def test_a_table_of_too_many_files_is_told_by_its_summary(lake: Lake, monkeypatc
     write(lake, [a_file(TODAY), a_file(TODAY - 40)])
     monkeypatch.setattr(dry_run, "MAX_FILES", 1)
     for kind in (JobKind.REWRITE, JobKind.TTL):
-        found = would(lake, kind)
-        assert (found.exact, touched(found)["data files"]) == (False, (2, 2 * MIB))
+        result = would(lake, kind)
+        assert (result.exact, touched(result)["data files"]) == (False, (2, 2 * MIB))
 
 
 def test_a_merge_tells_what_is_pending_and_where_it_goes(lake: Lake) -> None:
@@ -126,9 +126,9 @@ def test_a_merge_tells_what_is_pending_and_where_it_goes(lake: Lake) -> None:
         Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
     lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
-    found = would(lake, JobKind.MERGE, ORDERS)
-    assert found.action.startswith("merge 3 pending rows of 1 commit into a base of 0 rows")
-    assert touched(found)["change files"] == (1, 50)
+    dry_run = would(lake, JobKind.MERGE, ORDERS)
+    assert dry_run.action.startswith("merge 3 pending rows of 1 commit into a base of 0 rows")
+    assert touched(dry_run)["change files"] == (1, 50)
 
 
 def test_tags_and_statistics_are_told_by_what_they_would_make(lake: Lake) -> None:
@@ -143,17 +143,17 @@ def test_tags_and_statistics_are_told_by_what_they_would_make(lake: Lake) -> Non
 class Listed:
     """One manifest with these files: of deletes too, which the server writes none of."""
 
-    found: Sequence[ManifestEntry]
+    entries: Sequence[ManifestEntry]
 
     def confined(self, _rule: FileRule) -> Listed:
         return self
 
     def lines(self, _metadata: Json, _snapshot: Json) -> list[ManifestFile]:
-        return [ManifestFile(location="m", length=MIB, files=len(self.found), record={})]
+        return [ManifestFile(location="m", length=MIB, files=len(self.entries), record={})]
 
     def files(self, _metadata: Json, _line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         assert bounds_of is None
-        return iter(self.found)
+        return iter(self.entries)
 
 
 def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 100, **more: Any) -> ManifestEntry:
@@ -174,8 +174,8 @@ def test_every_kind_that_the_server_can_look_at_has_a_look_of_its_own() -> None:
 
 
 def test_a_rewrite_of_everything_tells_of_every_file(lake: Lake) -> None:
-    found = would_of(lake, JobKind.REWRITE, [listed("a"), listed("b", size=500 * MIB)], everything=True)
-    assert (found.action, found.exact) == ("pack 2 files of 2 into about 5", True)
+    dry_run = would_of(lake, JobKind.REWRITE, [listed("a"), listed("b", size=500 * MIB)], everything=True)
+    assert (dry_run.action, dry_run.exact) == ("pack 2 files of 2 into about 5", True)
 
 
 def test_a_file_that_is_too_large_is_split(lake: Lake) -> None:
@@ -188,17 +188,17 @@ def test_a_rewrite_tells_of_files_whose_rows_are_mostly_deleted(lake: Lake) -> N
         listed("v1", 1, size=50, rows=50, of="half", is_vector=True),
         listed("v2", 1, size=50, rows=1, of="hardly", is_vector=True),
     ]
-    found = would_of(lake, JobKind.REWRITE, [*files, *vectors])
-    assert touched(found)["files to rewrite"] == (1, 100 * MIB)
-    assert found.action == "pack 1 file of 3 into about 1"
+    dry_run = would_of(lake, JobKind.REWRITE, [*files, *vectors])
+    assert touched(dry_run)["files to rewrite"] == (1, 100 * MIB)
+    assert dry_run.action == "pack 1 file of 3 into about 1"
 
 
 def test_what_a_rewrite_leaves_to_its_run_is_no_exact_number(lake: Lake) -> None:
     files = [listed("a", size=MIB), listed("b", size=MIB), listed("d", 1, size=5)]
-    found = would_of(lake, JobKind.REWRITE, files, min_files="2", filter="id > 3")
-    assert (found.exact, touched(found)["files to rewrite"][0]) == (False, 2)
-    assert "rows where id > 3" in found.notes[0]
-    assert "deleted rows are not written again" in found.notes[-1]
+    dry_run = would_of(lake, JobKind.REWRITE, files, min_files="2", filter="id > 3")
+    assert (dry_run.exact, touched(dry_run)["files to rewrite"][0]) == (False, 2)
+    assert "rows where id > 3" in dry_run.notes[0]
+    assert "deleted rows are not written again" in dry_run.notes[-1]
     applied = replace(lake.services.dry_runs, manifests=Listed(files)).run(
         LAKE, PLAIN, JobKind.REWRITE, {"min_files": "2", "apply_deletes": True}
     )
@@ -209,9 +209,9 @@ def test_a_rewrite_says_when_it_is_more_than_one_job(lake: Lake) -> None:
     make(lake, **{"firn.rewrite.max-job-size": "3 MiB"})
     write(lake, [a_file(TODAY) for _ in range(6)])
     assert would(lake, JobKind.REWRITE).is_empty  # a group is of three files then, and a planned job takes five
-    found = would(lake, JobKind.REWRITE, min_files="2")
-    assert (found.exact, len(found.notes), touched(found)["partitions"][0]) == (False, 1, 2)
-    assert "firn.rewrite.max-job-size" in found.notes[0]
+    dry_run = would(lake, JobKind.REWRITE, min_files="2")
+    assert (dry_run.exact, len(dry_run.notes), touched(dry_run)["partitions"][0]) == (False, 1, 2)
+    assert "firn.rewrite.max-job-size" in dry_run.notes[0]
     assert would(lake, JobKind.REWRITE, everything="true").exact
 
 
@@ -223,8 +223,8 @@ def test_a_rewrite_is_refused_for_columns_that_are_not_there(lake: Lake) -> None
         tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id", "nonsense"]})
     with pytest.raises(Invalid, match="no sort order"):
         tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "zorder"})
-    found = tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id"], "min_files": "2"})
-    assert found.action.endswith(", sorted by id")
+    dry_run = tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id"], "min_files": "2"})
+    assert dry_run.action.endswith(", sorted by id")
 
 
 def test_delete_files_that_are_gone_or_can_be_packed_are_told_of(lake: Lake) -> None:
@@ -236,22 +236,22 @@ def test_delete_files_that_are_gone_or_can_be_packed_are_told_of(lake: Lake) -> 
         listed("alone", 1, size=80, partition=(TODAY - 1,)),
         listed("e", 2, size=90),
     ]
-    found = would_of(lake, JobKind.REWRITE_DELETES, files, min_files="2")
-    assert found.action == "drop 1 delete file of 7 and pack 3"
-    assert touched(found)["delete files of data files that are gone"] == (1, 60)
-    assert touched(found)["delete files to pack"] == (3, 210)
-    assert touched(found)["delete files to leave"][0] == 3
-    assert found.exact is False
-    found = replace(lake.services.dry_runs, manifests=Listed(files[:3])).run(LAKE, PLAIN, JobKind.REWRITE_DELETES, {})
-    assert found.exact
+    dry_run = would_of(lake, JobKind.REWRITE_DELETES, files, min_files="2")
+    assert dry_run.action == "drop 1 delete file of 7 and pack 3"
+    assert touched(dry_run)["delete files of data files that are gone"] == (1, 60)
+    assert touched(dry_run)["delete files to pack"] == (3, 210)
+    assert touched(dry_run)["delete files to leave"][0] == 3
+    assert dry_run.exact is False
+    dry_run = replace(lake.services.dry_runs, manifests=Listed(files[:3])).run(LAKE, PLAIN, JobKind.REWRITE_DELETES, {})
+    assert dry_run.exact
 
 
 def test_manifests_are_counted_and_left_where_fewer_would_not_do(lake: Lake) -> None:
     make(lake)
     for _ in range(3):
         write(lake, [a_file(TODAY)])
-    found = would(lake, JobKind.REWRITE_MANIFESTS, max_count="1")
-    assert found.action == "write 3 manifests anew as about 1"
+    dry_run = would(lake, JobKind.REWRITE_MANIFESTS, max_count="1")
+    assert dry_run.action == "write 3 manifests anew as about 1"
     assert would(lake, JobKind.REWRITE_MANIFESTS).action == "leave the manifests alone"
 
 
@@ -267,10 +267,10 @@ def change_files(lake: Lake, *sizes: int) -> None:
 def test_a_compaction_tells_of_the_change_stores_files(lake: Lake) -> None:
     lake.create_keyed()
     change_files(lake, *[100 + number for number in range(12)], 60 * MIB)
-    found = would(lake, JobKind.COMPACT, ORDERS, min_files="2")
-    assert (found.action, found.exact) == ("pack 12 change files of 13 into 1", True)
-    assert touched(found)["files to pack"] == (12, sum(range(100, 112)))
-    assert (found.gain["files_before"], found.gain["files_after"]) == (13, 2)
+    dry_run = would(lake, JobKind.COMPACT, ORDERS, min_files="2")
+    assert (dry_run.action, dry_run.exact) == ("pack 12 change files of 13 into 1", True)
+    assert touched(dry_run)["files to pack"] == (12, sum(range(100, 112)))
+    assert (dry_run.gain["files_before"], dry_run.gain["files_after"]) == (13, 2)
 
 
 def test_a_compaction_of_too_many_files_is_told_by_the_change_stores_summary(

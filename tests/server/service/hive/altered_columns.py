@@ -36,7 +36,7 @@ Fields = list[dict[str, Any]]
 def hive_has(beside: BesideHive, table: HiveFiles, text: str, **comments: str) -> None:
     """Hive's users alter the table's columns."""
     there = beside.metastore.table("db", table.short)
-    made = tuple(replace(one, comment=comments.get(one.name)) for one in columns(text))
+    made = tuple(replace(column, comment=comments.get(column.name)) for column in columns(text))
     beside.metastore.add_table(replace(there, storage=replace(there.storage, columns=made)))
 
 
@@ -44,7 +44,7 @@ def alter_here(beside: BesideHive, table: HiveFiles, change: Callable[[Fields], 
     """An engine alters the table; it keeps the name mapping as Iceberg's library does."""
     metadata = beside.metadata(table)
     assert metadata is not None
-    schema = {**current_schema(metadata), "fields": [dict(one) for one in current_schema(metadata)["fields"]]}
+    schema = {**current_schema(metadata), "fields": [dict(field) for field in current_schema(metadata)["fields"]]}
     change(schema["fields"])
     mapping = build_name_mapping(schema, read_aliases(metadata["properties"][PROPERTY]))
     updates: list[Json] = [

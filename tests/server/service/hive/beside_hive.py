@@ -107,8 +107,8 @@ class BesideHive:
 
     def where(self, table: HiveFiles, part: str) -> str | None:
         """Where the metastore has a partition."""
-        found = self.metastore.partitions("db", table.short, [f"p={part}"])
-        return found[0].storage.location if found else None
+        partitions = self.metastore.partitions("db", table.short, [f"p={part}"])
+        return partitions[0].storage.location if partitions else None
 
     def blocked(self, table: HiveFiles, kind: JobKind) -> Blocker | None:
         """What keeps such jobs from the table over a Hive table."""

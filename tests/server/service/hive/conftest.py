@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import open_database
+from tests.databases import open_copy
 from tests.server.service.hive.beside_hive import BesideHive, beside_hive
 from tests.server.service.hive.mixed_formats import mixed
 from tests.server.service.hive.served_site import site
@@ -16,7 +16,5 @@ __all__ = ["beside", "mixed", "site"]
 @pytest.fixture
 def beside(migrated_sqlite: Path, tmp_path: Path) -> Iterator[BesideHive]:
     """SQLite alone: what is tried here is what becomes of a process, on real files."""
-    path = tmp_path / "firn.db"
-    path.write_bytes(migrated_sqlite.read_bytes())
-    with open_database(f"sqlite:///{path}") as opened:
+    with open_copy(migrated_sqlite, tmp_path / "firn.db") as opened:
         yield beside_hive(opened.database, tmp_path)

@@ -46,19 +46,19 @@ def text_table(beside: BesideHive, columns: str = "id bigint; v string", **serde
 
 def relation_of(beside: BesideHive, name: TableName) -> Relation:
     with beside.database.reading() as uow:
-        found = uow.relations.find(LAKE, name)
-    assert found is not None
-    return found
+        relation = uow.relations.find(LAKE, name)
+    assert relation is not None
+    return relation
 
 
 def metadata_of(beside: BesideHive, name: TableName) -> Json:
-    found: Json = beside.services.metadata.load(relation_of(beside, name).metadata_location or "").parsed
-    return found
+    metadata: Json = beside.services.metadata.load(relation_of(beside, name).metadata_location or "").parsed
+    return metadata
 
 
 def rows(beside: BesideHive, name: TableName) -> list[str]:
     """How many rows each snapshot has brought."""
-    return [one["summary"]["added-records"] for one in metadata_of(beside, name)["snapshots"]]
+    return [snapshot["summary"]["added-records"] for snapshot in metadata_of(beside, name)["snapshots"]]
 
 
 def task_of(beside: BesideHive, job: Job) -> Json:

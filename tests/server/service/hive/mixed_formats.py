@@ -42,7 +42,7 @@ def write_orc(table: HiveFiles, name: str, *ids: int | None) -> None:
 
 def write_avro(table: HiveFiles, name: str, *ids: int | None) -> None:
     with (table.path / "p=avro" / name).open("wb") as file:
-        fastavro.writer(file, SCHEMA, [{"id": one, "v": ""} for one in ids])
+        fastavro.writer(file, SCHEMA, [{"id": row_id, "v": ""} for row_id in ids])
     long_ago(table.path / "p=avro" / name)
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 from catalog.hive.baseline import ChangeSignals
-from catalog.names import CatalogName, TableName
 from catalog.ports.metastore import Metastore
-from catalog.ports.store import Database, UnitOfWork
-from catalog.tables.relation import LocatedRelation
+from catalog.ports.store import UnitOfWork
 from server.files.storage import Storage
 from tests.server.faults import Killed
 from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.fake_locks import FakeLock
+from tests.server.wrappers import DatabaseWrapper
 
 LOCKED = "before a transaction's commit"
 
@@ -45,23 +44,10 @@ class Fuse:
 
 
 @dataclass
-class MortalDatabase:
+class MortalDatabase(DatabaseWrapper):
     """A database of a process that may die around each of its transactions."""
 
-    real: Database
     fuse: Fuse
-
-    def reading(self) -> object:
-        return self.real.reading()
-
-    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
-        return self.real.locate(catalog, name)
-
-    def truncate_log(self) -> bool:
-        return self.real.truncate_log()
-
-    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        return self.real.lock_commits(tables)
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:

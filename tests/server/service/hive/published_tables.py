@@ -44,7 +44,7 @@ def merged(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> str:
     location = f"{beside.warehouse.as_uri()}/merged-{secrets.token_hex(4)}.parquet"
     write(location, *ids)
     [stats] = files.footers(current_schema(metadata), [location])
-    gone = [one.location for one in files.live_files(metadata) if one.partition == (part,)]
+    gone = [live_file.location for live_file in files.live_files(metadata) if live_file.partition == (part,)]
     snapshot = files.write_snapshot(
         metadata,
         [DataFileEntry(stats=stats, partition=(part,))],

@@ -74,6 +74,6 @@ class Optimizer:
 
 def store_of(beside: BesideHive, table: HiveFiles, store: str) -> Relation:
     with beside.database.reading() as uow:
-        found = uow.relations.find(LAKE, TableName(beside.table_name(table).as_namespace, store))
-    assert found is not None
-    return found
+        relation = uow.relations.find(LAKE, TableName(beside.table_name(table).as_namespace, store))
+    assert relation is not None
+    return relation

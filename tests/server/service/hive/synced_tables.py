@@ -35,9 +35,9 @@ def dropped(table: HiveFiles) -> None:
 
 def relation_of(beside: BesideHive, table: HiveFiles) -> Relation:
     with beside.database.reading() as uow:
-        found = uow.relations.find(LAKE, beside.table_name(table))
-    assert found is not None
-    return found
+        relation = uow.relations.find(LAKE, beside.table_name(table))
+    assert relation is not None
+    return relation
 
 
 def make_due(beside: BesideHive, table: HiveFiles) -> None:

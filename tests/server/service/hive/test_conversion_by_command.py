@@ -40,9 +40,9 @@ def site(beside: BesideHive) -> Iterator[Site]:
 
 def test_a_dry_run_calls_it_a_rewrite(site: Site) -> None:
     said = site.run("hive", "convert", site.table.name, "--as", "copies.clicks", "--dry-run", "--json")
-    found = {key: said.json[key] for key in ("table", "target", "files", "bytes", "convertible")}
+    summary = {key: said.json[key] for key in ("table", "target", "files", "bytes", "convertible")}
     expected = {"table": site.table.name, "target": "copies.clicks", "files": 2, "bytes": 22, "convertible": True}
-    assert (said.code, found) == (0, expected)
+    assert (said.code, summary) == (0, expected)
     people = site.run("hive", "convert", site.table.name, "--dry-run")
     assert "conversion of" in people.out
     assert "neither synced nor published" in people.err
@@ -73,9 +73,9 @@ def test_a_failed_rewrite_says_what_stays_and_is_asked_for_again(site: Site) -> 
         while not site.beside.services.jobs.has_work("default", [JobKind.CONVERT]):
             assert not said.done(), said.result()
         with site.beside.database.reading() as uow:
-            found = uow.relations.find(LAKE, site.beside.table_name(site.table))
-            assert found is not None
-            active = uow.jobs.active_of(found.id)
+            relation = uow.relations.find(LAKE, site.beside.table_name(site.table))
+            assert relation is not None
+            active = uow.jobs.active_of(relation.id)
         assert active is not None
         site.beside.services.jobs.cancel(active.id)
     ended = said.result()
@@ -90,7 +90,7 @@ def test_a_failed_rewrite_says_what_stays_and_is_asked_for_again(site: Site) -> 
 def test_a_key_is_looked_at_by_the_dry_run_and_given_to_the_job(site: Site) -> None:
     name = site.table.name
     dry = site.run("hive", "convert", name, "--key", "id,nope", "--dry-run", "--json")
-    assert (dry.code, [one["code"] for one in dry.json["checks"]]) == (1, ["key_unknown"])
+    assert (dry.code, [check["code"] for check in dry.json["checks"]]) == (1, ["key_unknown"])
     told = site.run("hive", "convert", name, "--key", "id", "--sequence-field", "v", "--dry-run")
     assert (told.code, "one that repeats, stops it" in told.err.replace("\n", " ")) == (0, True)
     alone = site.run("hive", "convert", name, "--sequence-field", "v", "--dry-run")

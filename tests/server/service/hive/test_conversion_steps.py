@@ -75,9 +75,9 @@ def test_a_job_is_told_how_hive_reads_its_files(beside: BesideHive) -> None:
     beside.conversions.start(LAKE, table.name, TableName(("copies",), "text"))
     _, task = Optimizer(beside).take()
     assert (task["parts"], task["source"], task["header_lines"]) == (["copies", "text"], table.name, 1)
-    assert [one["type"] for one in task["columns"]] == ["bigint", "timestamp_ntz"]
-    assert sorted(one["values"][0] or "" for one in task["units"]) == ["", "x"]
-    assert {one["layout"] for one in task["units"]} == {0}
+    assert [column["type"] for column in task["columns"]] == ["bigint", "timestamp_ntz"]
+    assert sorted(unit["values"][0] or "" for unit in task["units"]) == ["", "x"]
+    assert {unit["layout"] for unit in task["units"]} == {0}
     assert task["layouts"] == [
         {
             "reader": "serde",
@@ -95,11 +95,11 @@ def test_a_job_is_told_how_hive_reads_its_files(beside: BesideHive) -> None:
 
 def test_a_dry_run_says_what_would_be_read_and_changes_nothing(beside: BesideHive) -> None:
     table = text_table(beside)
-    found = beside.conversions.preview(LAKE, table.name)
-    assert (found.format, found.partitions, found.files, found.bytes) == ("text", 2, 2, 22)
-    assert found.checks == ()
-    assert "neither synced nor published" in found.notes[0]
-    assert "left out" in found.notes[1]
+    preview = beside.conversions.preview(LAKE, table.name)
+    assert (preview.format, preview.partitions, preview.files, preview.bytes) == ("text", 2, 2, 22)
+    assert preview.checks == ()
+    assert "neither synced nor published" in preview.notes[0]
+    assert "left out" in preview.notes[1]
     assert beside.written() == set()
     beside.conversions.start(LAKE, table.name)
     assert beside.conversions.preview(LAKE, table.name).checks == ()  # it waits for these rows
@@ -115,10 +115,10 @@ def test_what_can_be_registered_is_upgraded_instead(beside: BesideHive) -> None:
 
 
 def test_a_name_that_is_taken_is_left_alone(beside: BesideHive) -> None:
-    one, other = text_table(beside), text_table(beside)
-    beside.conversions.start(LAKE, one.name)
+    table, other = text_table(beside), text_table(beside)
+    beside.conversions.start(LAKE, table.name)
     with pytest.raises(AlreadyExists, match="has a table named"):
-        beside.conversions.start(LAKE, other.name, beside.table_name(one))
+        beside.conversions.start(LAKE, other.name, beside.table_name(table))
 
 
 @pytest.mark.parametrize("spec", [None, KEY])
@@ -254,6 +254,6 @@ def test_hive_is_looked_at_again_when_the_job_is_taken(beside: BesideHive) -> No
 def test_sub_directories_which_the_reader_of_hives_tables_refuses_are_told_before(beside: BesideHive) -> None:
     table = text_table(beside)
     (table.path / "p=x" / "HIVE_UNION_SUBDIR_1").mkdir()
-    blocked = [one for one in beside.conversions.preview(LAKE, table.name).checks if one.status == "blocked"]
-    assert [one.code for one in blocked] == ["subdirectories"]
+    blocked = [check for check in beside.conversions.preview(LAKE, table.name).checks if check.status == "blocked"]
+    assert [blocker.code for blocker in blocked] == ["subdirectories"]
     assert "p=x" in blocked[0].message

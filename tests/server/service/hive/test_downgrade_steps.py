@@ -109,7 +109,7 @@ def test_a_watch_ends(beside: BesideHive) -> None:
     with beside.database.writing() as uow:  # a day later
         for name, stored in uow.baselines.of(relation.id).items():
             baseline = PartitionBaseline.from_json(stored)
-            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in baseline.watched)
+            old = tuple(replace(watch, since_ns=watch.since_ns - 86_401 * 10**9) for watch in baseline.watched)
             uow.baselines.put(relation.id, {name: replace(baseline, watched=old).to_json()})
     looked_again(beside, operation)
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
@@ -153,7 +153,7 @@ def test_rows_that_only_a_plain_table_has_are_published_before_it_is_let_go_of(b
     beside.downgrades.activate()
     beside.services.jobs.cancel(active(beside, relation_of(beside, table)).id)
     assert ended(beside, operation).error == "its publish job was canceled"
-    [file] = [one for one in table.files() if "/p=x/" in one]
+    [file] = [path for path in table.files() if "/p=x/" in path]
     job = leased(beside, table, x=(1, 2, 5))
     beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})

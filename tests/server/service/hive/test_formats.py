@@ -37,15 +37,15 @@ def registered(beside: BesideHive, table: HiveFiles) -> dict[str, tuple[str, int
 def test_each_file_is_registered_as_what_it_is(beside: BesideHive, mixed: HiveFiles) -> None:
     beside.start(mixed)
     beside.upgrades.activate()
-    found = registered(beside, mixed)
-    assert sorted(found.values()) == [("AVRO", 2), ("ORC", 1), ("PARQUET", 1), ("PARQUET", 2)]
+    files = registered(beside, mixed)
+    assert sorted(files.values()) == [("AVRO", 2), ("ORC", 1), ("PARQUET", 1), ("PARQUET", 2)]
     metadata = beside.metadata(mixed)
     assert metadata is not None
     assert '"names":["id","ID"]' in metadata["properties"]["schema.name-mapping.default"]
     write_orc(mixed, "g", 7, 8)
     write_avro(mixed, "g", 9)
     assert beside.sync(mixed).message == "partitions new files: 2"
-    assert registered(beside, mixed) == found | {"/p=orc/g": ("ORC", 2), "/p=avro/g": ("AVRO", 1)}
+    assert registered(beside, mixed) == files | {"/p=orc/g": ("ORC", 2), "/p=avro/g": ("AVRO", 1)}
 
 
 @pytest.mark.parametrize(("write", "part"), [(write_orc, "orc"), (write_avro, "avro")])
@@ -109,7 +109,7 @@ def formats_asked_for(beside: BesideHive, table: HiveFiles, lacks: str | None = 
         staged = uow.baselines.staged(outcome.job.id)
     beside.services.jobs.cancel(outcome.job.id)
     assert staged is not None
-    return {one["name"]: one["format"] for one in staged.task["partitions"]}
+    return {partition["name"]: partition["format"] for partition in staged.task["partitions"]}
 
 
 def test_a_downgrade_that_would_never_end_is_refused(beside: BesideHive, mixed: HiveFiles) -> None:

@@ -55,8 +55,8 @@ def test_partitions_that_engines_have_written_to_differ_until_they_are_published
 
 def test_files_that_have_only_gone_have_no_time(beside: BesideHive) -> None:
     table = upgraded(beside)
-    [one] = (table.path / "p=x").iterdir()
-    removed(beside, table, uri(one))
+    [file] = (table.path / "p=x").iterdir()
+    removed(beside, table, uri(file))
     assert (behind(beside, table).differing, behind(beside, table).since) == (1, None)
 
 

@@ -43,7 +43,7 @@ def resolved(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> Tabl
     snapshot = files.write_snapshot(
         metadata,
         [DataFileEntry(stats=stats, partition=(part,))],
-        [one.location for one in files.live_files(metadata) if one.partition == (part,)],
+        [live_file.location for live_file in files.live_files(metadata) if live_file.partition == (part,)],
         snapshot_id=secrets.randbits(62) + 1,
         now_ms=metadata["last-updated-ms"],
         summary_extra={"operation": "overwrite", "firn.resolved-base": str(metadata["current-snapshot-id"])},

@@ -64,20 +64,20 @@ def test_amoro_1815_and_352_partitions_of_several_levels_and_odd_spellings_are_u
     there = a_hive_table(name="levels", storage=storage, partitioned_by="day string; at string")
     beside.metastore.add_table(there)
     table = HiveFiles(beside, "levels")
-    for number, one in enumerate(values):
-        directory = root / format_partition_name(there.partition_columns, one)
+    for number, value in enumerate(values):
+        directory = root / format_partition_name(there.partition_columns, value)
         directory.mkdir(parents=True)
         file = directory / "f.parquet"
         pq.write_table(pa.table({"id": pa.array([number], pa.int64()), "v": ["v"]}), file)
         aged(file, LONG_AGO_NS)
-        beside.metastore.add_partition("db", "levels", a_hive_partition(*one, storage=a_storage(uri(directory))))
+        beside.metastore.add_partition("db", "levels", a_hive_partition(*value, storage=a_storage(uri(directory))))
     operation = beside.start(table)
     beside.upgrades.activate()
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
     metadata = beside.metadata(table)
     assert metadata is not None
-    found = {file.partition for file in beside.upgrades.files.live_files(metadata)}
-    assert found == {("2026-01-01", "a/b"), ("ü=1", "50%"), (None, " x ")}
+    partitions = {file.partition for file in beside.upgrades.files.live_files(metadata)}
+    assert partitions == {("2026-01-01", "a/b"), ("ü=1", "50%"), (None, " x ")}
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 

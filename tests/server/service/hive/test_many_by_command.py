@@ -18,13 +18,13 @@ def test_a_dry_run_of_a_database_is_a_report(site: Site) -> None:
     site.works()
     said = site.run("hive", "upgrade", "db.*", "--dry-run", "--json")
     assert said.code == 1, "one table is blocked"
-    found = {one["table"]: one for one in said.json}
-    assert {name: one["eligible"] for name, one in found.items()} == {
+    rows_by_table = {row["table"]: row for row in said.json}
+    assert {name: row["eligible"] for name, row in rows_by_table.items()} == {
         site.orders.name: True,
         site.events.name: True,
         "db.raw": False,
     }
-    assert found[site.orders.name]["files"] == 2
+    assert rows_by_table[site.orders.name]["files"] == 2
     people = site.run("hive", "upgrade", "db.*", "--dry-run")
     assert "format: " in people.out
     assert "2 eligible" in people.err
@@ -37,17 +37,17 @@ def test_a_database_is_upgraded_with_keys_of_their_own(site: Site) -> None:
     keyed = f"{site.orders.name}=id"
     said = site.run("hive", "upgrade", "db.*", "--primary-key", keyed, "--json")
     assert said.code == 1, "one table is blocked"
-    assert {one["target"]: one["outcome"] for one in said.json} == {
+    assert {row["target"]: row["outcome"] for row in said.json} == {
         site.orders.name: "upgraded",
         site.events.name: "upgraded",
         "db.raw": "blocked",
     }
     listed = site.run("hive", "list", "--json").json
-    assert {one["name"]: one["state"] for one in listed if one["name"] != "raw"} == {
+    assert {relation["name"]: relation["state"] for relation in listed if relation["name"] != "raw"} == {
         site.orders.short: "upgraded",
         site.events.short: "upgraded",
     }
-    kinds = {one["name"]: one["kind"] for one in site.run("table", "list", "--json").json}
+    kinds = {relation["name"]: relation["kind"] for relation in site.run("table", "list", "--json").json}
     assert kinds == {site.orders.short: "keyed", site.events.short: "plain"}
     again = site.run("hive", "upgrade", "db.t*")
     assert (again.code, "skipped" in again.err) == (0, True)
@@ -88,7 +88,7 @@ def test_what_was_done_and_what_is_left_behind_is_told(site: Site) -> None:
     site.beside.published.accept(job.lease, job.location, rows=job.rows)
     site.beside.sync(site.orders)
     assert "published to Hive" in site.run("hive", "history", site.orders.name, "--partition", "p=x").out
-    size = sum(one.stat().st_size for one in (site.orders.path / "p=x").iterdir())
+    size = sum(path.stat().st_size for path in (site.orders.path / "p=x").iterdir())
     shown = json.loads(site.run("hive", "show", site.orders.name, "--json").out)
     assert (shown["superseded_directories"]["directories"], shown["superseded_directories"]["bytes"]) == (1, size)
     assert "superseded directories" in site.run("hive", "show", site.orders.name).out
@@ -121,7 +121,7 @@ def test_databases_are_counted_and_tables_listed_by_where_they_stand(site: Site)
     client = connect(site.run.url)
     client.hive.upgrade_many([site.orders.name, site.events.name])
     listed = client.transport.get("/catalogs/lake/hive", {"state": "upgrading"})["items"]
-    assert {one["name"] for one in listed} == {site.orders.short, site.events.short}
+    assert {relation["name"] for relation in listed} == {site.orders.short, site.events.short}
     site.beside.upgrades.activate()
     site.orders.drop("x")
     site.beside.metastore.drop_table("db", site.events.short)
@@ -131,7 +131,7 @@ def test_databases_are_counted_and_tables_listed_by_where_they_stand(site: Site)
     counts = client.transport.get("/catalogs/lake/hive/databases")
     assert counts == [{"name": "db", "tables": 3, "upgraded": 2, "blocked": 1, "out_of_sync": 1}]
     states = {
-        state: [one["name"] for one in client.transport.get("/catalogs/lake/hive", {"state": state})["items"]]
+        state: [relation["name"] for relation in client.transport.get("/catalogs/lake/hive", {"state": state})["items"]]
         for state in ("hive", "blocked", "upgrading", "upgraded")
     }
     assert states == {
@@ -160,7 +160,7 @@ def test_whether_files_in_sub_directories_count_is_said_by_the_command(site: Sit
     assert "--subdirectories read" in refused.err
     assert site.run("hive", "check", site.events.name, "--subdirectories", "ignore").code == 0
     said = site.run("hive", "upgrade", "db.t*", "--subdirectories", "read", "--json")
-    assert [one["outcome"] for one in said.json] == ["upgraded", "upgraded"]
+    assert [row["outcome"] for row in said.json] == ["upgraded", "upgraded"]
     metadata = site.beside.metadata(site.events)
     assert metadata is not None
     assert metadata["properties"]["firn.hive.subdirectories"] == "read"

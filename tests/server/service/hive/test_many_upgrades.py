@@ -37,7 +37,7 @@ def started(beside: BesideHive, *tables: str, **how: object) -> Started:
 
 def of_batch(beside: BesideHive, batch: BatchId) -> dict[str, Operation]:
     with beside.database.reading() as uow:
-        return {one.target: one for one in uow.operations.list(batch=batch, limit=100).items}
+        return {operation.target: operation for operation in uow.operations.list(batch=batch, limit=100).items}
 
 
 class Gate:
@@ -52,7 +52,7 @@ class Gate:
 
     def footers(self, schema: Json, locations: Iterable[str], *told: Any, **named: Any) -> Iterator[FileStats]:
         locations = [*locations]
-        if any(self.slow in one for one in locations):
+        if any(self.slow in location for location in locations):
             self.reached.set()
             assert self.opened.wait(PATIENCE_SECONDS)
         return self.real.footers(schema, locations, *told, **named)
@@ -82,16 +82,18 @@ def test_a_pattern_upgrades_what_it_matches_and_says_what_cannot_be(beside: Besi
     status = beside.upgrades.activate()
 
     assert (status.finished, status.failed) == (2, 1)
-    found = of_batch(beside, batch.batch)
-    assert {name: one.outcome for name, one in found.items()} == {
+    operations = of_batch(beside, batch.batch)
+    assert {name: operation.outcome for name, operation in operations.items()} == {
         plain.name: "upgraded",
         keyed.name: "upgraded",
         "db.raw": "blocked",
     }
-    assert [one["code"] for one in found["db.raw"].result["checks"] if one["status"] == "blocked"] == ["format"]
-    assert found["db.raw"].hint
-    assert found[plain.name].result["files"] == 2
-    assert found[plain.name].result["bytes"] == sum(path.stat().st_size for path in plain.path.rglob("*.parquet"))
+    assert [check["code"] for check in operations["db.raw"].result["checks"] if check["status"] == "blocked"] == [
+        "format"
+    ]
+    assert operations["db.raw"].hint
+    assert operations[plain.name].result["files"] == 2
+    assert operations[plain.name].result["bytes"] == sum(path.stat().st_size for path in plain.path.rglob("*.parquet"))
     tally = beside.operations.tally(LAKE, batch.batch)
     assert (tally.outcomes, tally.allowed_actions) == ({"upgraded": 2, "blocked": 1}, [])
     with beside.database.reading() as uow:
@@ -108,9 +110,12 @@ def test_a_dry_run_reports_and_changes_nothing(beside: BesideHive) -> None:
     a_text_table(beside, "raw")
     batch = started(beside, "db.*", dry_run=True)
     beside.upgrades.activate()
-    found = of_batch(beside, batch.batch)
-    assert {name: one.outcome for name, one in found.items()} == {table.name: "eligible", "db.raw": "blocked"}
-    report = found[table.name].result
+    operations = of_batch(beside, batch.batch)
+    assert {name: operation.outcome for name, operation in operations.items()} == {
+        table.name: "eligible",
+        "db.raw": "blocked",
+    }
+    report = operations[table.name].result
     assert (report["files"], report["partitions"], report["primary_key_candidates"]) == (2, 2, ["id", "v", "p"])
     assert beside.written() == set()
     assert beside.metadata(table) is None
@@ -122,12 +127,12 @@ def test_the_request_looks_at_nothing(beside: BesideHive) -> None:
     beside.upgrades.index.refresh(beside.services.namespaces.catalog(LAKE))
     beside.metastore.answers = False
     batch = beside.operations.start_many(LAKE, Wanted(tables=("db.*", "db.unknown")))
-    assert [one.outcome for one in of_batch(beside, batch.batch).values()] == ["waiting", "waiting"]
+    assert [operation.outcome for operation in of_batch(beside, batch.batch).values()] == ["waiting", "waiting"]
     beside.metastore.answers = True
     beside.upgrades.activate()
-    found = of_batch(beside, batch.batch)
-    assert (found[table.name].outcome, found["db.unknown"].outcome) == ("upgraded", "failed")
-    assert "unknown" in (found["db.unknown"].error or "")
+    operations = of_batch(beside, batch.batch)
+    assert (operations[table.name].outcome, operations["db.unknown"].outcome) == ("upgraded", "failed")
+    assert "unknown" in (operations["db.unknown"].error or "")
 
 
 def test_what_makes_no_sense_is_refused_as_a_whole(beside: BesideHive) -> None:
@@ -187,7 +192,7 @@ def test_one_that_was_asked_for_alone_goes_before_batches(beside: BesideHive) ->
     alone = beside.start(beside.hive_table())
     with beside.database.reading() as uow:
         kinds = {alone.kind}
-        order = [one.target for one in uow.operations.next(kinds, but_for=(), limit=9)]
+        order = [operation.target for operation in uow.operations.next(kinds, but_for=(), limit=9)]
         assert order == [alone.target, *sorted(table.name for table in tables)]
         assert uow.operations.next(kinds, but_for=[alone.id], limit=1)[0].batch == batch.batch
 
@@ -256,7 +261,7 @@ def test_one_that_has_not_begun_is_canceled_at_once(beside: BesideHive) -> None:
 
 def test_a_batch_is_paused_resumed_and_canceled_as_a_whole(beside: BesideHive) -> None:
     tables = [beside.hive_table() for _ in range(3)]
-    batch = started(beside, *(one.name for one in tables)).batch
+    batch = started(beside, *(table.name for table in tables)).batch
     beside.fuse.meanwhile(6, lambda: beside.restarted().operations.pause_all(LAKE, batch))
     replace(beside.upgrades, at_once=1).activate()
     assert beside.operations.tally(LAKE, batch).outcomes == {"paused": 3}
@@ -278,11 +283,11 @@ def test_a_server_that_stops_leaves_upgrades_to_the_next(beside: BesideHive) -> 
     first, second = beside.start(table), beside.start(waiting)
     beside.fuse.meanwhile(3, beside.upgrades.halted.set)
     replace(beside.upgrades, at_once=1).activate()
-    assert [beside.operation(one).outcome for one in (first, second)] == ["running", "waiting"]
+    assert [beside.operation(operation_id).outcome for operation_id in (first, second)] == ["running", "waiting"]
     assert beside.metadata(table) is None
     beside = beside.restarted()
     beside.upgrades.activate()
-    assert [beside.operation(one).outcome for one in (first, second)] == ["upgraded", "upgraded"]
+    assert [beside.operation(operation_id).outcome for operation_id in (first, second)] == ["upgraded", "upgraded"]
     check_upgraded(beside, table)
 
 

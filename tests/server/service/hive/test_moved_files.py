@@ -46,8 +46,8 @@ def units(task: dict[str, Any]) -> list[tuple[str, list[tuple[str, bool]], int]]
 
 def baselines(beside: BesideHive, table: HiveFiles) -> dict[str, PartitionBaseline]:
     with beside.database.reading() as uow:
-        found = uow.baselines.of(relation_of(beside, table).id)
-        return {name: PartitionBaseline.from_json(one) for name, one in found.items()}
+        baselines = uow.baselines.of(relation_of(beside, table).id)
+        return {name: PartitionBaseline.from_json(baseline) for name, baseline in baselines.items()}
 
 
 def test_load_data_of_a_partition_s_own_file_into_another_renames_it_and_adds_no_rows(beside: BesideHive) -> None:
@@ -75,7 +75,11 @@ def test_what_a_file_is_known_again_by_is_kept_from_the_upgrade_and_each_sync_on
         taken_over(beside, table)
     else:
         beside.sync(table)
-    kept = {f"{name}/{file.path}": file.digest for name, one in baselines(beside, table).items() for file in one.files}
+    kept = {
+        f"{name}/{file.path}": file.digest
+        for name, baseline in baselines(beside, table).items()
+        for file in baseline.files
+    }
     assert len(kept) == 4
     assert None not in kept.values()
     assert len({*kept.values()}) == 4

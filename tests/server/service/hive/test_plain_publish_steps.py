@@ -50,7 +50,7 @@ def failed(beside: BesideHive, job: Leased, reason: str) -> None:
 
 def within(table: HiveFiles, part: str) -> set[str]:
     """Hive's own files of a partition."""
-    return {one for one in table.files() if f"/p={part}/" in one}
+    return {file for file in table.files() if f"/p={part}/" in file}
 
 
 def test_engines_commit_at_any_moment_while_it_is_registered(beside: BesideHive) -> None:
@@ -171,8 +171,8 @@ def test_a_late_row_that_is_taken_away_again_is_gone_here_too(beside: BesideHive
     given = {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
     assert beside.live(table) == given
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
-    for one in own:  # by whoever clears up where nobody reads
-        Path(str(local_path(one))).unlink()
+    for file in own:  # by whoever clears up where nobody reads
+        Path(str(local_path(file))).unlink()
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.live(table) == given
 

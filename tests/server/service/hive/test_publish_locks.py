@@ -50,7 +50,7 @@ def waiting(beside: BesideHive, table: HiveFiles) -> set[str]:
     """Partitions whose publish is open."""
     with beside.database.reading() as uow:
         stored = uow.baselines.of(relation_of(beside, table).id)
-    return {name for name, one in stored.items() if PartitionBaseline.from_json(one).publishing is not None}
+    return {name for name, baseline in stored.items() if PartitionBaseline.from_json(baseline).publishing is not None}
 
 
 def test_a_publish_locks_what_it_moves_and_lets_go_of_it(beside: BesideHive, monkeypatch: pytest.MonkeyPatch) -> None:

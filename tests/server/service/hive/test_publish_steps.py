@@ -62,13 +62,13 @@ def assert_published(beside: BesideHive, table: HiveFiles, job: Leased) -> None:
     beside.services.jobs.reap()
     assert beside.where(table, "x") == f"{job.location}/p=x"
     assert beside.where(table, "new") == f"{job.location}/p=new"
-    hives = {one for one in table.files() if "p=y" in one}
+    hives = {file for file in table.files() if "p=y" in file}
     assert beside.live(table) == {*hives, f"{job.location}/p=x/a.parquet", f"{job.location}/p=new/a.parquet"}
     [partition] = beside.metastore.partitions("db", table.short, ["p=x"])
     assert (partition.parameters["numFiles"], partition.parameters["numRows"]) == ("1", "2")
     with beside.database.reading() as uow:
         told = uow.baselines.events(relation_of(beside, table).id, limit=9).items
-    assert sorted((one.kind, one.partition, one.files, one.rows) for one in told) == [
+    assert sorted((event.kind, event.partition, event.files, event.rows) for event in told) == [
         ("published", "p=new", 1, 1),
         ("published", "p=x", 1, 2),
     ]
@@ -146,7 +146,7 @@ def test_a_partition_without_rows_gets_an_empty_directory(beside: BesideHive, ke
     job = leased(beside, table)
     beside.published.accept(job.lease, job.location, rows=job.rows)
     assert (beside.where(table, "x") or "").endswith("/empty/p=x")
-    assert beside.live(table) == {one for one in table.files() if "p=y" in one}
+    assert beside.live(table) == {file for file in table.files() if "p=y" in file}
 
 
 def test_a_directory_that_was_left_is_watched_for_a_while(beside: BesideHive) -> None:
@@ -166,11 +166,13 @@ def test_a_directory_that_was_left_is_watched_for_a_while(beside: BesideHive) ->
         relation = relation_of(beside, table)
         for name, stored in uow.baselines.of(relation.id).items():
             baseline = PartitionBaseline.from_json(stored)
-            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in baseline.watched)
+            old = tuple(replace(watch, since_ns=watch.since_ns - 86_401 * 10**9) for watch in baseline.watched)
             uow.baselines.put(relation.id, {name: replace(baseline, watched=old).to_json()})
     assert beside.sync(table).message == outcome.message  # what came in time is not forgotten
     with beside.database.reading() as uow:
-        baselines = {name: PartitionBaseline.from_json(one) for name, one in uow.baselines.of(relation.id).items()}
+        baselines = {
+            name: PartitionBaseline.from_json(stored) for name, stored in uow.baselines.of(relation.id).items()
+        }
     assert [len(baselines[name].watched) for name in ("p=x", "p=y")] == [
         1,
         1,
@@ -364,7 +366,7 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
     assert staged is not None
     read = {file["location"] for unit in staged.task["units"] for file in unit["files"]}
     if part == "x":  # what came where it had been is heard, and what was published is known
-        assert read == {one for one in table.files() if "p=x" in one} - {asked[0][3]} - first_of(table)
+        assert read == {file for file in table.files() if "p=x" in file} - {asked[0][3]} - first_of(table)
     else:
         assert f"{job.location}/p=new/a.parquet" in read
 

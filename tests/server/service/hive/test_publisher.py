@@ -85,7 +85,7 @@ def test_a_table_that_another_firn_publishes_is_not_upgraded(beside: BesideHive,
     with pytest.raises(AlreadyExists, match="published by another table"):
         other.operations.start(LAKE, table.name, spec, {})
     report = other.upgrades.checks.report(LAKE, table.name, ("id",))
-    assert [one.code for one in report.checks if one.status == "blocked"] == ["upgraded_elsewhere"]
+    assert [check.code for check in report.checks if check.status == "blocked"] == ["upgraded_elsewhere"]
     # As the advice says, where the other is no more.
     beside.metastore.set_table_parameters("db", table.short, {}, remove=[PUBLISHER])
     other.operations.start(LAKE, table.name, spec, {})

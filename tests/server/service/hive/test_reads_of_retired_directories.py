@@ -74,7 +74,7 @@ class Former:
     def removed(self) -> QuarantinedBatch:
         """One whole job of an optimizer that proposes all it finds."""
         lease = self.begun()
-        judged = self.orphans.take(lease, [f"file://{one}" for one in self.place.rglob("*") if one.is_file()], [])
+        judged = self.orphans.take(lease, [f"file://{path}" for path in self.place.rglob("*") if path.is_file()], [])
         self.ended(lease)
         return judged
 
@@ -126,7 +126,7 @@ def former(beside: BesideHive, request: pytest.FixtureRequest) -> Former:
     made = Former(beside, table, first, second.location)
     made.baseline(lambda baseline: replace(baseline, watched=()))
     forgotten(beside, table)
-    age(one for one in made.place.rglob("*") if one.is_file())
+    age(path for path in made.place.rglob("*") if path.is_file())
     return made
 
 
@@ -135,7 +135,11 @@ def forgotten(beside: BesideHive, table: HiveFiles) -> None:
     set_property(beside, table, "write.metadata.previous-versions-max", "1")
     metadata = beside.metadata(table)
     assert metadata is not None
-    old = [one["snapshot-id"] for one in metadata["snapshots"] if one["snapshot-id"] != metadata["current-snapshot-id"]]
+    old = [
+        snapshot["snapshot-id"]
+        for snapshot in metadata["snapshots"]
+        if snapshot["snapshot-id"] != metadata["current-snapshot-id"]
+    ]
     updates = [{"action": "remove-snapshots", "snapshot-ids": old}]
     change = TableCommit(name=beside.target_name(table), requirements=[], updates=updates)
     lease = begun(beside, table, JobKind.EXPIRE)
@@ -149,7 +153,7 @@ def forgotten(beside: BesideHive, table: HiveFiles) -> None:
 def test_a_directory_that_nobody_needs_goes_and_the_current_one_stays(former: Former) -> None:
     content = former.left.read_bytes()
     judged = former.removed()
-    assert [path_of(one.location) for one in judged.quarantined] == [former.left]
+    assert [path_of(orphan.location) for orphan in judged.quarantined] == [former.left]
     assert judged.kept == {KeepReason.IN_HIVE: 1}
     assert not former.left.exists()
     assert path_of(f"{former.second}/p=x/b.parquet").exists()
@@ -371,7 +375,7 @@ def test_what_was_published_outlives_a_purge(former: Former) -> None:
     beside.services.keyed.drop(LAKE, beside.table_name(former.table), purge=True)
     beside.services.purges.purge(LAKE, relation.id)
     assert sum(beside.services.purges.activate().purged for _ in range(5)) == 1
-    assert [one.exists() for one in (former.left, path_of(f"{former.second}/p=x/b.parquet"))] == [True, True]
+    assert [path.exists() for path in (former.left, path_of(f"{former.second}/p=x/b.parquet"))] == [True, True]
 
 
 def test_a_dropped_partition_with_such_a_directory_is_rid_of_its_overwrite_once_that_is_over(former: Former) -> None:

@@ -64,9 +64,9 @@ def check_given(beside: BesideHive, table: HiveFiles) -> None:
     assert columns_in_hive(beside, table) == [("id", "bigint"), ("v", "string"), ("n", "string")]
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     link = link_of(beside, table)
-    assert ([one.name for one in link.columns], link.column_differences) == (["id", "v", "n"], ())
+    assert ([column.name for column in link.columns], link.column_differences) == (["id", "v", "n"], ())
     for part in beside.metastore.partitions("db", table.short, ["p=x", "p=y"]):
-        assert [one.name for one in part.storage.columns] == ["id", "v", "n"]
+        assert [column.name for column in part.storage.columns] == ["id", "v", "n"]
 
 
 def test_a_sync_that_dies_while_it_takes_columns_takes_them_once(beside: BesideHive) -> None:
@@ -78,7 +78,7 @@ def test_a_sync_that_dies_while_it_takes_columns_takes_them_once(beside: BesideH
     died = 0
     for restarted, table in killed_at_every_step(beside, altered, BesideHive.sync):
         died += 1
-        columns = [(one["name"], one["id"]) for one in fields_here(restarted, table)]
+        columns = [(field["name"], field["id"]) for field in fields_here(restarted, table)]
         assert columns == [("id", 1), ("n", 4), ("m", 5), ("p", 3)]
         assert restarted.sync(table).outcome is SyncOutcome.UNCHANGED
         assert link_of(restarted, table).former_columns.keys() == {"v"}
@@ -98,7 +98,7 @@ def test_a_table_that_was_never_published_is_not_altered(beside: BesideHive) -> 
     merged(beside, table, "x", 1, 7)
     job = beside.publish_requests.publish(LAKE, table.name).job
     assert columns_in_hive(beside, table)[-1] == ("n", "string")
-    assert "n" in [one["hive"] for one in staged_for(beside, job).task["columns"]]
+    assert "n" in [column["hive"] for column in staged_for(beside, job).task["columns"]]
 
 
 def test_nothing_is_given_where_the_policy_says_so(beside: BesideHive) -> None:
@@ -149,7 +149,7 @@ def test_what_the_metastore_refuses_holds_nothing_else_up_and_is_shown(
     real = beside.metastore.alter_columns
 
     def picky(database: str, name: str, wanted: Sequence[HiveColumn], **others: Any) -> None:
-        if "v" not in [one.name for one in wanted]:
+        if "v" not in [column.name for column in wanted]:
             raise Invalid("the Hive metastore refuses to alter: incompatible")
         real(database, name, wanted, **others)
 
@@ -201,6 +201,6 @@ def test_columns_that_hive_changes_meanwhile_are_not_overwritten(beside: BesideH
             break
         beside.sync(table)
         assert {name for name, _ in columns_in_hive(beside, table)} == {"id", "v", "n", "theirs"}
-        assert {one["name"] for one in fields_here(beside, table)} == {"id", "v", "n", "theirs", "p"}
+        assert {field["name"] for field in fields_here(beside, table)} == {"id", "v", "n", "theirs", "p"}
         assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert 5 < moment < 29

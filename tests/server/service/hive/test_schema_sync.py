@@ -50,13 +50,16 @@ def test_a_type_in_conflict_holds_up_only_files_that_do_not_fit_it(beside: Besid
         "added column more bigint; partitions new files: 1; column 'v' changed in Hive from "
     )
     assert "partition p=y is not taken over" in outcome.message
-    assert [one["name"] for one in fields_here(beside, table)] == ["id", "v", "more", "p"]
+    assert [field["name"] for field in fields_here(beside, table)] == ["id", "v", "more", "p"]
     if key:
         task = staged_for(beside, outcome.job).task
         assert [unit["values"] for unit in task["units"]] == [["x"]]
-        assert [(one["hive"], one["type"]) for one in task["columns"]][:2] == [("id", "bigint"), ("v", "string")]
+        assert [(column["hive"], column["type"]) for column in task["columns"]][:2] == [
+            ("id", "bigint"),
+            ("v", "string"),
+        ]
     else:
-        assert {one for one in table.files() if "strange" not in one} == beside.live(table)
+        assert {file for file in table.files() if "strange" not in file} == beside.live(table)
         assert "column 'v' changed" in drift_of(beside, table)
         hive_has(beside, table, "id bigint; v string; more bigint")
         (table.path / "p=y" / "strange.parquet").unlink()
@@ -75,7 +78,7 @@ def test_a_new_column_of_a_name_that_was_given_here_holds_up_only_files_that_hav
     outcome = beside.sync(table)
     assert "the table's is what Hive calls 'v'" in outcome.message
     assert "holds column 'w'" in outcome.message
-    assert beside.live(table) == {one for one in table.files() if not one.endswith("/with.parquet")}
+    assert beside.live(table) == {file for file in table.files() if not file.endswith("/with.parquet")}
     alter_here(beside, table, changed("w", name="ours"))
     metadata = beside.metadata(table)
     assert metadata is not None
@@ -106,7 +109,7 @@ def test_a_key_that_hive_has_dropped_holds_up_only_files_without_it(beside: Besi
     assert "which the table's key needs" in outcome.message
     task = staged_for(beside, outcome.job).task
     assert [unit["values"] for unit in task["units"]] == [["x"]]
-    assert {one["hive"] for one in task["columns"]} == {"id", "v"}
+    assert {column["hive"] for column in task["columns"]} == {"id", "v"}
 
 
 def test_a_column_that_iceberg_does_not_have_waits_alone(beside: BesideHive) -> None:
@@ -160,7 +163,7 @@ def test_rows_that_lost_a_column_while_it_was_gone_are_read_again(beside: Beside
     staged = staged_for(beside, outcome.job)
     assert staged.task["mode"] == "rebuild"
     [unit] = staged.task["units"]
-    assert (unit["values"], [one["added"] for one in unit["files"]]) == (["x"], [False])
+    assert (unit["values"], [file["added"] for file in unit["files"]]) == (["x"], [False])
     assert outcome.job is not None
     beside.services.jobs.cancel(outcome.job.id)
     assert beside.publish_requests.publish(LAKE, table.name).message.startswith("a sync builds partitions anew")
@@ -201,7 +204,7 @@ def test_structs_are_not_published_in_another_order_than_hives(beside: BesideHiv
     hive_has(beside, table, "id bigint; v string; s struct<a:int,b:int>")
     beside.sync(table)
     fields = fields_here(beside, table)
-    struct = next(one for one in fields if one["name"] == "s")["type"]
+    struct = next(field for field in fields if field["name"] == "s")["type"]
     alter_here(beside, table, changed("s", type={**struct, "fields": struct["fields"][::-1]}))
     merged(beside, table, "x", 1, 7)
     with pytest.raises(Conflict, match="would lose or confuse fields"):

@@ -33,7 +33,7 @@ def test_an_upgrade_waits_until_somebody_says_whether_they_count(beside: BesideH
     below(table, 4)
     report = beside.upgrades.checks.report(LAKE, table.name, ())
     assert not report.eligible
-    [blocker] = [one for one in report.checks if one.status == "blocked"]
+    [blocker] = [check for check in report.checks if check.status == "blocked"]
     assert (blocker.code, "it is not decided" in blocker.message) == ("subdirectories", True)
     assert "--subdirectories read" in blocker.advice
     operation = outcome(beside, table, None)
@@ -51,7 +51,7 @@ def test_a_check_tells_what_becomes_of_them(beside: BesideHive, rule: str) -> No
     report = beside.upgrades.checks.report(LAKE, table.name, (), {RULE: rule})
     assert report.eligible
     assert report.files == (3 if rule == "read" else 2)
-    [told] = [one for one in report.checks if one.code == "subdirectories"]
+    [told] = [check for check in report.checks if check.code == "subdirectories"]
     assert (told.status, "do not count" in told.message) == ("warn", rule == "ignore")
     wanted = Wanted(tables=[table.name], properties={RULE: rule}, dry_run=True)
     started = beside.operations.start_many(LAKE, wanted)
@@ -186,7 +186,7 @@ def test_partitions_whose_directories_lie_in_each_other_are_never_counted_twice(
     assert "partitions p=x, p=inner have nested directories" in told.message
     assert beside.live(table) == before | {uri(path) for path in (table.path / "p=y").iterdir()}
     report = beside.upgrades.checks.report(LAKE, table.name, (), {RULE: "read"})
-    assert "shared_location" in {one.code for one in report.checks if one.status == "blocked"}
+    assert "shared_location" in {check.code for check in report.checks if check.status == "blocked"}
     beside.metastore.drop_partition("db", table.short, "p=inner")
     assert beside.sync(table).message == "partitions new files: 1"
     assert beside.live(table) == table.files()

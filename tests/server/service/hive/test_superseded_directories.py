@@ -44,35 +44,40 @@ def a_day_passes(beside: BesideHive, table: HiveFiles) -> None:
     with beside.database.writing() as uow:
         for name, stored in uow.baselines.of(relation.id).items():
             baseline = PartitionBaseline.from_json(stored)
-            old = tuple(replace(one, since_ns=one.since_ns - A_DAY_NS) for one in baseline.watched)
+            old = tuple(replace(watch, since_ns=watch.since_ns - A_DAY_NS) for watch in baseline.watched)
             uow.baselines.put(relation.id, {name: replace(baseline, watched=old).to_json()})
     beside.sync(table)
 
 
 def size_of(directory: Path) -> int:
-    return sum(one.stat().st_size for one in directory.iterdir())
+    return sum(path.stat().st_size for path in directory.iterdir())
 
 
 def test_what_hive_has_left_is_told_with_its_bytes(beside: BesideHive, table: HiveFiles) -> None:
-    found = left_behind(beside, table)
-    [one] = found.largest
-    assert (one.partition, one.owned_by_hive, one.files) == ("p=x", True, len(list((table.path / "p=x").iterdir())))
-    assert one.bytes == size_of(table.path / "p=x") == found.bytes
-    assert found.grace_until == one.grace_until > one.superseded_at
+    left = left_behind(beside, table)
+    [directory] = left.largest
+    assert (directory.partition, directory.owned_by_hive, directory.files) == (
+        "p=x",
+        True,
+        len(list((table.path / "p=x").iterdir())),
+    )
+    assert directory.bytes == size_of(table.path / "p=x") == left.bytes
+    assert left.grace_until == directory.grace_until > directory.superseded_at
 
 
 def test_hive_s_own_files_are_told_of_when_nobody_watches_them_any_more(beside: BesideHive, table: HiveFiles) -> None:
     a_day_passes(beside, table)
-    found = left_behind(beside, table)
-    assert (found.directories, found.bytes, found.grace_until) == (0, 0, None)
-    assert (found.kept_directories, found.kept_bytes) == (1, size_of(table.path / "p=x"))
+    left = left_behind(beside, table)
+    assert (left.directories, left.bytes, left.grace_until) == (0, 0, None)
+    assert (left.kept_directories, left.kept_bytes) == (1, size_of(table.path / "p=x"))
 
 
 def test_what_was_published_before_is_not_hive_s(beside: BesideHive, table: HiveFiles) -> None:
     merged(beside, table, "x", 1, 7)
     publish(beside, table)
     assert [
-        one.owned_by_hive for one in sorted(left_behind(beside, table).largest, key=lambda one: one.superseded_at)
+        directory.owned_by_hive
+        for directory in sorted(left_behind(beside, table).largest, key=lambda directory: directory.superseded_at)
     ] == [
         True,
         False,

@@ -63,11 +63,11 @@ def assert_taken_over(beside: BesideHive, table: HiveFiles) -> None:
     with beside.database.reading() as uow:
         last = uow.jobs.last_of(relation_of(beside, table).id, JobKind.SYNC)
         baselines = {
-            name: PartitionBaseline.from_json(one)
-            for name, one in uow.baselines.of(relation_of(beside, table).id).items()
+            name: PartitionBaseline.from_json(baseline)
+            for name, baseline in uow.baselines.of(relation_of(beside, table).id).items()
         }
     assert last is not None
     assert last.status is JobStatus.SUCCEEDED
-    listed = {f"{one.location}/{file.path}" for one in baselines.values() for file in one.files}
+    listed = {f"{baseline.location}/{file.path}" for baseline in baselines.values() for file in baseline.files}
     assert listed == table.files()
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED

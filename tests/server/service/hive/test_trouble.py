@@ -154,8 +154,8 @@ def test_links_are_followed_to_what_they_lead_to_and_no_further(beside: BesideHi
     table = beside.hive_table()
     real = linked(beside, table)
     assert carried_out(beside, beside.start(table)).status is OperationStatus.SUCCEEDED
-    found = {one for one in beside.live(table) if "/p=link/" in one}
-    assert found == {uri(table.path / "p=link" / name) for name in ("own.parquet", "link.parquet")}
+    paths = {path for path in beside.live(table) if "/p=link/" in path}
+    assert paths == {uri(table.path / "p=link" / name) for name in ("own.parquet", "link.parquet")}
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     # The file behind a link is another one: that is a change like any other.
     far = beside.directory / "far.parquet"
@@ -186,8 +186,8 @@ def test_a_renamed_table_or_database_is_told_and_followed_again_under_its_name(
     assert beside.live(table) == before
     beside.metastore.drop_table("moved", table.short)
     beside.metastore.add_table(there)
-    for one in partitions:
-        beside.metastore.add_partition("db", table.short, one)
+    for partition in partitions:
+        beside.metastore.add_partition("db", table.short, partition)
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 

@@ -26,7 +26,7 @@ REPEATED = {
 
 
 @contextmanager
-def optimizer(url: str, found: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> Iterator[None]:
+def optimizer(url: str, job_result: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> Iterator[None]:
     """What an optimizer does with the first job that counts keys; whoever else acts while it does."""
     api = connect(url)
     me = api.register(group="default", host="here", pid=1, version="0", facts={}).id
@@ -35,7 +35,7 @@ def optimizer(url: str, found: dict[str, Any], meanwhile: Callable[[], object] =
         lease = api.take_lease(me, ["keys"], wait_seconds=20)
         assert lease is not None
         meanwhile()
-        result = {"snapshot_id": str(lease.task["snapshot_id"]), **found}
+        result = {"snapshot_id": str(lease.task["snapshot_id"]), **job_result}
         api.report(lease, Result(outcome=Outcome.NOTHING, result=result), [])
 
     thread = threading.Thread(target=work)

@@ -31,7 +31,7 @@ def planned(beside: BesideHive, table: HiveFiles) -> set[str]:
         staged = uow.baselines.staged(outcome.job.id)
     beside.services.jobs.cancel(outcome.job.id)
     assert staged is not None
-    return {one["name"] for one in staged.task["partitions"]}
+    return {partition["name"] for partition in staged.task["partitions"]}
 
 
 def noted(beside: BesideHive, table: HiveFiles) -> set[str]:

@@ -37,8 +37,8 @@ def connected(orders: KeyedLake, **parts: object) -> Iterator[firn.Client]:
 
 
 def rows(client: firn.Client, **scan: object) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = client.scan("db.orders", **scan).to_arrow().to_pylist()  # type: ignore[arg-type]
-    return sorted(found, key=repr)
+    rows: list[dict[str, object]] = client.scan("db.orders", **scan).to_arrow().to_pylist()  # type: ignore[arg-type]
+    return sorted(rows, key=repr)
 
 
 @pytest.mark.parametrize("version", ["2", "3"])

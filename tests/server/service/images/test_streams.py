@@ -188,11 +188,11 @@ class _Unanswered:
 def find_checkpoints(metadata: Json) -> dict[str, int]:
     """What a job of Flink finds: the newest checkpoint of each job among the head's ancestors."""
     by_id = {snapshot["snapshot-id"]: snapshot for snapshot in metadata["snapshots"]}
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     snapshot = by_id[metadata["current-snapshot-id"]]
     while snapshot is not None:
         job = snapshot["summary"].get("flink.job-id")
-        if job is not None and job not in found:
-            found[job] = int(snapshot["summary"]["flink.max-committed-checkpoint-id"])
+        if job is not None and job not in counts:
+            counts[job] = int(snapshot["summary"]["flink.max-committed-checkpoint-id"])
         snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
-    return found
+    return counts

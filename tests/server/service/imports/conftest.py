@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from catalog.ports.store import Database
-from tests.databases import open_database
+from tests.databases import open_copy
 from tests.server.service.imports.importing import Importing, importing
 
 
@@ -19,7 +19,5 @@ def here(database: Database, tmp_path: Path) -> Importing:
 @pytest.fixture
 def mortal(migrated_sqlite: Path, tmp_path: Path) -> Iterator[Importing]:
     """SQLite alone: what is tried is what becomes of a process."""
-    path = tmp_path / "firn.db"
-    path.write_bytes(migrated_sqlite.read_bytes())
-    with open_database(f"sqlite:///{path}") as opened:
+    with open_copy(migrated_sqlite, tmp_path / "firn.db") as opened:
         yield importing(opened.database, tmp_path)

@@ -114,7 +114,7 @@ class FakeCatalog:
 
     def children(self, parent: Namespace) -> Iterator[Namespace]:
         self.check()
-        return iter([one for one in self.namespaces if one[:-1] == parent])
+        return iter([namespace for namespace in self.namespaces if namespace[:-1] == parent])
 
     def properties(self, namespace: Namespace) -> Mapping[str, str]:
         self.check()
@@ -181,7 +181,7 @@ class Importing:
 
     def entries(self, operation: Operation) -> dict[str, Entry]:
         page = self.imports.entries(LAKE, operation.id, (), limit=5000, cursor=None)
-        return {one.full_name: one for one in page.items if one.kind is not EntryKind.NAMESPACE}
+        return {entry.full_name: entry for entry in page.items if entry.kind is not EntryKind.NAMESPACE}
 
     def operation(self, operation: Operation) -> Operation:
         with self.database.reading() as uow:
@@ -192,8 +192,8 @@ class Importing:
             return uow.relations.find(LAKE, TableName.parse(name))
 
     def pointer(self, name: str) -> str | None:
-        found = self.relation(name)
-        return None if found is None else found.metadata_location
+        relation = self.relation(name)
+        return None if relation is None else relation.metadata_location
 
     @contextmanager
     def reading(self) -> Iterator[UnitOfWork]:

@@ -38,7 +38,7 @@ def check_imported(here: Importing, operation: Operation) -> None:
     for path in PATHS:
         assert here.pointer(path.replace("/", ".")) == here.elsewhere.location(path)
     with here.reading() as uow:
-        events = [str(one.table) for one in uow.events.list(LAKE, None, limit=100).items]
+        events = [str(event.table) for event in uow.events.list(LAKE, None, limit=100).items]
         assert sorted(events) == ["hr.a", "hr.v", "sales.a", "sales.b"]
         assert uow.imports.secrets(operation.id) is None
 
@@ -46,10 +46,10 @@ def check_imported(here: Importing, operation: Operation) -> None:
 def forget(here: Importing) -> None:
     """As if nothing had been imported."""
     for name in ("hr.a", "hr.v", "sales.a", "sales.b"):
-        found = here.relation(name)
-        if found is not None:
+        relation = here.relation(name)
+        if relation is not None:
             with here.database.writing() as uow:
-                uow.dropped.take(found.id)
+                uow.dropped.take(relation.id)
     with here.database.writing() as uow:
         for namespace in (("sales",), ("hr",)):
             if uow.namespaces.exists(LAKE, namespace):

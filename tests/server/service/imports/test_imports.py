@@ -38,11 +38,11 @@ def test_what_another_catalog_has_written_is_found_where_its_own_pointers_are(he
             table = catalog.create_table(f"{namespace}.{name}", rows.schema)
             table.append(rows)
             table.append(rows)
-    found = here.run()
-    assert {name: str(entry.state) for name, entry in found.items()} == dict.fromkeys(
+    operation = here.run()
+    assert {name: str(entry.state) for name, entry in operation.items()} == dict.fromkeys(
         ["hr.a", "hr.b", "sales.a", "sales.b"], "registered"
     )
-    for name in found:
+    for name in operation:
         at = catalog.load_table(name).metadata_location
         assert here.pointer(name) == at
         assert here.services.tables.load(LAKE, TableName.parse(name)).metadata_location == at
@@ -268,7 +268,7 @@ def test_what_an_import_has_found_is_forgotten_a_month_after_its_end_and_its_cou
         2,
         0,
     )  # the namespace and the table
-    assert [list(here.entries(one)) for one in operations] == [[], ["x.a"], ["x.a"]]
+    assert [list(here.entries(operation)) for operation in operations] == [[], ["x.a"], ["x.a"]]
     assert here.operation(old).result["counts"] == {"registered": 1}
 
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from catalog.ports.files import Files
 from catalog.ports.store import Database
 from catalog.removal.orphan_removal import SeenFile
 from server.files.locations import local_path
@@ -21,6 +20,7 @@ from server.service.orphans.quarantine import Quarantine
 from server.service.tables.metadata_files import MetadataFiles
 from tests.server.lake import Lake
 from tests.server.service.dropping import DyingDatabase, Fuse
+from tests.server.wrappers import FilesWrapper
 
 
 @dataclass
@@ -60,14 +60,10 @@ class DyingMoves:
 
 
 @dataclass
-class DyingReports:
+class DyingReports(FilesWrapper):
     """Reports, and files that are deleted."""
 
-    real: Files
     fuse: Fuse
-
-    def read(self, location: str, at_most: int | None = None) -> bytes:
-        return self.real.read(location, at_most)
 
     def write_new(self, location: str, data: bytes) -> None:
         self.fuse.burn()
@@ -78,21 +74,6 @@ class DyingReports:
         self.fuse.burn()
         self.real.delete(location)
         self.fuse.burn()
-
-    def make_directory(self, location: str) -> None:
-        self.real.make_directory(location)
-
-    def exists(self, location: str) -> bool:
-        return self.real.exists(location)
-
-    def was_there_lately(self, location: str) -> bool:
-        return self.real.was_there_lately(location)
-
-    def real_path(self, path: str) -> str:
-        return self.real.real_path(path)
-
-    def is_link(self, path: str) -> bool:
-        return self.real.is_link(path)
 
 
 def dying_orphans(lake: Lake, fuse: Fuse) -> Orphans:

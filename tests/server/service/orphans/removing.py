@@ -36,8 +36,8 @@ def age(paths: Iterable[Path], seconds: float = OLD) -> None:
 
 
 def find_published_location(lake: Lake, name: TableName = PLAIN) -> str:
-    found: str = lake.metadata(name)["location"]
-    return found
+    location: str = lake.metadata(name)["location"]
+    return location
 
 
 def stray(lake: Lake, file: str, name: TableName = PLAIN, *, seconds: float = OLD) -> Path:
@@ -68,8 +68,8 @@ def job_of(lake: Lake, lease: Lease) -> Job:
 
 def proposed(lake: Lake, lease: Lease, paths: Sequence[Path | str], orphans: Orphans | None = None) -> QuarantinedBatch:
     """All that an optimizer sends."""
-    locations = [one if isinstance(one, str) else f"file://{one}" for one in paths]
-    odd = [one for one in locations if is_metadata(one) and "/metadata/" not in one]
+    locations = [path if isinstance(path, str) else f"file://{path}" for path in paths]
+    odd = [location for location in locations if is_metadata(location) and "/metadata/" not in location]
     return (orphans or lake.services.orphans).take(lease, locations, odd)
 
 

@@ -81,7 +81,7 @@ class World:
         """As an engine that forgets to delete the files."""
         metadata = self.lake.metadata(PLAIN)
         held = {ref["snapshot-id"] for ref in metadata["refs"].values()}
-        ids = [one["snapshot-id"] for one in metadata["snapshots"] if one["snapshot-id"] not in held]
+        ids = [snapshot["snapshot-id"] for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] not in held]
         if ids:
             some = self.random.sample(ids, self.random.randint(1, len(ids)))
             self.lake.commit(altered(PLAIN, {"action": "remove-snapshots", "snapshot-ids": some}))
@@ -155,12 +155,15 @@ def _ref(name: str, snapshot_id: int) -> Json:
 def reachable(lake: Lake, name: TableName) -> set[Path]:
     """Read again without any of Firn's own code: every file of every snapshot of the current metadata."""
     location = lake.services.tables.load(LAKE, name).metadata_location or ""
-    found = {path_of(location), *(path_of(one["metadata-file"]) for one in lake.metadata(name)["metadata-log"])}
+    reachable = {
+        path_of(location),
+        *(path_of(logged["metadata-file"]) for logged in lake.metadata(name)["metadata-log"]),
+    }
     for snapshot in lake.metadata(name)["snapshots"]:
-        manifests = [one["manifest_path"] for one in _avro(snapshot["manifest-list"])]
-        files = [one["data_file"]["file_path"] for each in manifests for one in _avro(each)]
-        found |= {_meant(one) for one in (snapshot["manifest-list"], *manifests, *files)}
-    return found
+        manifests = [manifest["manifest_path"] for manifest in _avro(snapshot["manifest-list"])]
+        files = [entry["data_file"]["file_path"] for each in manifests for entry in _avro(each)]
+        reachable |= {_meant(location) for location in (snapshot["manifest-list"], *manifests, *files)}
+    return reachable
 
 
 def _meant(location: str) -> Path:
@@ -175,8 +178,8 @@ def _avro(location: str) -> list[Json]:
 
 def reports_of_deleted(lake: Lake) -> set[bytes | str]:
     """Paths of what was deleted for good."""
-    done = [one for one in batches(lake) if one.state in (BatchState.DELETED, BatchState.DELETING)]
-    lines = [line for one in done for line in lake.services.orphans.quarantine.load_report(one)]
+    done = [batch for batch in batches(lake) if batch.state in (BatchState.DELETED, BatchState.DELETING)]
+    lines = [line for batch in done for line in lake.services.orphans.quarantine.load_report(batch)]
     return {line.file.location.removeprefix("file://") for line in lines}
 
 

@@ -81,7 +81,7 @@ def yield_to_the_next(lake: Lake, name: TableName, paths: list[Path]) -> None:
     put_back = {path for batch in held for path in batch.kept}
     in_place = [path for path in paths if path.exists()]
     beside = contents(paths) & aside(lake)
-    counted = {state: sum(one.files for one in held if one.state is state) for state in BatchState}
+    counted = {state: sum(batch.files for batch in held if batch.state is state) for state in BatchState}
     assert counted[BatchState.ASIDE] - len(put_back) == len(beside)
     assert len(in_place) + len(beside) + counted[BatchState.DELETED] == len(paths)
     assert contents(in_place) & beside == set()

@@ -23,13 +23,13 @@ def with_batches(lake: Lake) -> None:
     for number in range(BATCHES):
         stray(lake, f"data/orphan-{number}.parquet")
         removed(lake)
-    assert [one.state for one in batches(lake)] == [BatchState.ASIDE] * BATCHES
+    assert [batch.state for batch in batches(lake)] == [BatchState.ASIDE] * BATCHES
 
 
 def test_all_batches_are_ended_by_as_many_requests(lake: Lake) -> None:
     with_batches(lake)
     assert overdue(lake).deleted_files == BATCHES
-    assert [one.state for one in batches(lake)] == [BatchState.DELETED] * BATCHES
+    assert [batch.state for batch in batches(lake)] == [BatchState.DELETED] * BATCHES
     assert aside(lake) == set()
 
 

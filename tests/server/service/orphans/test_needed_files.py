@@ -130,13 +130,13 @@ def test_a_commit_that_names_an_old_file_just_after_it_was_moved_brings_it_back(
 
 def test_a_commit_that_names_a_file_in_quarantine_gets_it_back_with_the_next_job(lake: Lake) -> None:
     fill_with_old_files(lake)
-    one, other = stray(lake, "data/one.parquet"), stray(lake, "data/other.parquet")
+    orphan, other = stray(lake, "data/one.parquet"), stray(lake, "data/other.parquet")
     removed(lake)
-    refer_to(lake, one)
+    refer_to(lake, orphan)
     assert removed(lake).quarantined == []
-    assert one.exists()
+    assert orphan.exists()
     assert overdue(lake).deleted_files == 1
-    assert (one.exists(), other.exists(), aside(lake)) == (True, False, set())
+    assert (orphan.exists(), other.exists(), aside(lake)) == (True, False, set())
 
 
 def test_a_file_written_and_committed_during_the_listing_is_no_orphan(lake: Lake) -> None:

@@ -76,18 +76,18 @@ def test_a_dry_run_moves_nothing(lake: Lake) -> None:
 
 def test_what_is_put_back_is_as_it_was_and_is_not_taken_again(lake: Lake) -> None:
     fill_with_old_files(lake)
-    one, other = stray(lake, "data/one.parquet"), stray(lake, "data/day=1/other.parquet")
-    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (one, other)}
+    orphan, other = stray(lake, "data/one.parquet"), stray(lake, "data/day=1/other.parquet")
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (orphan, other)}
     removed(lake)
-    assert not one.exists()
+    assert not orphan.exists()
     relation = relation_id(lake)
-    assert lake.services.orphans.quarantine.restore(relation, paths=[f"file:{one}"]) == [f"file://{one}"]
-    assert (one.exists(), other.exists()) == (True, False)
+    assert lake.services.orphans.quarantine.restore(relation, paths=[f"file:{orphan}"]) == [f"file://{orphan}"]
+    assert (orphan.exists(), other.exists()) == (True, False)
     assert lake.services.orphans.quarantine.restore(relation) == [f"file://{other}"]
-    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (one, other)} == before
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (orphan, other)} == before
     assert removed(lake).kept[KeepReason.PUT_BACK] == 2
     assert overdue(lake).deleted_files == 0
-    assert one.exists()
+    assert orphan.exists()
 
 
 def test_putting_back_never_replaces_a_file(lake: Lake) -> None:
@@ -149,7 +149,7 @@ def test_shared_location_a_table_that_the_catalog_does_not_know_is_seen_by_its_m
     before = everything(lake)
     lease = begun(lake)
     with pytest.raises(Conflict, match="metadata of another table" if uuid else "cannot be read"):
-        lake.services.orphans.take(lease, [one.as_uri() for one in before], [foreign.as_uri()])
+        lake.services.orphans.take(lease, [path.as_uri() for path in before], [foreign.as_uri()])
     assert everything(lake) == before
 
 
@@ -241,7 +241,7 @@ def test_scheme_mismatch_a_needed_file_is_known_under_every_spelling(
     needed = fill_with_old_files(lake)
     orphans = lake.services.orphans
     real = orphans.named.named
-    monkeypatch.setattr(orphans.named, "named", lambda one: [spelled(path_of(file)) for file in real(one)])  # type: ignore[operator]
+    monkeypatch.setattr(orphans.named, "named", lambda path: [spelled(path_of(file)) for file in real(path)])  # type: ignore[operator]
     assert removed(lake).quarantined == []
     assert set(everything(lake)) == needed
 

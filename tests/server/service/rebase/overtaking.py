@@ -24,8 +24,8 @@ def overtaken(lake: Lake) -> Sent:
 
 
 def head(lake: Lake) -> Json:
-    found: Json = lake.metadata(PLAIN)["snapshots"][-1]
-    return found
+    snapshot: Json = lake.metadata(PLAIN)["snapshots"][-1]
+    return snapshot
 
 
 def refused(lake: Lake, change: TableCommit) -> None:
@@ -44,7 +44,10 @@ def with_column(metadata: Json, *, required: bool, name: str = "more") -> list[J
 
 
 def on_branch(sent: Sent, branch: str) -> TableCommit:
-    renamed = [{**one, "ref": branch} if "ref" in one else one for one in sent.change.requirements]
+    renamed = [
+        {**requirement, "ref": branch} if "ref" in requirement else requirement
+        for requirement in sent.change.requirements
+    ]
     moved = {**sent.change.updates[1], "ref-name": branch}
     return replace(sent.change, requirements=renamed, updates=[sent.change.updates[0], moved])
 
@@ -54,7 +57,10 @@ def made_on(sent: Sent, metadata: Json, snapshot_id: int | None = None) -> Table
     parent = metadata["snapshots"][-1]["snapshot-id"]
     own_id = sent.snapshot["snapshot-id"] if snapshot_id is None else snapshot_id
     snapshot = {**sent.snapshot, "parent-snapshot-id": parent, "snapshot-id": own_id}
-    required = [{**one, "snapshot-id": parent} if "ref" in one else one for one in sent.change.requirements]
+    required = [
+        {**requirement, "snapshot-id": parent} if "ref" in requirement else requirement
+        for requirement in sent.change.requirements
+    ]
     updates = [{**sent.change.updates[0], "snapshot": snapshot}, {**sent.change.updates[1], "snapshot-id": own_id}]
     return replace(sent.change, requirements=required, updates=updates)
 

@@ -122,7 +122,7 @@ class Story:
     def expire(self, _writer: int) -> None:
         now = self.now
         held = {ref["snapshot-id"] for ref in now.get("refs", {}).values()}
-        old = [one["snapshot-id"] for one in now["snapshots"] if one["snapshot-id"] not in held][:2]
+        old = [snapshot["snapshot-id"] for snapshot in now["snapshots"] if snapshot["snapshot-id"] not in held][:2]
         if old:
             self.lake.commit(altered(PLAIN, {"action": "remove-snapshots", "snapshot-ids": old}))
 
@@ -143,9 +143,9 @@ class Story:
         assert ids_in(self.lake) == sorted(row for rows in held.values() for row in rows)
         entries = entries_in(self.lake)
         assert sorted(entry["data_file"]["file_path"] for entry in entries) == sorted(held)
-        numbers = [one["sequence-number"] for one in now["snapshots"]]
+        numbers = [snapshot["sequence-number"] for snapshot in now["snapshots"]]
         assert all(first < second for first, second in pairwise(numbers))
-        by_id = {one["snapshot-id"]: one for one in now["snapshots"]}
+        by_id = {snapshot["snapshot-id"]: snapshot for snapshot in now["snapshots"]}
         for entry in entries:
             added_by = by_id.get(entry["snapshot_id"])
             assert added_by is None or entry["sequence_number"] == added_by["sequence-number"]

@@ -58,11 +58,11 @@ def test_what_the_summary_counts_is_counted_anew(table: Lake) -> None:
 def test_every_row_has_an_id_of_its_own_and_every_file_its_commits_number(lake: Lake) -> None:
     lake.create(PLAIN, **ON, **{"format-version": "3"})
     sent = [an_append(lake, [10 * number, 10 * number + 1]) for number in range(4)]
-    for one in sent:
-        lake.commit(one.change)
+    for append in sent:
+        lake.commit(append.change)
     entries = {entry["data_file"]["file_path"]: entry for entry in entries_in(lake)}
-    assert [entries[one.file]["sequence_number"] for one in sent] == [1, 2, 3, 4]
-    assert [entries[one.file]["data_file"]["first_row_id"] for one in sent] == [0, 2, 4, 6]
+    assert [entries[append.file]["sequence_number"] for append in sent] == [1, 2, 3, 4]
+    assert [entries[append.file]["data_file"]["first_row_id"] for append in sent] == [0, 2, 4, 6]
     assert lake.metadata(PLAIN)["next-row-id"] == 8
 
 
@@ -86,9 +86,9 @@ def test_an_append_over_a_delete_does_not_bring_the_deleted_rows_back(table: Lak
 def test_appends_of_many_writers_need_no_second_try(table: Lake) -> None:
     sent = [an_append(table, [number]) for number in range(1, 13)]
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda one: table.commit(one.change), sent))
+        list(pool.map(lambda append: table.commit(append.change), sent))
     assert ids_in(table) == list(range(13))
-    assert [one["sequence-number"] for one in table.metadata(PLAIN)["snapshots"]] == list(range(1, 14))
+    assert [snapshot["sequence-number"] for snapshot in table.metadata(PLAIN)["snapshots"]] == list(range(1, 14))
 
 
 def test_writers_at_two_servers_need_no_second_try(table: Lake) -> None:

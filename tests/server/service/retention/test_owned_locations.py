@@ -29,9 +29,9 @@ def moved(lake: Lake, name: TableName, *also_at: str) -> None:
 
 def why_kept(lake: Lake, name: TableName = PLAIN) -> dict[TableName, str | None]:
     lease = lake.lease(JobKind.EXPIRE, name)
-    found = {one.name: one.keep_reason for one in lake.services.table_locations.list_locations(lease)}
+    reasons = {location.name: location.keep_reason for location in lake.services.table_locations.list_locations(lease)}
     lake.services.jobs.cancel(lease.job_id)
-    return found
+    return reasons
 
 
 def test_a_tables_files_are_its_own_and_stores_of_one_table_are_no_others(lake: Lake) -> None:
