@@ -121,7 +121,7 @@ def committed(fleet: Fleet, clients: int, seconds: float, *, counted: bool) -> l
                 for number in range(clients)
             ]
             return [result for each in running for result in each.result()]
-    with ProcessPoolExecutor(clients, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(clients, mp_context=get_context("forkserver")) as pool:
         futures = [pool.submit(commits, fleet.url, fleet.ids, 0.1, number, counted=True) for number in range(clients)]
         for each in futures:  # every process has started
             each.result()

@@ -66,7 +66,7 @@ def test_a_file_is_kept_unless_place_and_age_are_sure(
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("spelling", "other"),
     [
         ("s3://b/t/x%20y.parquet", "s3a://b/t/x y.parquet"),
         ("s3://b/t/x%2520y.parquet", "file:/elsewhere/x%20y.parquet"),

@@ -9,13 +9,13 @@ from catalog.removal.purge import UsedLocation
 from tests.catalog.removal.directory_pairs import APART, MAY_BE_ONE
 
 
-@pytest.mark.parametrize(("one", "other"), MAY_BE_ONE)
+@pytest.mark.parametrize(("location", "other"), MAY_BE_ONE)
 def test_places_that_may_be_one_meet(location: str, other: str) -> None:
     assert explain_shared_location([location], [UsedLocation("x", other)]) is not None
     assert explain_shared_location([other], [UsedLocation("x", location)]) is not None
 
 
-@pytest.mark.parametrize(("one", "other"), APART)
+@pytest.mark.parametrize(("location", "other"), APART)
 def test_places_that_lie_apart_do_not_meet(location: str, other: str) -> None:
     assert explain_shared_location([location], [UsedLocation("x", other)]) is None
 

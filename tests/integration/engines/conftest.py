@@ -70,7 +70,7 @@ def spark_older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
         yield spark
 
 
-@pytest.fixture(scope="module")  # used by two files: it does not stay for all that come after
+@pytest.fixture(scope="package")
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
     with flink_beside(tmp_path_factory.mktemp("flink")) as running:
         yield running
@@ -94,7 +94,7 @@ def lake(request: pytest.FixtureRequest) -> Lake:
     return lake
 
 
-@pytest.fixture(scope="module")  # as Flink
+@pytest.fixture(scope="package")
 def trino(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
     with running_trino(tmp_path_factory.mktemp("trino")) as running:
         yield running

@@ -84,7 +84,7 @@ def test_an_address_waits_however_many_client_ids_it_tries(attempts: FailedAttem
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("address", "other", "same"),
     [
         ("2001:db8::1", "2001:db8::ffff:1", True),
         ("2001:db8::1", "2001:db8:0:1::1", False),

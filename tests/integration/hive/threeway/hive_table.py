@@ -75,6 +75,12 @@ class HiveTable:
                 for partition in partitions
             }
 
+    def root(self) -> Path:
+        """Where the table itself is."""
+        database, _, name = self.name.partition(".")
+        with self.asking() as hive:
+            return Path(plain(hive.get_table(database, name).sd.location))
+
     def files(self, location: str) -> frozenset[File]:
         """Data files of a directory, as Hive lists them: hidden ones are none, and empty ones hold nothing."""
         directory = Path(location)

@@ -230,12 +230,6 @@ class HiveUsers(HiveTable):
             hive.exchange_partition({"p": str(part)}, database, other, database, name)
         return f"{part}: {told([(row, part) for row in rows])}"
 
-    def root(self) -> Path:
-        """Where the table itself is."""
-        database, _, name = self.name.partition(".")
-        with self.asking() as hive:
-            return Path(plain(hive.get_table(database, name).sd.location))
-
     def _elsewhere(self, word: str) -> Path:
         """A directory outside of the table's, which no other table has."""
         return self.directory / f"{word} {self.written} of {self.root().name}"
