@@ -101,7 +101,7 @@ def test_an_upgrade_whose_end_nobody_saw_is_looked_at_again(beside: BesideHive) 
     table = beside.hive_table()
     operation = beside.start(table)
     faulty = FaultyDatabase(beside.database)
-    tables = replace(beside.upgrades.tables, database=faulty)  # type: ignore[arg-type]
+    tables = replace(beside.upgrades.tables, database=faulty)
     upgrades = replace(beside.upgrades, tables=tables)
     faulty.end_unknown_after_commit()
     with pytest.raises(ExceptionGroup, match=table.name) as told:
