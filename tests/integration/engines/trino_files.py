@@ -12,8 +12,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 from zipfile import ZipFile
 
-from firn.embedded.errors import EmbeddedError, JarsUnavailable
+from firn.embedded.errors import JarsUnavailable
 from firn.spark.jars import cache_dir, run_ivy
+from tests.integration.fetching import report
 
 WANTED = Path(__file__).with_name("trino.xml")
 SETTINGS = Path(__file__).with_name("trino-settings.xml")
@@ -57,14 +58,5 @@ def _unpack(archive: Path, into: Path) -> None:
                 server.extract(member, into, filter="data")
 
 
-def main() -> int:
-    try:
-        sys.stdout.write(f"{fetch()}\n")
-    except EmbeddedError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(fetch))

@@ -18,11 +18,12 @@ from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from firn.embedded.errors import EmbeddedError, JarsUnavailable
+from firn.embedded.errors import JarsUnavailable
 from firn.embedded.process import GuardedProcess, read_last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jar
 from firn.hdfs import files
 from firn.spark.jars import cache_dir, run_ivy
+from tests.integration.fetching import report
 
 _HERE = Path(__file__).parent
 _JARS = _HERE / "mini-cluster.xml"
@@ -144,14 +145,5 @@ def shared_cluster() -> MiniCluster:
     return cluster.wait()
 
 
-def main() -> int:
-    try:
-        sys.stdout.write(f"{fetch()}\n")
-    except EmbeddedError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(fetch))

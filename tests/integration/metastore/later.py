@@ -8,16 +8,18 @@ from __future__ import annotations
 import sys
 import tempfile
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from firn.embedded.errors import EmbeddedError, JarsUnavailable
+from firn.embedded.errors import JarsUnavailable
 from firn.embedded.hive_service import serve_handler
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import LOOPBACK
 from firn.embedded.pyspark_jars import pyspark_jars
 from firn.spark.jars import cache_dir, run_ivy
+from tests.integration.fetching import report
 
 VERSIONS = ("3.1", "4.0")
 ENGINE = "4.0-engine"
@@ -98,15 +100,5 @@ class LaterMetastore(EmbeddedMetastore):
         serve_handler(jvm, socket, handler, getattr(metastore.security, "TUGIContainingTransport$Factory")())
 
 
-def main() -> int:
-    try:
-        for name in (*VERSIONS, ENGINE):
-            sys.stdout.write(f"{fetch(name)}\n")
-    except EmbeddedError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(*(partial(fetch, name) for name in (*VERSIONS, ENGINE))))

@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.command_fixtures import free_port, run, server
 
-import pytest
-
-from tests.command_line import Command, a_free_port, serving
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("cli") / "data") as (url, _):
-        yield url
-
-
-@pytest.fixture(scope="session")
-def run(server: str) -> Command:
-    return Command(server)
-
-
-@pytest.fixture
-def free_port() -> int:
-    return a_free_port()
+__all__ = ["free_port", "run", "server"]
