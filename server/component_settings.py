@@ -12,6 +12,7 @@ from catalog.access.privileges import RoleName
 from catalog.ports.credentials import Keys
 from catalog.scan.plan import ScanLimits
 from server.files.read_limits import ReadLimits
+from server.hive_settings import HiveSettings
 from server.identity.oidc import OidcSettings
 from server.metastore.locks import Locking, LockSettings
 from server.metastore.registry import MetastoreWays
@@ -22,7 +23,6 @@ from server.service.jobs.leases import LeaseTimes
 from server.service.optimizers.fleet_values import LaunchEnvironment
 from server.settings import (
     AccessSettings,
-    HiveSettings,
     LeaseSettings,
     ReadingSettings,
     ScanSettings,

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeInt,
     PositiveFloat,
@@ -27,16 +24,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from catalog.errors import Invalid
 from catalog.locations.paths import check_warehouse, parse_metastore_uris
-from server.hadoop import check_conf_dir
+from server.hive_settings import HadoopSettings, HiveSettings
+from server.settings_group import Group
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 T = TypeVar("T")
-
-
-class Group(BaseModel):
-    """Settings that belong together."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class LeaseSettings(Group):
@@ -94,65 +86,6 @@ class BackgroundSettings(Group):
     leader_seconds: PositiveInt = Field(default=30, description="Silence after which another server takes over.")
 
 
-class HiveSettings(Group):
-    """Settings of the connection to Hive Metastores."""
-
-    connect_timeout_seconds: PositiveFloat = Field(default=5, description="Time-out for a connection to a metastore.")
-    read_timeout_seconds: PositiveFloat = Field(default=60, description="Time-out for an answer of a metastore.")
-    pool_size: PositiveInt = Field(default=8, description="Most open connections to each metastore.")
-    footer_threads: PositiveInt = Field(default=16, description="Threads that read footers of data files.")
-    max_concurrent_upgrades: PositiveInt = Field(
-        default=4, description="Most upgrades and upgrade checks at the same time."
-    )
-    tls: bool = Field(default=False, description="Whether to connect to metastores over TLS.")
-    ca_file: Path | None = Field(
-        default=None, description="PEM file of trusted certificate authorities; by default those of the system."
-    )
-    authentication: Literal["none", "plain", "kerberos"] = Field(
-        default="none", description="`plain` (user and password) or `kerberos` (the ticket of the server's process)."
-    )
-    user: str | None = Field(default=None, description="User name for the metastores; unset: none.")
-    password: SecretStr | None = Field(default=None, description="Password of `user`, for `plain`.")
-    kerberos_service: str = Field(default="hive", description="First part of the metastores' Kerberos principal.")
-    locks: Literal["auto", "require", "off"] = Field(
-        default="auto",
-        description="Locks of metastores: `auto` takes them if there are any, `require` refuses changes without one, "
-        "`off` takes none.",
-    )
-    lock_timeout_seconds: PositiveFloat = Field(
-        default=5, description="Time to wait for a lock that somebody else holds."
-    )
-
-    @model_validator(mode="after")
-    def _whole_identity(self) -> Self:
-        if self.authentication == "plain" and (self.user is None or self.password is None):
-            raise ValueError("hive.authentication=plain needs hive.user and hive.password")
-        if self.authentication == "plain" and not self.tls:
-            raise ValueError("hive.authentication=plain needs hive.tls: the password would cross the network as it is")
-        if self.authentication == "kerberos" and find_spec("kerberos") is None:
-            raise ValueError("hive.authentication=kerberos needs the Python package kerberos: pip install kerberos")
-        return self
-
-
-class HadoopSettings(Group):
-    """The cluster whose HDFS holds tables."""
-
-    conf_dir: Path | None = Field(
-        default=None,
-        description="Directory of `core-site.xml` and `hdfs-site.xml`; by default what `HADOOP_CONF_DIR` names.",
-    )
-    user: str | None = Field(
-        default=None,
-        min_length=1,
-        description="User on a cluster without Kerberos; by default `HADOOP_USER_NAME`, or that of the process.",
-    )
-
-    @field_validator("conf_dir")
-    @classmethod
-    def _is_configuration(cls, directory: Path | None) -> Path | None:
-        return None if directory is None else check_conf_dir(directory)
-
-
 class ScanSettings(Group):
     """Scans that the server plans for clients."""
 
@@ -170,17 +103,18 @@ class ImageSettings(Group):
     """Settings of images, in which engines read keyed tables."""
 
     pending_bytes: PositiveInt = Field(
-        default=64 * 1024 * 1024, description="Pending changes that the server merges for readers; beyond, a job does."
+        default=64 * 1024 * 1024,
+        description="Most pending changes that the server reads for one image; above, a job builds it.",
     )
     key_bytes: PositiveInt = Field(
         default=1024 * 1024 * 1024,
-        description="Key columns of base that it reads for them; beyond, a job does.",
+        description="Most key columns of base that the server reads for one image; above, a job builds it.",
     )
     memory_bytes: PositiveInt = Field(
-        default=500 * 1024 * 1024, description="Memory of a process that merges them; with less it takes longer."
+        default=500 * 1024 * 1024, description="Memory of one build of an image; with less memory it takes longer."
     )
-    waiting: PositiveInt = Field(default=16, description="Readers that may wait for such a merge at one time.")
-    seconds: PositiveFloat = Field(default=120, description="Time-out of such a merge, and of a check of keys.")
+    waiting: PositiveInt = Field(default=16, description="Readers that may wait for images at one time.")
+    seconds: PositiveFloat = Field(default=120, description="Time-out of a build of an image, and of a check of keys.")
     write_rows: PositiveInt = Field(
         default=5_000_000,
         description="Most rows that one statement inserts, changes or deletes; the server reads their keys, about 100 "

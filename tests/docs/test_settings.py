@@ -9,7 +9,8 @@ from textwrap import dedent
 import pytest
 from pydantic import BaseModel
 
-from server.settings import Group, Settings, load_settings
+from server.settings import Settings, load_settings
+from server.settings_group import Group
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")

@@ -23,9 +23,9 @@ from pydantic import SecretStr, ValidationError
 from catalog.errors import Unavailable
 from catalog.locations.paths import parse_metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
+from server.hive_settings import HiveSettings
 from server.metastore import HiveMetastore, MetastoreSettings
 from server.metastore.security import Authentication, MetastoreSecurity
-from server.settings import HiveSettings
 
 START, OK, BAD, COMPLETE = 1, 2, 3, 5
 """What thrift's SASL messages begin with."""

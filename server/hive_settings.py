@@ -1,0 +1,71 @@
+"""Settings of the connections to metastores and to HDFS."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, field_validator, model_validator
+
+from server.hadoop import check_conf_dir
+from server.settings_group import Group
+
+
+class HiveSettings(Group):
+    """Settings of the connection to Hive Metastores."""
+
+    connect_timeout_seconds: PositiveFloat = Field(default=5, description="Time-out for a connection to a metastore.")
+    read_timeout_seconds: PositiveFloat = Field(default=60, description="Time-out for an answer of a metastore.")
+    pool_size: PositiveInt = Field(default=8, description="Most open connections to each metastore.")
+    footer_threads: PositiveInt = Field(default=16, description="Threads that read footers of data files.")
+    max_concurrent_upgrades: PositiveInt = Field(
+        default=4, description="Most upgrades and upgrade checks at the same time."
+    )
+    tls: bool = Field(default=False, description="Whether to connect to metastores over TLS.")
+    ca_file: Path | None = Field(
+        default=None, description="PEM file of trusted certificate authorities; by default those of the system."
+    )
+    authentication: Literal["none", "plain", "kerberos"] = Field(
+        default="none", description="`plain` (user and password) or `kerberos` (the ticket of the server's process)."
+    )
+    user: str | None = Field(default=None, description="User name for the metastores; unset: none.")
+    password: SecretStr | None = Field(default=None, description="Password of `user`, for `plain`.")
+    kerberos_service: str = Field(default="hive", description="First part of the metastores' Kerberos principal.")
+    locks: Literal["auto", "require", "off"] = Field(
+        default="auto",
+        description="Locks of metastores: `auto` takes them if there are any, `require` refuses changes without one, "
+        "`off` takes none.",
+    )
+    lock_timeout_seconds: PositiveFloat = Field(
+        default=5, description="Time to wait for a lock that somebody else holds."
+    )
+
+    @model_validator(mode="after")
+    def _whole_identity(self) -> Self:
+        if self.authentication == "plain" and (self.user is None or self.password is None):
+            raise ValueError("hive.authentication=plain needs hive.user and hive.password")
+        if self.authentication == "plain" and not self.tls:
+            raise ValueError("hive.authentication=plain needs hive.tls: the password would cross the network as it is")
+        if self.authentication == "kerberos" and find_spec("kerberos") is None:
+            raise ValueError("hive.authentication=kerberos needs the Python package kerberos: pip install kerberos")
+        return self
+
+
+class HadoopSettings(Group):
+    """The cluster whose HDFS holds tables."""
+
+    conf_dir: Path | None = Field(
+        default=None,
+        description="Directory of `core-site.xml` and `hdfs-site.xml`; by default what `HADOOP_CONF_DIR` names.",
+    )
+    user: str | None = Field(
+        default=None,
+        min_length=1,
+        description="User on a cluster without Kerberos; by default `HADOOP_USER_NAME`, or that of the process.",
+    )
+
+    @field_validator("conf_dir")
+    @classmethod
+    def _is_configuration(cls, directory: Path | None) -> Path | None:
+        return None if directory is None else check_conf_dir(directory)
