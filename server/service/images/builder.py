@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from uuid import uuid4
 
 from catalog.errors import AlreadyExists, CatalogError, CommitUnknown, NotFound, Unavailable
 from catalog.iceberg.json import Json
@@ -152,7 +153,7 @@ class ImageBuilder:
             sequence_number=pair.pin.base["last-sequence-number"] + 1,
             layer=layer,
             directory=build.directory,
-            name=build.name,
+            name=f"{build.name}-{uuid4().hex[:8]}",  # a server may have died while it wrote the same manifests
             table_location=pair.relation.location.rstrip("/"),
             earlier=self._list_earlier(build, builds),
         )
