@@ -46,10 +46,15 @@ class S3Place:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The places to read, and the places to write and delete."""
+    """The places to read, and the places to write and delete.
+
+    `position_deletes` are places where a client may also write files of position deletes, as DuckDB names them: it
+    puts them beside the data files.
+    """
 
     read: tuple[S3Place, ...]
     write: tuple[S3Place, ...] = ()
+    position_deletes: tuple[S3Place, ...] = ()
 
     @classmethod
     def to(cls, own: Iterable[S3Place], former: Iterable[S3Place] = (), *, write: bool) -> Reach:

@@ -5,9 +5,14 @@ The server names the files before the first one is written, and writes manifests
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
+from pyiceberg.io import load_file_io
+
 from firn.protocol.leases import Outcome, Result
-from firn.protocol.tasks.image import CompleteRequest, ImageTask
-from optimizer.credentials import use_own_credentials
+from firn.protocol.tasks.image import BegunImage, CompleteRequest, Layer, LayerTask
+from optimizer.errors import LeaseLost, Refused
 from optimizer.images.pair import build_from_task
 from optimizer.job import OptimizerJob
 from optimizer.job_run import Attempt
@@ -17,24 +22,58 @@ COMPLETE_SECONDS = 120.0
 """How long the server may take to write manifests and metadata."""
 
 
-def run(attempt: Attempt) -> Result:
-    """Build; nothing to do where readers have the image already. No Spark takes part.
+class _FilesOutside(Exception):
+    """The pair has files that the vended credentials do not reach."""
 
-    The directory of images is in no store, so this optimizer opens files with its own credentials.
-    """
-    task = ImageTask.model_validate(attempt.lease.task)
+
+def run(attempt: Attempt) -> Result:
+    """Build; nothing to do where readers have the image already. No Spark takes part."""
     begun = attempt.api.begin_image(attempt.lease)
     if begun.layer is None or begun.build is None:
         return Result(outcome=Outcome.NOTHING, result={"keys": 0})
     attempt.keeper.stage("merging for readers")
-    config = attempt.api.load_table(use_own_credentials(attempt.lease), task.base).get("config", {})
-    plan = begun.layer.model_copy(update={"file_io": {name: str(value) for name, value in config.items()}})
-    layer = build_from_task(plan, attempt.file_access.check_files)
+    task, layer = _build(attempt, begun, begun.layer)
     attempt.keeper.stage("completing the image")
-    request = CompleteRequest(build=begun.build, watermark=plan.watermark, layer=layer)
-    attempt.api.complete_image(attempt.lease, request, seconds=COMPLETE_SECONDS)
+    request = CompleteRequest(build=begun.build, watermark=task.watermark, layer=layer)
+    try:
+        attempt.api.complete_image(attempt.lease, request, seconds=COMPLETE_SECONDS)
+    except (Refused, LeaseLost):
+        delete_layer(task, layer)
+        raise
     attempt.keeper.say(f"readers see {layer.keys} changed keys")
     return Result(outcome=Outcome.NOTHING, result={"keys": layer.keys, "hidden_rows": layer.hidden_rows})
+
+
+def delete_layer(task: LayerTask, layer: Layer) -> None:
+    """Delete the files of a layer that is in no image: retention may have forgotten the build before the last one."""
+    file_io = load_file_io(task.file_io, task.directory)
+    for location in {file.location for file in (*layer.packs, *layer.hidden)}:
+        with suppress(OSError):
+            file_io.delete(location)
+
+
+def _build(attempt: Attempt, begun: BegunImage, task: LayerTask) -> tuple[LayerTask, Layer]:
+    """Build with the credentials that the catalog vends for this table, where they reach all files.
+
+    Otherwise this optimizer uses its own. All files are checked before the first one is written. Returns the task with
+    the credentials that were used, and the layer.
+    """
+    check = attempt.file_access.check_files
+
+    def check_inside(files: Sequence[str]) -> None:
+        check(files)
+        if attempt.file_access.allowed:
+            raise _FilesOutside
+
+    if begun.no_credentials is not None:
+        attempt.keeper.say(f"this optimizer opens files with its own credentials: {begun.no_credentials}")
+    if begun.credentials:
+        try:
+            vended = task.model_copy(update={"file_io": begun.credentials})
+            return vended, build_from_task(vended, check_inside)
+        except _FilesOutside:
+            attempt.keeper.say("files lie outside of the table's directories: this optimizer opens them by itself")
+    return task, build_from_task(task, check)
 
 
 JOB = OptimizerJob(run, reads_both_stores, run)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from firn.protocol.tasks.image import BegunImage, CompleteRequest
-from server.api.deps import LeaseDep, ServicesDep
+from server.api.deps import LeaseDep, ServicesDep, get_caller
 from server.api.errors import refusals
 
 router = APIRouter(tags=["optimizers"])
 
 
 @router.post("/leases/{lease}/image", summary="Begin to build an image", responses=refusals(400, 403, 404, 503))
-def begin_image(services: ServicesDep, lease: LeaseDep) -> BegunImage:
-    """Note down a build of the table's newest image. Without a layer in the answer, readers have it already."""
-    return services.images.jobs.begin(lease)
+def begin_image(services: ServicesDep, lease: LeaseDep, request: Request) -> BegunImage:
+    """Note down a build of the table's newest image. Without a layer in the answer, readers have it already.
+
+    A catalog that vends credentials gives the job some that read both stores and write the image's data files alone.
+    """
+    begun = services.images.jobs.begin(lease)
+    if begun.layer is None:
+        return begun
+    grant = services.vending.grant_image_builder(get_caller(request), lease)
+    credentials = {} if grant.credential is None else dict(grant.credential.config)
+    return begun.model_copy(update={"credentials": credentials, "no_credentials": grant.refused})
 
 
 @router.post("/leases/{lease}/image/complete", summary="Complete an image", responses=refusals(400, 403, 404, 409, 503))

@@ -39,10 +39,16 @@ class ImageTask(Task):
 
 
 class BegunImage(Message):
-    """What the server has noted down for a job's build; no layer where readers have the image already."""
+    """What the server has noted down for a job's build; no layer where readers have the image already.
+
+    `credentials` are PyIceberg's properties with which the job reads both stores and writes the layer. They are empty
+    where the catalog vends none for a single table; `no_credentials` says why, if it should have.
+    """
 
     build: UUID | None = None
     layer: LayerTask | None = None
+    credentials: dict[str, str] = {}
+    no_credentials: str | None = None
 
 
 class HiddenPositions(Message):

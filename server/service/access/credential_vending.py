@@ -24,6 +24,7 @@ from catalog.credentials.storage_config import StorageConfig
 from catalog.credentials.storage_config import Vending as Mode
 from catalog.errors import CatalogError, Forbidden, Invalid, LocationRefused
 from catalog.iceberg.json import Json
+from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease, check_lease
 from catalog.locations.links import Links
 from catalog.locations.location_rule import AllowedLocations, list_own_locations
@@ -94,15 +95,28 @@ class FileScope:
     locations: tuple[str, ...] = ()
     own: tuple[S3Place, ...] = ()
     all: tuple[S3Place, ...] = ()
-    change: tuple[S3Place, ...] = ()
+    written: tuple[S3Place, ...] = ()
     """For a keyed table: the change store's directories, which only writers reach, and in which alone they write."""
+    beside: tuple[S3Place, ...] = ()
+    """For a keyed table: the directories of its other data files, beside which some engines write position deletes."""
     why_not: str | None = None
 
     def reach(self, *, write: bool) -> Reach:
         """The S3 locations that a client with read access, or with write access, may reach."""
-        if write and self.change:
-            return Reach.to(self.change, (*self.all, *self.change), write=True)
+        if write and self.written:
+            reach = Reach.to(self.written, (*self.all, *self.written), write=True)
+            return replace(reach, position_deletes=self.beside)
         return Reach.to(self.own, self.all, write=write)
+
+    def of_image_builder(self, directory: str) -> FileScope:
+        """The scope of a job that builds the keyed table's image: it reads both stores, and writes into one directory.
+
+        Without the change store's directories, or outside of S3, the job gets no access.
+        """
+        place = S3Place.of(directory)
+        if not self.written or place is None:
+            return replace(self, why_not=self.why_not or "a directory of the keyed table is not in S3, or not allowed")
+        return replace(self, all=(*self.all, *self.written), written=(place,), beside=())
 
 
 class _Session(NamedTuple):
@@ -146,6 +160,24 @@ class Vending:
             return AccessGrant(hints=scope.storage.hints, refused="it needs the privilege to read the table")
         write = not pinned and self.access.may_write(caller, catalog, name)
         return self._granted(scope, caller, name, mechanisms, write=write)
+
+    def grant_image_builder(self, caller: Caller | None, lease: Lease) -> AccessGrant:
+        """The access of a job that builds an image. Raises LeaseLost, and Invalid for a job of another kind.
+
+        It is limited to this table; without it, the optimizer uses its own credentials.
+        """
+        with self.database.reading() as uow:
+            job = check_lease(uow.jobs.get(lease.job_id), lease)
+            if job.kind is not JobKind.IMAGE:
+                raise Invalid(f"job {job.id} builds no image")
+            relation, storage = uow.relations.get(job.relation_id), load_storage(uow, job.catalog)
+        if storage.vending is not Mode.STS:
+            return AccessGrant(hints=storage.hints)
+        if not self.access.may_write(caller, job.catalog, relation.name):
+            return AccessGrant(hints=storage.hints, refused="it needs the privilege to maintain the table")
+        scope, _ = self._find_scope(job.catalog, relation.name)
+        builder = scope.of_image_builder(list_image_directories(relation)[0])
+        return self._granted(builder, caller, relation.name, [Mechanism.CREDENTIALS], write=True)
 
     def grant_staged(
         self,
@@ -235,7 +267,7 @@ class Vending:
             scope = _build_scope(uow, self.metadata.files, catalog, relation, metadata, images)
             if serving.change is not None:
                 change = self.metadata.load(serving.change.metadata_location or "").parsed
-                scope = _add_change(uow, self.metadata.files, catalog, scope, change)
+                scope = _add_change(uow, self.metadata.files, catalog, scope, change, images)
         with self._lock:
             self._scopes[relation.id, location, images] = scope
         return scope, serving.is_read_only
@@ -324,8 +356,10 @@ def _build_scope(
     )
 
 
-def _add_change(uow: UnitOfWork, links: Links, catalog: CatalogName, scope: FileScope, change: Json) -> FileScope:
-    """The scope of a keyed table, with the directories into which engines write its new rows.
+def _add_change(
+    uow: UnitOfWork, links: Links, catalog: CatalogName, scope: FileScope, change: Json, images: tuple[str, ...]
+) -> FileScope:
+    """The scope of a keyed table, with the directories into which engines write its new rows and position deletes.
 
     They are left out when one is not in S3, or outside of the allowed locations: then the table can be read only.
     """
@@ -335,7 +369,12 @@ def _add_change(uow: UnitOfWork, links: Links, catalog: CatalogName, scope: File
     places = [S3Place.of(location) for location in locations]
     if _explain_outside(load_allowed_locations(uow, links, catalog), links, locations) is not None or not all(places):
         return scope
-    return replace(scope, change=tuple(place for place in places if place is not None))
+    beside = (*scope.own, *map(S3Place.of, images[:1]))
+    return replace(
+        scope,
+        written=tuple(place for place in places if place is not None),
+        beside=tuple(place for place in beside if place is not None),
+    )
 
 
 def _explain_outside(allowed: AllowedLocations, links: Links, locations: Sequence[str]) -> str | None:

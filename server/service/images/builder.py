@@ -174,6 +174,7 @@ class ImageBuilder:
         with self.database.writing() as uow:
             is_kept = uow.images.complete(build.id, uow.now() + pair.policy["firn.read.keep"])
         if not is_kept:
+            self._discard(build)  # what it has written since retention deleted its files
             raise Unavailable(f"building the image of {pair.relation.name} took too long", hint="Read the table again.")
         return build
 

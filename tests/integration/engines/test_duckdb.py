@@ -15,9 +15,18 @@ from server.files.storage import Storage
 from tests.integration.engines.duck import duckdb
 from tests.integration.keyed.appends import Store
 from tests.s3_fixtures import client_of_s3, s3_server
+from tests.s3_gateway import enforcing_s3
 from tests.spark_fixtures import ServerProcess, server_process
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
+CHANGES = (
+    "INSERT INTO {} VALUES (9, 'nine')",
+    "DELETE FROM {} WHERE id = 1",
+    "DELETE FROM {} WHERE id = 3",
+    "UPDATE {} SET word = 'deux' WHERE id = 2",
+    "MERGE INTO {} USING (SELECT 9 AS id, 'neuf' AS word) new USING (id) WHEN MATCHED THEN UPDATE SET word = new.word",
+)
+"""Each changes one row of `shop.stock`: of base, of a pack, and of rows that were inserted."""
 _numbers = count(1)
 
 
@@ -123,7 +132,36 @@ def test_duckdb_reads_a_keyed_table_in_s3_by_credentials_of_a_reader(tmp_path: P
     assert isinstance(refused, str)
 
 
-def stock_in_s3(admin: firn.Client, server: ServerProcess, own: dict[str, str]) -> str:
+def test_duckdb_changes_a_keyed_table_in_s3_by_vended_credentials(tmp_path: Path) -> None:
+    """The gateway lets a session write only where its policy says so."""
+    with s3_server(tmp_path / "s3.log") as moto, enforcing_s3(moto) as s3:
+        client_of_s3(moto).create_bucket(Bucket="tables")
+        own = {
+            "s3.endpoint": s3.url,
+            "s3.region": "us-east-1",
+            "s3.access-key-id": "own",
+            "s3.secret-access-key": "own",
+        }
+        settings = {"FIRN_FILE_IO": json.dumps(own), "FIRN_ACCESS__ENABLED": "true"}
+        with (
+            server_process(tmp_path / "data", **settings) as server,
+            firn.connect(server.url, token=server.first_token) as admin,
+        ):
+            secret = stock_in_s3(admin, server, own, "write")
+            tokens = f"{server.url}/iceberg/v1/oauth/tokens"
+            answers = duckdb(
+                f"CREATE SECRET firn (TYPE iceberg, CLIENT_ID 'report', CLIENT_SECRET '{secret}', "
+                f"OAUTH2_SERVER_URI '{tokens}')",
+                f"ATTACH 'vault' AS vault (TYPE iceberg, ENDPOINT '{server.url}/iceberg', SECRET firn)",
+                *(statement.format("vault.shop.stock") for statement in (*CHANGES, "SELECT * FROM {} ORDER BY id")),
+            )[2:]
+        assert answers == [[[1]]] * len(CHANGES) + [[[2, "deux"], [9, "neuf"]]]
+        assert s3.denied == []
+        places = {key.rpartition("/")[0].split("/", 4)[-1] for key in s3.written()}
+        assert places == {"base/data", "merged", "change/data", "change/metadata"}
+
+
+def stock_in_s3(admin: firn.Client, server: ServerProcess, own: dict[str, str], privilege: str = "read") -> str:
     """Create `shop.stock` with pending changes in the catalog `vault`; the secret of a service that reads it alone."""
     storage = {"endpoint": own["s3.endpoint"], "region": "us-east-1", "path-style": "true", "role-arn": ROLE}
     settings = {f"firn.storage.s3.{key}": value for key, value in storage.items()}
@@ -132,7 +170,8 @@ def stock_in_s3(admin: firn.Client, server: ServerProcess, own: dict[str, str]) 
     headers = {"Authorization": f"Bearer {server.first_token}"}
     with httpx.Client(base_url=server.url, headers=headers, timeout=60) as http:
         http.post("/iceberg/v1/vault/namespaces", json={"namespace": ["shop"]}).raise_for_status()
-        admin.tables.create("vault.shop.stock", columns, primary_key=["id"])
+        waiting = {"firn.read.max-wait": "60 s"}  # an older image would be no base for the next statement
+        admin.tables.create("vault.shop.stock", columns, primary_key=["id"], properties=waiting)
         admin.tables.create("vault.shop.other", columns)
         base, change = (Store(http, ("shop", "stock", name), Storage(own), "vault") for name in ("base", "change"))
         for answer in (
@@ -141,7 +180,7 @@ def stock_in_s3(admin: firn.Client, server: ServerProcess, own: dict[str, str]) 
         ):
             answer.raise_for_status()
     admin.access.create_role("reader")
-    admin.access.grant("reader", ["read"], catalog="vault", namespace="shop", table="stock")
+    admin.access.grant("reader", [privilege], catalog="vault", namespace="shop", table="stock")
     secret: str = admin.access.create_service("report")["client_secret"]
     admin.access.assign("reader", "report")
     return secret

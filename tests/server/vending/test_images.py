@@ -29,8 +29,9 @@ MERGED = {1: "one", 2: "TWO", 3: "three"}
 @pytest.fixture
 def url(vault: Vault) -> Iterator[str]:
     """A server with the keyed table `db.stock`: two rows in base, two pending changes."""
-    vault.configure(STS | SIGNS | {"firn.read.max-wait": "60 s"})
-    vault.services.keyed.create(VAULT, definition(STOCK), KeySpec(primary_key=("id",)))
+    vault.configure(STS | SIGNS)
+    waiting = {"firn.read.max-wait": "60 s"}  # whatever else the machine does
+    vault.services.keyed.create(VAULT, definition(STOCK, **waiting), KeySpec(primary_key=("id",)))
     storage = Storage({"s3.endpoint": vault.s3, "s3.region": "us-east-1", **SERVERS_KEYS})
     with vault.listening() as url, vault.client(url) as admin:
         base, change = (Store(admin, (*STOCK_NAME, name), storage) for name in ("base", "change"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -51,15 +50,12 @@ class DataFiles:
     """The data files that PyArrow writes, and the fuse of the process that writes them."""
 
     fuse: Fuse = field(default_factory=Fuse)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def create(self, write: Callable[..., Any], file: PyArrowFile, *, overwrite: bool = False) -> Any:
         """Open a new file; the process may die before, and when the file is there and empty."""
-        with self._lock:  # packs are written in threads
-            self.fuse.at("before a data file")
+        self.fuse.at("before a data file")
         stream = write(file, overwrite=overwrite)
-        with self._lock:
-            self.fuse.at("in a data file")
+        self.fuse.at("in a data file")
         return stream
 
     @contextmanager

@@ -26,6 +26,7 @@ from catalog.keyed.image_build import BuildState, ImageBuild
 from firn.protocol.tasks.image import BegunImage, CompleteRequest
 from optimizer.client import ServerApi, connect
 from optimizer.images.pair import build_from_task
+from optimizer.jobs import image
 from server.api.deps import parse_lease
 from server.service.images.pair import read_pair
 from server.service.images.retention import remove_build
@@ -40,7 +41,7 @@ from tests.server.service.images import test_adoption as adoptions
 from tests.server.service.images.keyed_lake import KeyedLake
 from tests.server.service.images.mortal_builds import DataFiles, Server, data_files  # noqa: F401 - a fixture
 
-STEPS = 400 if "SOAK_SECONDS" in os.environ else 60
+STEPS = int(os.environ.get("STEPS", "0")) or (400 if "SOAK_SECONDS" in os.environ else 60)
 SEED = int(os.environ.get("HISTORY_SEED", "0")) or (random.SystemRandom().getrandbits(32) if STEPS > 60 else 7)
 LATEST_MOMENT = 24
 """A build has about 20 moments at which its server may die."""
@@ -152,8 +153,10 @@ class History:
             self.met["server died"] += 1
             with suppress(Conflict, Unavailable):  # the optimizer has no answer, and asks again
                 Server(self.lake, self.files).jobs.complete(lease, request)
-        except (Conflict, Unavailable):
+        except (Conflict, Unavailable) as error:
             self.met["build given up"] += 1
+            if isinstance(error, Conflict):
+                image.delete_layer(begun.layer, layer)
             return
         self.met["built by a job"] += 1
 
