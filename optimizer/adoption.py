@@ -27,9 +27,11 @@ from optimizer.images.newest import OP
 from optimizer.images.pair import check_metadata, make_directory
 from optimizer.images.positions import measure_key_bytes
 from optimizer.images.reading import ColumnReader
+from optimizer.images.rewriting import Rewriting
 from optimizer.job_run import Attempt
 from optimizer.stores import NeedsSpark, open_store
 
+_FIRST_WITH_ROW_IDS = 3
 COMMIT_SECONDS = 120.0
 """The time that the server has to write manifests and commit."""
 
@@ -69,7 +71,9 @@ def run(attempt: Attempt) -> Result | None:
     done["cleaned_files"], summaries[1] = _clean_after(attempt, task, stores, summaries[1])
     if layer is not None:
         before = [_summary_of(stores.base), _summary_of(stores.change)]
-        done |= {"rewritten_bytes": 0, "gained": _measure_gain(before, summaries)}
+        removed = set(layer.removed_files)
+        size = sum(part.file.file_size_in_bytes for part in stores.base_files if part.file.file_path in removed)
+        done |= {"rewritten_files": len(removed), "rewritten_bytes": size, "gained": _measure_gain(before, summaries)}
     outcome = Outcome.COMMITTED if attempt.keeper.has_committed else Outcome.NOTHING
     return Result(outcome=outcome, result=done)
 
@@ -141,8 +145,18 @@ def _build_layer(attempt: Attempt, task: MergeTask, adoption: AdoptionTask, stor
             directory=adoption.directory,
             name=f"adopted-{attempt.lease.job_id}-{attempt.lease.attempt}",
             format_version=adoption.format_version,
+            rewriting=_plan_rewriting(adoption, stores.base),
         )
     )
+
+
+def _plan_rewriting(adoption: AdoptionTask, base: Table) -> Rewriting | None:
+    if adoption.rewriting is None:
+        return None
+    if adoption.format_version < _FIRST_WITH_ROW_IDS:
+        return Rewriting(rule=adoption.rewriting, lineage=None)
+    files = list_lineage_files(base, may_have_deletes=True)
+    return Rewriting(rule=adoption.rewriting, lineage={file.file.file_path: file for file in files})
 
 
 def _commit(attempt: Attempt, task: MergeTask, base: Table, layer: Layer) -> Mapping[str, str]:
@@ -156,7 +170,7 @@ def _commit(attempt: Attempt, task: MergeTask, base: Table, layer: Layer) -> Map
     )
 
     def discard() -> None:
-        for location in {*(pack.location for pack in layer.packs), *(hidden.location for hidden in layer.hidden)}:
+        for location in list_written(layer):
             with suppress(OSError):
                 base.io.delete(location)
 
@@ -168,6 +182,12 @@ def _commit(attempt: Attempt, task: MergeTask, base: Table, layer: Layer) -> Map
     except Refused:
         discard()
         raise
+
+
+def list_written(layer: Layer) -> set[str]:
+    """The files that an optimizer has written for a layer."""
+    packs = {pack.location for pack in (*layer.packs, *layer.rewritten)}
+    return packs | {hidden.location for hidden in layer.hidden}
 
 
 def _clean_after(

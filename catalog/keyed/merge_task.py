@@ -10,7 +10,12 @@ from dataclasses import dataclass
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id
-from catalog.keyed.adoption import build_adoption_task, find_obstacle
+from catalog.keyed.adoption import (
+    MOST_REWRITTEN_BYTES,
+    build_adoption_task,
+    build_rewrite_rule,
+    find_obstacle,
+)
 from catalog.keyed.merge_chunk import choose_chunk
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import (
@@ -62,8 +67,8 @@ class MergePolicy:
     """The sequence number of the change store's newest commit that is older than `firn.tombstone.max-age`."""
     max_job_rows: int | None = None
     """A longer backlog takes several merges; None merges all of it at once."""
-    rewrites_small: bool = False
-    """Whether AUTO rewrites a small base in Spark."""
+    is_linked: bool = False
+    """Whether Hive reads base's files after a publish. Then Spark rewrites a small base."""
 
 
 def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy) -> MergeTask:
@@ -145,21 +150,27 @@ def _choose_mode(
     mode = merge_mode(policy.mode, base, partition, pending_rows=pending_rows)
     if mode is MergeMode.ADOPT:
         return mode, build_adoption_task(base, None)
-    may_adopt = policy.mode is MergeMode.AUTO and _suits_adoption(base, pending_rows, policy)
-    if not may_adopt or find_obstacle(keyed, base, change) is not None:
+    if policy.mode is not MergeMode.AUTO or find_obstacle(keyed, base, change) is not None:
         return mode, None
-    return MergeMode.ADOPT, build_adoption_task(base, mode)
+    rule = build_rewrite_rule(base, large_share=LARGE_SHARE, target_bytes=policy.target_file_bytes)
+    rule = None if policy.is_linked else rule
+    if not _suits_adoption(base, pending_rows, policy, rewrites=rule is not None):
+        return mode, None
+    return MergeMode.ADOPT, build_adoption_task(base, mode, rule)
 
 
-def _suits_adoption(base: Json, pending_rows: int, policy: MergePolicy) -> bool:
+def _suits_adoption(base: Json, pending_rows: int, policy: MergePolicy, *, rewrites: bool) -> bool:
     """Whether adoption is the cheapest mode: not for changes of a large share of the rows of a large base.
 
-    These are better rewritten, because adoption leaves all changed rows hidden in the old files.
+    These are better rewritten, because otherwise all changed rows stay hidden in the old files. With `rewrites`, an
+    adoption writes a base of moderate size again without Spark.
     """
     rows, size = _read_total(base, "total-records"), _read_total(base, "total-files-size")
     if rows is None or size is None:
         return False
-    return not policy.rewrites_small if size <= SMALL_BYTES else pending_rows < LARGE_SHARE * rows
+    if size <= SMALL_BYTES:
+        return not policy.is_linked
+    return pending_rows < LARGE_SHARE * rows or (rewrites and size <= MOST_REWRITTEN_BYTES)
 
 
 def merge_mode(

@@ -101,7 +101,7 @@ def build_merge_policy(context: JobContext) -> MergePolicy:
         target_file_bytes=context.policy["firn.rewrite.target-file-size"],
         deletes_through=context.deletes_through,
         max_job_rows=context.policy["firn.merge.max-job-rows"],
-        rewrites_small=context.relation.hive_name is not None,
+        is_linked=context.relation.hive_name is not None,
     )
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import LongType, NestedField
+from pyiceberg.types import NestedField
 
 from optimizer.images.key_ranges import ALL_KEYS, KeyRange, choose_sampled, sample_keys
-from optimizer.images.lineage import ROW_ID, SEQUENCE, LineageFile
+from optimizer.images.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile
 from optimizer.images.newest import OP, select_newest
 from optimizer.images.reading import ColumnReader, FileRows, read_rows
 
@@ -24,10 +24,6 @@ FILE = "_file_number"
 POSITION = "_position"
 AT_ONCE_BYTES = 16 * 2**20
 """Change files that are smaller together are read once and kept in memory."""
-_LINEAGE = (
-    NestedField(field_id=2147483540, name=ROW_ID, field_type=LongType(), required=False),
-    NestedField(field_id=2147483539, name=SEQUENCE, field_type=LongType(), required=False),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +110,7 @@ def sample_changes(change: Table, files: Sequence[LineageFile], columns: KeyColu
 
 
 def _list_key_fields(change: Table, columns: KeyColumns) -> list[NestedField]:
-    return [change.schema().find_field(name) for name in [*columns.names, OP]] + [*_LINEAGE]
+    return [change.schema().find_field(name) for name in [*columns.names, OP]] + [*LINEAGE_FIELDS]
 
 
 def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:

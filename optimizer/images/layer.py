@@ -14,7 +14,7 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
-from firn.protocol.tasks.image import HiddenPositions, Layer
+from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
 from optimizer.images.changes import (
     BATCH_ROWS,
     FILE,
@@ -33,6 +33,14 @@ from optimizer.images.newest import OP, select_effective, select_keys
 from optimizer.images.packs import PackSource, write_packs
 from optimizer.images.positions import Hits, find_keys, find_live
 from optimizer.images.reading import number_rows
+from optimizer.images.rewriting import (
+    Rewrite,
+    Rewriting,
+    choose_rewrites,
+    list_covered_deletes,
+    list_touched,
+    write_rewrites,
+)
 
 LEAST_BYTES = 32 * 2**20
 """For the rows of a build, however little memory is allowed."""
@@ -64,6 +72,8 @@ class LayerPlan:
     through: int | None = None
     """The last change that counts; None for all."""
     batch_rows: int = BATCH_ROWS
+    rewriting: Rewriting | None = None
+    """How files of base are written again; None if none is."""
     memory_bytes: int | None = None
     """The memory of the process; None for as much as it needs. With less memory it reads the keys more often."""
 
@@ -90,12 +100,38 @@ def build_layer(plan: LayerPlan) -> Layer:
     for within in ranges:
         rows = _find_within(plan, within, found)
     hidden = {path: positions for path, positions in found.hidden.items() if positions}
-    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, found.hit))
-    written, replaced = _write_hidden(plan, hidden, deleted)
     source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files, rows=rows)
-    packs = write_packs(source, found.shown, directory=plan.directory, name=f"{plan.name}-p")
-    hidden_rows = sum(len(positions) for positions in hidden.values())
-    return Layer(packs=packs, hidden=written, replaced_vectors=replaced, keys=found.keys, hidden_rows=hidden_rows)
+    rewrites = _choose_rewrites(plan, hidden, found.shown)
+    removed = {file.file_path for rewrite in rewrites for file in rewrite.files}
+    moved = {number for rewrite in rewrites for number, _ in rewrite.picked}
+    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, found.hit))
+    written, replaced = _write_hidden(plan, {path: hidden[path] for path in hidden.keys() - removed}, deleted)
+    packed = {number: positions for number, positions in found.shown.items() if number not in moved}
+    return Layer(
+        packs=write_packs(source, packed, directory=plan.directory, name=f"{plan.name}-p"),
+        hidden=written,
+        replaced_vectors=replaced,
+        keys=found.keys,
+        hidden_rows=sum(len(positions) for positions in hidden.values()),
+        rewritten=_write_rewrites(plan, rewrites, source),
+        removed_files=sorted(removed),
+        removed_deletes=list_covered_deletes(plan.base_files, removed),
+    )
+
+
+def _choose_rewrites(plan: LayerPlan, hidden: Mapping[str, BitMap64], shown: Mapping[int, BitMap64]) -> list[Rewrite]:
+    if plan.rewriting is None:
+        return []
+    touched = list_touched(plan.base, plan.base_files, plan.change, plan.files, hidden, shown)
+    deletes = {delete for partition in touched for task in partition.tasks for delete in task.delete_files}
+    return choose_rewrites(touched, hidden, read_hidden(plan.base.io, deletes), shown, plan.rewriting.rule)
+
+
+def _write_rewrites(plan: LayerPlan, rewrites: Sequence[Rewrite], source: PackSource) -> list[Pack]:
+    if plan.rewriting is None or not rewrites:
+        return []
+    name = f"{plan.name}-r"
+    return write_rewrites(plan.base, rewrites, plan.rewriting, source, directory=plan.directory, name=name)
 
 
 def _fit_into_memory(plan: LayerPlan) -> tuple[LayerPlan, list[KeyRange]]:

@@ -1,4 +1,4 @@
-"""The live files of a change store, with what the row ids and sequence numbers of their rows are derived from.
+"""The live files of a store, with what the row ids and sequence numbers of their rows are derived from.
 
 PyIceberg reads neither. If a file does not hold them, the id follows from the file's first row id and the row's
 position, and the sequence number from the manifest entry. Compacted files hold both, so that rows keep them.
@@ -25,13 +25,18 @@ from pyiceberg.manifest import (
     PartitionFieldSummary,
 )
 from pyiceberg.table import Table
-from pyiceberg.types import NestedField
+from pyiceberg.types import LongType, NestedField
 
 from firn.errors import ServerFault
 from firn.protocol.names import join_name
 
 ROW_ID = "_row_id"
 SEQUENCE = "_last_updated_sequence_number"
+LINEAGE_FIELDS = (
+    NestedField(field_id=2147483540, name=ROW_ID, field_type=LongType(), required=False),
+    NestedField(field_id=2147483539, name=SEQUENCE, field_type=LongType(), required=False),
+)
+"""The columns of files whose rows carry their ids and sequence numbers."""
 _V3 = 3
 _FIRST_ROW_ID_OF_FILE = 142
 _FIRST_ROW_ID_OF_MANIFEST = 520
@@ -46,23 +51,23 @@ class LineageFile:
     sequence_number: int
 
 
-def list_lineage_files(table: Table) -> list[LineageFile]:
-    """List the live data files of the table's current snapshot."""
+def list_lineage_files(table: Table, *, may_have_deletes: bool = False) -> list[LineageFile]:
+    """List the live data files of the table's current snapshot. ServerFault for a change store with delete files."""
     snapshot = table.current_snapshot()
     if snapshot is None:
         return []
     return [
         file
         for manifest in _manifests(table.io, snapshot.manifest_list)
-        if _only_data(table, manifest)
+        if _has_data(table, manifest, may_have_deletes=may_have_deletes)
         for file in _files(table.io, manifest)
     ]
 
 
-def _only_data(table: Table, manifest: ManifestFile) -> bool:
+def _has_data(table: Table, manifest: ManifestFile, *, may_have_deletes: bool) -> bool:
     if manifest.content is ManifestContent.DATA:
         return True
-    if manifest.has_added_files() or manifest.has_existing_files():
+    if not may_have_deletes and (manifest.has_added_files() or manifest.has_existing_files()):
         raise ServerFault(f"{join_name(table.name())} holds delete files, which no change store may")
     return False
 

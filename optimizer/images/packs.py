@@ -76,13 +76,13 @@ def _group_by_partition(files: Sequence[LineageFile], shown: Mapping[int, BitMap
 def _write_pack(source: PackSource, target: pa.Schema, picked: Sequence[Picked], sink: OutputStream) -> int:
     count = 0
     with pq.ParquetWriter(sink, target, compression="zstd", store_schema=False) as writer:
-        for rows in _collect_rows(source, picked):
+        for rows in collect_rows(source, picked):
             writer.write_table(rows.cast(target))
             count += len(rows)
     return count
 
 
-def _collect_rows(source: PackSource, picked: Sequence[Picked]) -> Iterator[pa.Table]:
+def collect_rows(source: PackSource, picked: Sequence[Picked]) -> Iterator[pa.Table]:
     """The picked rows, those of small files together: for few rows, a row group costs more than the rows."""
     tables, at, rows_before, size = list[pa.Table](), list[np.ndarray](), 0, 0
     for rows, positions in _read_picked(source, picked):

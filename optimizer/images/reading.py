@@ -49,6 +49,11 @@ class ColumnReader:
         fields = schema_to_pyarrow(self.columns, include_field_ids=False)
         return pa.schema([pa.field(field.name, _SMALLER.get(field.type, field.type)) for field in fields])
 
+    @cached_property
+    def numbered(self) -> pa.Schema:
+        """The columns' Arrow types with the field ids inside of structs, lists and maps."""
+        return schema_to_pyarrow(self.columns, include_field_ids=True)
+
     def read(self, file: DataFile) -> pa.Table:
         """All rows of a file, in their order.
 
@@ -96,10 +101,15 @@ class ColumnReader:
         """The file's fields of the columns; None if PyIceberg has to read the file."""
         by_id = {int(f.metadata[_FIELD_ID]): f for f in reader.schema_arrow if _FIELD_ID in (f.metadata or {})}
         file_fields = [by_id.get(field.field_id) for field in self.columns.fields]
-        for field, file_field, target in zip(self.columns.fields, file_fields, self.target, strict=True):
+        places = zip(self.columns.fields, file_fields, self.target, self.numbered, strict=True)
+        for field, file_field, target, numbered in places:
             if field.field_id < _RESERVED and file_field is None:
                 return None
-            if file_field is not None and file_field.type != target.type:
+            if file_field is None:
+                continue
+            # A field inside a struct may have been dropped, and another one of its name and type added.
+            has_ids = pa.types.is_nested(target.type)
+            if not file_field.type.equals(numbered.type if has_ids else target.type, check_metadata=has_ids):
                 return None
         return file_fields
 

@@ -1,12 +1,15 @@
 """Writes the snapshot of base that adopts a layer: packs become its data files, positions its deletes.
 
+Files of base that the layer has written again leave base, with the deletes that apply to them alone.
+
 See docs/protocols.md, rule 5.6.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import chain
 
 from catalog.files.data_file import AddSnapshot
 from catalog.ports.images import AdoptionParts
@@ -24,10 +27,11 @@ def write_adoption(storage: Storage, parts: AdoptionParts) -> AddSnapshot:
     files = LayerFiles(storage, parts.base, parts.change, parts.layer)
     try:
         inherited = writer.inherit()
+        removed = frozenset([*parts.layer.removed_files, *parts.layer.removed_deletes])
         lines = [
-            *_add(writer, files.list_packs(), Content.DATA),
+            *_add(writer, chain(files.list_packs(), files.list_rewritten(inherited)), Content.DATA),
             *_add(writer, files.list_hidden(inherited), Content.POSITION_DELETES),
-            *_remove_vectors(writer, inherited, frozenset(parts.layer.replaced_vectors)),
+            *writer.remove(inherited, removed, replaced_vectors=frozenset(parts.layer.replaced_vectors)),
         ]
         return writer.finish(lines, now_ms=parts.now_ms, summary_extra=parts.summary)
     except BaseException:
@@ -42,17 +46,3 @@ def _add(writer: SnapshotWriter, files: Iterable[tuple[Spec, Entry]], content: C
         entry = {"status": Status.ADDED, "snapshot_id": writer.snapshot_id, "data_file": file}
         by_spec.setdefault(spec.spec_id, (spec, []))[1].append(entry)
     return [writer.add_manifest(entries, spec, content) for spec, entries in by_spec.values()]
-
-
-def _remove_vectors(
-    writer: SnapshotWriter, lines: Sequence[ManifestFile], replaced: frozenset[str]
-) -> list[ManifestFile]:
-    """The inherited manifests, without the vectors of these data files: their new vectors have all positions."""
-    if not replaced:
-        return list(lines)
-    return [writer.without(line, lambda entry: _is_vector_of(entry, replaced)) for line in lines]
-
-
-def _is_vector_of(entry: Entry, data_files: frozenset[str]) -> bool:
-    file = entry["data_file"]
-    return file["file_format"].upper() == "PUFFIN" and file.get("referenced_data_file") in data_files

@@ -40,10 +40,22 @@ class LayerFiles:
         manifests = Manifests(self._storage, self._change)
         lines = manifests.of_snapshot(snapshot) if snapshot and packs else []
         partitions = find_partitions(manifests, lines, {pack.like for pack in packs})
+        yield from self._describe(packs, (self._partition_of(partitions, pack) for pack in packs))
+
+    def _describe(self, packs: Sequence[Pack], places: Iterable[tuple[Spec, Any]]) -> Iterator[tuple[Spec, Entry]]:
         footers = Footers(self._storage, current_schema(self._base))
-        for pack, stats in zip(packs, footers.read_all([pack.location for pack in packs]), strict=True):
-            spec, values = self._partition_of(partitions, pack)
+        stats_of_packs = footers.read_all([pack.location for pack in packs])
+        for stats, (spec, values) in zip(stats_of_packs, places, strict=True):
             yield spec, build_entry(DataFileEntry(stats=stats, partition=values), spec, 0)["data_file"]
+
+    def list_rewritten(self, inherited: Sequence[ManifestFile]) -> Iterator[tuple[Spec, Entry]]:
+        """The data files that replace files of base, each with the partition and spec of one of these.
+
+        `inherited` are base's manifests. Unavailable for a file that is not there.
+        """
+        packs = self._layer.rewritten
+        partitions = find_partitions(self._manifests, inherited, {pack.like for pack in packs})
+        yield from self._describe(packs, (_get(partitions, pack.like) for pack in packs))
 
     def list_hidden(self, inherited: Sequence[ManifestFile]) -> Iterator[tuple[Spec, Entry]]:
         """The positions as delete files; `inherited` are base's manifests. Unavailable for a file that is not there."""

@@ -71,7 +71,7 @@ class SnapshotWriter:
         """Write the new manifests and list all manifests of the snapshot, new ones first."""
         inherited = self.inherit()
         if removed:
-            inherited = self._without(inherited, removed)
+            inherited = self.remove(inherited, removed)
         return self._adding(added) + inherited
 
     def inherit(self) -> list[ManifestFile]:
@@ -84,14 +84,6 @@ class SnapshotWriter:
         for entry in entries:
             self.changes.add(entry["data_file"])
         return self._write(entries, spec, content)
-
-    def without(self, manifest: ManifestFile, is_gone: Callable[[Entry], bool]) -> ManifestFile:
-        """The manifest without some of its delete files; a data manifest stays as it is."""
-        if not manifest["content"]:
-            return manifest
-        entries = list(self._manifests.entries(manifest, with_maps=False))
-        flags = [is_gone(entry) for entry in entries]
-        return self._rewrite(manifest, entries, flags) if any(flags) else manifest
 
     def finish(
         self, manifests: Sequence[ManifestFile], *, now_ms: int, summary_extra: Mapping[str, str] | None
@@ -146,11 +138,23 @@ class SnapshotWriter:
             manifests.append(self.add_manifest(entries, spec, Content.DATA))
         return manifests
 
-    def _without(self, manifests: Sequence[ManifestFile], removed: frozenset[str]) -> list[ManifestFile]:
+    def remove(
+        self,
+        manifests: Sequence[ManifestFile],
+        removed: frozenset[str],
+        *,
+        replaced_vectors: frozenset[str] = frozenset(),
+    ) -> list[ManifestFile]:
+        """The manifests without these data and delete files, and without the vectors of removed files and of
+        `replaced_vectors`. RequirementFailed for a file that none of them lists.
+        """
         kept: list[ManifestFile] = []
         missing = set(removed)
         for manifest in manifests:
-            is_removed = _match_deletes(removed) if manifest["content"] else _match_data(removed)
+            if not removed and not (manifest["content"] and replaced_vectors):
+                kept.append(manifest)
+                continue
+            is_removed = _match_deletes(removed, replaced_vectors) if manifest["content"] else _match_data(removed)
             entries = list(self._manifests.entries(manifest, with_maps=False))
             flags = [is_removed(entry) for entry in entries]
             missing -= {entry["data_file"]["file_path"] for entry, flag in zip(entries, flags, strict=True) if flag}
@@ -188,8 +192,14 @@ def _match_data(removed: frozenset[str]) -> Callable[[Entry], bool]:
     return lambda entry: entry["data_file"]["file_path"] in removed
 
 
-def _match_deletes(removed: frozenset[str]) -> Callable[[Entry], bool]:
+def _match_deletes(removed: frozenset[str], replaced_vectors: frozenset[str]) -> Callable[[Entry], bool]:
     """Match also the deletion vectors and position deletes of a removed file, since its name can be reused."""
     return lambda entry: (
-        entry["data_file"].get("referenced_data_file") in removed or entry["data_file"]["file_path"] in removed
+        entry["data_file"].get("referenced_data_file") in removed
+        or entry["data_file"]["file_path"] in removed
+        or (_is_vector(entry) and entry["data_file"].get("referenced_data_file") in replaced_vectors)
     )
+
+
+def _is_vector(entry: Entry) -> bool:
+    return bool(entry["data_file"]["file_format"].upper() == "PUFFIN")

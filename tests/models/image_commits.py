@@ -61,6 +61,19 @@ def build_layer(
     return Image(world.b, world.c, packs, hidden | (below.hidden if below else frozenset()), own), new
 
 
+def rewrite_file(
+    world: World, layer: Image, new: tuple[int, ...], file: DataFile, rules: Rules
+) -> tuple[Image, tuple[int, ...]]:
+    """The layer with the rows of a file of base in its pack, instead of positions that it hides in the file."""
+    hidden = layer.hidden | (world.bases[world.b].hidden if rules.rewrites_shown_rows else frozenset())
+    kept = tuple(row for i, row in enumerate(file.rows) if (file.number, i) not in hidden)
+    rows = (*kept, *(row for pack in layer.packs for row in pack.rows))
+    new = new if layer.packs or not rows else (*new, new[-1] + 1)
+    packs = (DataFile(new[-1], rows),) if rows else ()
+    elsewhere = frozenset(place for place in layer.hidden if place[0] != file.number)
+    return layer._replace(packs=packs, hidden=elsewhere, own=layer.own | set(new)), new
+
+
 def list_named_by_base(world: World) -> set[int]:
     return {file for number in world.kept_bases for file in world.bases[number].named}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.models.image_commits import build_layer, commit_base, move_base, spend
+from tests.models.image_commits import build_layer, commit_base, move_base, rewrite_file, spend
 from tests.models.images import (
     BaseSnapshot,
     Image,
@@ -52,6 +52,11 @@ class MergeModel:
             adoption = Merge("adoption", world.b, world.c, through, layer, new)
             after = started._replace(merge=adoption, next_file=world.next_file + len(new))
             yield f"adoption through {through} starts", after
+            for file in base.files:
+                layer_, new_ = rewrite_file(world, layer, new, file, self.rules)
+                rewrite = adoption._replace(layer=layer_, new=new_, rewritten=file.number)
+                after = started._replace(merge=rewrite, next_file=world.next_file + len(new_))
+                yield f"adoption through {through} that writes file {file.number} again starts", after
         if not self.rules.adopts_own_files:
             for image in world.images:
                 if image.b == world.b and image.own:
@@ -91,8 +96,10 @@ class MergeModel:
         assert merge.layer is not None
         through = merge.through if self.rules.merges_through_the_pair else world.changes[world.c].sequence
         positions = base.positions | (merge.layer.own - {file.number for file in merge.layer.packs})
-        files = (*base.files, *merge.layer.packs)
-        return move_base(world, BaseSnapshot(files, self._hide(base, merge.layer), through, positions))
+        gone = merge.rewritten if self.rules.removes_rewritten else None
+        files = (*(file for file in base.files if file.number != gone), *merge.layer.packs)
+        hidden = frozenset(place for place in self._hide(base, merge.layer) if place[0] != gone)
+        return move_base(world, BaseSnapshot(files, hidden, through, positions))
 
     def _hide(self, base: BaseSnapshot, layer: Image) -> Positions:
         if self.rules.keeps_old_positions:

@@ -38,6 +38,10 @@ class Rules(NamedTuple):
     """5.6: an adoption of a part takes rows by their own numbers, which may be below that of a compacted file."""
     moves_watermark_with_files: bool = True
     """5.6: one commit of base has the files and the watermark."""
+    rewrites_shown_rows: bool = True
+    """5.6: a file that an adoption writes again leaves out the rows that base had hidden in it."""
+    removes_rewritten: bool = True
+    """5.6: the commit that adds a rewritten file removes the old one."""
     replays_commits: bool = True
     """2.3: a commit that was recorded is answered as it was, though base has moved by it."""
     keeps_files_in_doubt: bool = True
@@ -129,7 +133,10 @@ class Reader(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """A running merge: what it read, and up to which change. An adoption has a layer, and writes its `new` files."""
+    """A running merge: what it read, and up to which change. An adoption has a layer, and writes its `new` files.
+
+    `rewritten` is a file of base whose rows are in the layer's pack.
+    """
 
     kind: str
     b: int
@@ -137,6 +144,7 @@ class Merge(NamedTuple):
     through: int
     layer: Image | None = None
     new: tuple[int, ...] = ()
+    rewritten: int | None = None
     written: int = 0
     has_no_answer: bool = False
     """Whether it has committed, and the answer was lost."""

@@ -26,6 +26,8 @@ NEEDED = [
     ("merges_through_the_pair", "adoption", DIFFER),
     ("merges_rows", "adoption and compaction", DIFFER),
     ("moves_watermark_with_files", "adoption", DIFFER),
+    ("rewrites_shown_rows", "adoption of old positions", DIFFER),
+    ("removes_rewritten", "adoption", "base has two live rows of one key"),
     ("replays_commits", "adoption", LOST),
     ("keeps_files_in_doubt", "adoption", LOST),
     ("keeps_old_positions", "adoption of old positions", DIFFER),

@@ -78,6 +78,8 @@ class Layer(Message):
     """The files that the changes of one pair of snapshots add to base.
 
     `replaced_vectors` are data files of base whose vectors do not count any more: the positions are among `hidden`.
+    A merge may also have written files of base again: `rewritten` are the new files, each `like` a file of base in the
+    same partition. They replace `removed_files`, and `removed_deletes` apply to nothing then.
     """
 
     packs: list[Pack]
@@ -85,6 +87,9 @@ class Layer(Message):
     replaced_vectors: list[str]
     keys: int
     hidden_rows: int
+    rewritten: list[Pack] = []
+    removed_files: list[str] = []
+    removed_deletes: list[str] = []
 
 
 class CompleteRequest(Request):

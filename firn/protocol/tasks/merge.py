@@ -60,17 +60,36 @@ class CleanTask(Task):
     deletes_through: int | None
 
 
+class RewriteRule(Message):
+    """Which files of base an adoption writes again, and how.
+
+    These are all files of a partition where hidden and new rows are at least `large_share` of its rows, and else those
+    of up to `small_bytes`; `most_bytes` in all. New files have about `target_bytes`. The rest are Parquet settings; a
+    level of None is the codec's own.
+    """
+
+    large_share: float
+    small_bytes: int
+    most_bytes: int
+    target_bytes: int
+    codec: str
+    level: int | None = None
+    dictionary_bytes: int
+
+
 class AdoptionTask(Message):
     """How to merge by adoption (docs/protocols.md, rule 5.6).
 
     The files go to `directory`, for a base of this format version. If the key columns of base are larger than
     `most_key_bytes`, or a file cannot be read without Spark, the mode `otherwise` is next; None refuses the merge.
+    Without `rewriting`, no file of base is written again.
     """
 
     directory: str
     format_version: int
     most_key_bytes: int
     otherwise: MergeMode | None = None
+    rewriting: RewriteRule | None = None
 
 
 class AdoptRequest(Request):

@@ -74,7 +74,7 @@ class Adoptions:
             return recorded
         if current_snapshot_id(stores.base) != request.base_snapshot_id:
             raise Conflict("base has changed since the merge read it", hint="the next merge reads it again")
-        _check_locations(stores.base, request.layer)
+        _check_layer(stores.base, request.layer)
         parts = AdoptionParts(
             base=stores.base,
             change=stores.change,
@@ -165,9 +165,14 @@ def _sign(job: Job, request: AdoptRequest) -> dict[str, str]:
     }
 
 
-def _check_locations(base: Json, layer: Layer) -> None:
-    """Invalid unless all files of the layer lie in base's own directory for data files."""
+def _check_layer(base: Json, layer: Layer) -> None:
+    """Invalid unless all files of the layer lie in base's own directory for data files, and each rewritten file
+    replaces one.
+    """
+    if kept := {pack.like for pack in layer.rewritten} - {*layer.removed_files}:
+        raise Invalid(f"{min(kept)} was written again, and is not removed")
     directory = find_data_directory(base)
-    for location in (*(pack.location for pack in layer.packs), *(hidden.location for hidden in layer.hidden)):
+    packs = {pack.location for pack in (*layer.packs, *layer.rewritten)}
+    for location in sorted(packs | {hidden.location for hidden in layer.hidden}):
         if not lies_in(normalize_location(location), normalize_location(directory)):
             raise Invalid(f"{location} does not lie in {directory}")

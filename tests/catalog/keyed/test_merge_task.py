@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from catalog.iceberg.json import Json
-from catalog.keyed.adoption import MOST_PENDING_BYTES, find_obstacle
+from catalog.keyed.adoption import MOST_PENDING_BYTES, build_rewrite_rule, find_obstacle
 from catalog.keyed.file_tasks import RewritePolicy, build_deletes_task, build_manifests_task, build_rewrite_task
 from catalog.keyed.merge_task import MIB, MergePolicy, build_merge_task, merge_mode, read_partition
 from catalog.keyed.spec import KeyedTable, KeySpec
@@ -151,18 +151,67 @@ def test_the_mode_follows_the_sizes(size: int, pending: int, spec: list[Json], e
         (10 * MIB, 1, True, MergeMode.REWRITE, None),
         (900 * MIB, 1, True, MergeMode.ADOPT, MergeMode.AUTO),
         (900 * MIB, 20, False, MergeMode.REWRITE, None),
+        (200 * MIB, 20, False, MergeMode.ADOPT, MergeMode.REWRITE),
+        (200 * MIB, 20, True, MergeMode.REWRITE, None),
     ],
-    ids=["small", "small, many changes", "small and linked", "few changes", "many changes"],
+    ids=[
+        "small",
+        "small, many changes",
+        "small and linked",
+        "few changes",
+        "many changes",
+        "many changes, PyArrow can rewrite",
+        "many changes, linked",
+    ],
 )
 def test_auto_adopts_on_small_bases_and_few_changes_of_large_ones(
     *, size: int, pending: int, linked: bool, expected: MergeMode, otherwise: MergeMode | None
 ) -> None:
     base = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=size)], spec=[field(2, "identity")])
     change = a_store(snapshots=[a_snapshot(90, 5)], spec=[field(2, "identity")])
-    policy = MergePolicy(rewrites_small=linked)
+    policy = MergePolicy(is_linked=linked)
     task = build_merge_task(a_keyed(pending=pending), ORDERS, base, change, policy=policy)
     assert task.mode is expected
     assert (task.adoption.otherwise if task.adoption else None) is otherwise
+    assert (task.adoption is not None and task.adoption.rewriting is not None) is (
+        task.adoption is not None and not linked
+    )
+
+
+def test_an_adoption_writes_files_as_base_says() -> None:
+    properties = {"write.parquet.compression-codec": "GZIP", "write.parquet.compression-level": "2"}
+    rule = build_rewrite_rule(a_store(properties=properties), large_share=0.2, target_bytes=7)
+    assert rule is not None
+    assert (rule.codec, rule.level, rule.dictionary_bytes, rule.target_bytes) == ("gzip", 2, 2 * MIB, 7)
+    properties = {"write.parquet.compression-codec": "snappy", "write.parquet.dict-size-bytes": "100"}
+    rule = build_rewrite_rule(a_store(properties=properties), large_share=0.2, target_bytes=7)
+    assert rule is not None
+    assert (rule.codec, rule.level, rule.dictionary_bytes) == ("snappy", None, 100)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"default-sort-order-id": 1},
+        {"properties": {"write.parquet.compression-codec": "brotli"}},
+        {"properties": {"write.parquet.bloom-filter-enabled.column.id": "true"}},
+        {"properties": {"write.parquet.dict-size-bytes": "many"}},
+    ],
+    ids=["sorted", "another codec", "Bloom filters", "no number"],
+)
+def test_spark_rewrites_files_with_what_pyarrow_does_not_write(more: Json) -> None:
+    base = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=200 * MIB)], **more)
+    assert build_rewrite_rule(base, large_share=0.2, target_bytes=7) is None
+    change = a_store(snapshots=[a_snapshot(90, 5)])
+    task = build_merge_task(a_keyed(pending=20), ORDERS, base, change, policy=MergePolicy())
+    assert task.mode is MergeMode.REWRITE
+
+
+def test_the_mode_adopt_rewrites_nothing() -> None:
+    store = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=200 * MIB)])
+    task = build_merge_task(a_keyed(), ORDERS, store, store, policy=MergePolicy(mode=MergeMode.ADOPT))
+    assert task.adoption is not None
+    assert task.adoption.rewriting is None
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_a_plain_append_by_pyiceberg_is_there_once(server: RunningServer, fault:
     _check_plain(server, name, once, heard=heard)
 
 
-@pytest.mark.parametrize("mode", ["rewrite", "vectors", "adopt"])
+@pytest.mark.parametrize("mode", ["rewrite", "vectors", "adopt", "auto"])
 def test_a_merge_is_made_once(server: RunningServer, worker: Worker, mode: str, fault: Fault) -> None:
     """The other writer appends to both stores: to base too, so that a merge that comes after it must be refused."""
     table = Table.create(server, worker, SHAPE)

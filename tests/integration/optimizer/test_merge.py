@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 COLUMNS = "id BIGINT, part STRING, v STRING"
 
 
-@pytest.fixture(params=["rewrite", "vectors", "adopt"])
+@pytest.fixture(params=["rewrite", "vectors", "adopt", "auto"])
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

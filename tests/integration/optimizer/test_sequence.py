@@ -18,7 +18,7 @@ def keyed(server: RunningServer, worker: Worker, **more: str) -> KeyedTable:
     return KeyedTable(server, worker, COLUMNS, "part", **properties)
 
 
-@pytest.mark.parametrize("mode", ["rewrite", "vectors", "adopt"])
+@pytest.mark.parametrize("mode", ["rewrite", "vectors", "adopt", "auto"])
 def test_late_changes_lose_before_and_after_merges(server: RunningServer, worker: Worker, mode: str) -> None:
     table = keyed(server, worker)
     table.upsert((1, "p", 5, "a"), (2, "p", 5, "b"), (3, "q", 5, "c"))

@@ -20,10 +20,12 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
 from firn.protocol.tasks.image import Layer
+from firn.protocol.tasks.merge import RewriteRule
 from optimizer.images.changes import KeyColumns
 from optimizer.images.hidden import read_hidden
 from optimizer.images.layer import LayerPlan, build_layer
 from optimizer.images.lineage import LineageFile
+from optimizer.images.rewriting import Rewriting
 
 COLUMNS = (
     NestedField(1, "id", LongType(), required=True),
@@ -113,8 +115,10 @@ class Stores:
         version: int = 2,
         batch_rows: int = 4,
         memory_bytes: int | None = None,
+        rule: RewriteRule | None = None,
     ) -> Layer:
         base = self.base.refresh()
+        rewriting = None if rule is None else Rewriting(rule=rule, lineage=self._number_rows() if version > 2 else None)
         plan = LayerPlan(
             base=base,
             base_files=list(base.scan().plan_files()),
@@ -127,9 +131,19 @@ class Stores:
             format_version=version,
             batch_rows=batch_rows,
             memory_bytes=memory_bytes,
+            rewriting=rewriting,
         )
         (self.directory / "merged").mkdir(exist_ok=True)
         return build_layer(plan)
+
+    def _number_rows(self) -> dict[str, LineageFile]:
+        """A lineage of base's files: rows have the ids 1000, 1001 … in the order of the files' names."""
+        lineage, first = dict[str, LineageFile](), 1000
+        for task in sorted(self.base.scan().plan_files(), key=lambda task: task.file.file_path):
+            path = task.file.file_path
+            lineage[path] = LineageFile(file=task.file, first_row_id=first, sequence_number=5)
+            first += task.file.record_count
+        return lineage
 
 
 def read_image(base: Table, layer: Layer) -> list[Row]:
@@ -137,11 +151,14 @@ def read_image(base: Table, layer: Layer) -> list[Row]:
     hidden = read_hidden(base.io, [_as_delete_file(hidden_file.location) for hidden_file in layer.hidden])
     rows: list[dict[str, Any]] = []
     for task in base.scan().plan_files():
+        if task.file.file_path in layer.removed_files:
+            assert task.file.file_path not in hidden
+            continue
         old = read_hidden(base.io, task.delete_files).get(task.file.file_path, ())
         gone = {*hidden.get(task.file.file_path, ()), *old}
         table = _read_parquet(task.file.file_path)
         rows += [row for position, row in enumerate(table.to_pylist()) if position not in gone]
-    for pack in layer.packs:
+    for pack in (*layer.packs, *layer.rewritten):
         packed = _read_parquet(pack.location).to_pylist()
         assert len(packed) == pack.rows
         rows += packed

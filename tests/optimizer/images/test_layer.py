@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firn.protocol.tasks.merge import RewriteRule
 from optimizer.images.changes import KeyColumns
 from optimizer.images.key_ranges import split_keys
+from tests.optimizer.images.rules import a_rule
 from tests.optimizer.images.stores import Change, Row, Stores, read_image
 
 BY_ID = KeyColumns(primary_key=("id",))
@@ -151,6 +153,9 @@ def replay(base: Sequence[Row], commits: Sequence[Sequence[Step]], columns: KeyC
     ),
     version=st.sampled_from([2, 3]),
     memory_bytes=st.sampled_from([None, 0]),
+    rule=st.sampled_from(
+        [None, a_rule(large_share=0.3), a_rule(small_bytes=10**6), a_rule(large_share=0, most_bytes=2_500)]
+    ),
     deletes=st.booleans(),
 )
 @patch("optimizer.images.layer._COPIES", 100_000)  # with a limit of memory, there are several ranges of keys
@@ -160,6 +165,7 @@ def test_any_history(
     columns: KeyColumns,
     version: int,
     memory_bytes: int | None,
+    rule: RewriteRule | None,
     *,
     deletes: bool,
 ) -> None:
@@ -177,5 +183,5 @@ def test_any_history(
         if deletes and unique:
             stores.delete_from_base(f"id = {unique[0].id}")
             unique = [row for row in unique if row.id != unique[0].id]
-        layer = stores.build(columns, 0, version=version, memory_bytes=memory_bytes)
+        layer = stores.build(columns, 0, version=version, memory_bytes=memory_bytes, rule=rule)
         assert read_image(stores.base, layer) == replay(unique, commits, columns)

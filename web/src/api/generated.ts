@@ -4088,6 +4088,8 @@ export interface components {
          * @description The files that the changes of one pair of snapshots add to base.
          *
          *     `replaced_vectors` are data files of base whose vectors do not count any more: the positions are among `hidden`.
+         *     A merge may also have written files of base again: `rewritten` are the new files, each `like` a file of base in the
+         *     same partition. They replace `removed_files`, and `removed_deletes` apply to nothing then.
          */
         Layer: {
             /** Hidden */
@@ -4098,8 +4100,23 @@ export interface components {
             keys: number;
             /** Packs */
             packs: components["schemas"]["Pack"][];
+            /**
+             * Removed Deletes
+             * @default []
+             */
+            removed_deletes?: string[];
+            /**
+             * Removed Files
+             * @default []
+             */
+            removed_files?: string[];
             /** Replaced Vectors */
             replaced_vectors: string[];
+            /**
+             * Rewritten
+             * @default []
+             */
+            rewritten?: components["schemas"]["Pack"][];
         };
         /**
          * LayerTask
