@@ -9,8 +9,8 @@ reads again, and compares every answer with an oracle. Each engine runs in a pro
 
 Firn takes part in two ways: `firn` writes with `firn.spark.upsert` and `.delete`, two commits with all their checks;
 `firn-append` appends upserts and deletes to the change store in one commit, as SQL does. Compacting is the merge job,
-run by the optimizer's own code. CPU seconds of Firn are those of Spark's JVM, of the server, and of the optimizer, which
-is the process that drives Spark.
+run by the optimizer's own code. CPU seconds of Firn are those of Spark's JVM, of the server, and of the optimizer, the
+process that drives Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of base that a layer writes again: which, with which rows, and under which row ids (docs/protocols.md, rule 5.6)."""
+"""Files of base that a layer writes again: which, with which rows, under which ids (docs/protocols.md, rule 5.6)."""
 
 from __future__ import annotations
 
