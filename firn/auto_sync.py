@@ -62,7 +62,9 @@ class LinkedTable:
         for number in range(_ROUNDS):
             answer = self._request_until_free(partial(self._sync, extent, is_first=number == 0), deadline, reason)
             if answer["conflict"]:
-                raise Refused(f"{reason}: {answer['message']}", hint="settle it, or go on with auto_sync='none'")
+                raise Refused(
+                    f"{reason}: {answer['message']}", hint="resolve it, or read without a sync: auto_sync='none'"
+                )
             if answer["job"] is not None:
                 self._wait_for_success(JobOut.read(answer["job"]), deadline, reason)
             elif not answer["changed"]:

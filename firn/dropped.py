@@ -35,7 +35,10 @@ class DroppedList:
         for entry in self.list(name.catalog, name=name.table):
             if entry.kind in kinds:
                 return entry
-        raise NotFound(f"no {name} was dropped, or it is kept no longer", hint="firn table list --dropped")
+        raise NotFound(
+            f"no dropped {name} is in the list: nobody dropped it, or its retention has ended",
+            hint="`firn table list --dropped` lists all",
+        )
 
     def undrop(self, catalog: str, entry_id: UUID, *, to: str | None = None, dry_run: bool = False) -> UndropOut:
         """Bring it back, with its history, under its own name or another."""

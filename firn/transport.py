@@ -81,7 +81,7 @@ class Transport:
 
     def __init__(self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
         if token is not None and not (token.isascii() and token.isprintable()):
-            raise Invalid("the token has characters that no token has", hint="look at --token or FIRN_TOKEN")
+            raise Invalid("the token has characters that no token contains", hint="check --token or FIRN_TOKEN")
         headers = {"X-Client-Version": f"firn {version('firn')}"}  # what histories name as the engine
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
@@ -131,9 +131,9 @@ class Transport:
     def _lost(self, method: str, error: httpx.RequestError) -> FirnError:
         reason = f"{self.url} did not answer ({type(error).__name__})"
         if method == "GET":
-            return Unreachable(reason, hint="look at the server's log, and try again")
+            return Unreachable(reason, hint="read the server's log, and try again")
         return OutcomeUnknown(
-            f"{reason}: what was asked for may or may not have been done", hint="look before repeating it"
+            f"{reason}: the request may or may not have taken effect", hint="check the result before you repeat it"
         )
 
 

@@ -178,13 +178,13 @@ def _check_lease(facts: CommitContext) -> None:
         return
     job = check_lease(facts.lease.job, facts.lease.lease)
     if not _is_job_of(job, facts.relation):
-        raise LeaseLost(f"job {job.id} works on {job.table}, its lease is not good for {facts.relation.name}")
+        raise LeaseLost(f"job {job.id} works on {job.table}, so its lease is not valid for {facts.relation.name}")
     if job.status is not JobStatus.COMMITTING:
-        raise LeaseLost(
-            f"job {job.id} has not said that it is committing", hint="POST …/leases/{lease}/committing first"
-        )
+        raise LeaseLost(f"job {job.id} has not announced its commit", hint="POST …/leases/{lease}/committing first")
     if job.leased_at is not None and facts.now - job.leased_at > OLDEST_LEASE:
-        raise LeaseLost(f"the lease on job {job.id} is {facts.now - job.leased_at} old: its files may pass for orphans")
+        raise LeaseLost(
+            f"the lease on job {job.id} is {facts.now - job.leased_at} old: orphan removal may already take its files"
+        )
     if facts.lease.recorded and job.kind not in SEVERAL_COMMITS:
         snapshot_id = facts.lease.recorded[-1].snapshot_id
         raise LeaseLost(f"job {job.id} has committed to {facts.relation.name} already: snapshot {snapshot_id}")

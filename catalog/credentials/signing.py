@@ -92,7 +92,7 @@ def check_signable(request: SignRequest, reach: Reach, storage: StorageConfig) -
             hint=f"set s3.region={storage.signing_region}",
         )
     if request.method not in _OBJECT_QUERIES:
-        raise Forbidden(f"{request.method} requests are not signed")
+        raise Forbidden(f"the server signs no {request.method} requests")
     headers = _select_headers(request.headers)
     _check_encryption(headers, storage)
     target = _parse_target(request.uri, reach, storage)
@@ -108,7 +108,7 @@ def check_signable(request: SignRequest, reach: Reach, storage: StorageConfig) -
         return Signable(headers, payload)
     if request.method == "POST" and target.query.keys() - {_OPERATION} == {"delete"}:
         return Signable(headers, _check_deletion(target.bucket, request.body, reach))
-    raise Forbidden("operations on buckets are not signed, but for lists and deletions within the table")
+    raise Forbidden("the server signs no operations on buckets, except lists and deletions within the table")
 
 
 def _check_encryption(headers: Mapping[str, str], storage: StorageConfig) -> None:
@@ -119,7 +119,9 @@ def _check_encryption(headers: Mapping[str, str], storage: StorageConfig) -> Non
     """
     kind, key = headers.get(_ENCRYPTION), headers.get(_KMS_KEY)
     if kind is not None and kind not in _ENCRYPTIONS:
-        raise Forbidden(f"{_ENCRYPTION}: {kind} is not signed", hint=f"send one of {', '.join(sorted(_ENCRYPTIONS))}")
+        raise Forbidden(
+            f"{_ENCRYPTION}: the server does not sign {kind}", hint=f"send one of {', '.join(sorted(_ENCRYPTIONS))}"
+        )
     if key is not None and key not in storage.kms_keys:
         raise Forbidden(
             f"the catalog does not let objects be encrypted with the KMS key {key}",
@@ -129,7 +131,7 @@ def _check_encryption(headers: Mapping[str, str], storage: StorageConfig) -> Non
 
 def _check_object(method: str, target: _Target, headers: Mapping[str, str], reach: Reach) -> None:
     if target.query.keys() - {_OPERATION} not in _OBJECT_QUERIES[method]:
-        raise Forbidden(f"{method} with ?{'&'.join(sorted(target.query))} is not signed")
+        raise Forbidden(f"the server signs no {method} with ?{'&'.join(sorted(target.query))}")
     if not reach.may(target.bucket, target.key, write=method not in READING):
         raise _make_reach_error(target.bucket, target.key)
     source = headers.get("x-amz-copy-source")
@@ -149,7 +151,7 @@ def _refuse_copy(headers: Mapping[str, str]) -> None:
 
 def _check_list(target: _Target, reach: Reach) -> None:
     if not target.query.keys() - {_OPERATION} <= _LIST_QUERY:
-        raise Forbidden(f"GET of a bucket with ?{'&'.join(sorted(target.query))} is not signed")
+        raise Forbidden(f"the server signs no GET of a bucket with ?{'&'.join(sorted(target.query))}")
     prefix = target.query.get("prefix", "")
     _check_plain(prefix, "prefix")
     if not reach.may_list(target.bucket, prefix):
@@ -179,7 +181,7 @@ def _select_headers(request_headers: Mapping[str, Sequence[str]]) -> dict[str, s
         if not lower.startswith("x-amz-") or lower in _SENT:
             continue
         if _HEADER.fullmatch(lower) is None and lower != _TRAILING_MD5:
-            raise Forbidden(f"requests with the header {lower} are not signed")
+            raise Forbidden(f"the server signs no requests with the header {lower}")
         if len(values) != 1:
             raise Invalid(f"the header {lower} must have one value")
         headers[lower] = values[0]

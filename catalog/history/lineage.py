@@ -113,7 +113,7 @@ def plan_rollback(metadata: Json, target: int) -> Rollback:
     if target not in lineage.snapshots:
         raise NotFound(
             f"the table has no snapshot {target}",
-            hint="it may have expired: `firn table snapshots` lists what is there",
+            hint="it may have expired: `firn table snapshots` lists the snapshots",
         )
     leaving = lineage.only_in(head, target)
     return Rollback(
@@ -155,7 +155,7 @@ def find_ref_or_snapshot(metadata: Json, text: str) -> int:
         and any(snapshot["snapshot-id"] == int(text) for snapshot in metadata["snapshots"])
     ):
         return int(text)
-    raise NotFound(f"the table has no snapshot, branch or tag {text}", hint="`firn table refs` lists what is there")
+    raise NotFound(f"the table has no snapshot, branch or tag {text}", hint="`firn table refs` lists branches and tags")
 
 
 def _find_refs(metadata: Json, snapshot_ids: Iterable[int]) -> dict[int, list[str]]:

@@ -89,7 +89,7 @@ def build_drop_ref(table: TableName, metadata: Json, name: str) -> TableCommit:
     if name == MAIN:
         raise Invalid("main cannot be dropped: it is the table")
     if ref_of(metadata, name) is None:
-        raise NotFound(f"the table has no branch or tag {name}", hint="`firn table refs` lists what is there")
+        raise NotFound(f"the table has no branch or tag {name}", hint="`firn table refs` lists branches and tags")
     update: Json = {"action": "remove-snapshot-ref", "ref-name": name}
     return TableCommit(name=table, requirements=_build_requirements(metadata, name), updates=[update])
 
@@ -101,7 +101,7 @@ def build_fast_forward(table: TableName, metadata: Json, branch: str, to: str) -
     """
     now, wanted = ref_of(metadata, branch), find_ref_or_snapshot(metadata, to)
     if now is None or now.get("type") == "tag":
-        raise NotFound(f"the table has no branch {branch}", hint="`firn table refs` lists what is there")
+        raise NotFound(f"the table has no branch {branch}", hint="`firn table refs` lists branches and tags")
     if now["snapshot-id"] == wanted:
         return None
     lineage = Lineage.of(metadata)

@@ -28,7 +28,7 @@ def check_conversion_commit(metadata: Json, updates: Sequence[Json], beside: Seq
     """
     added = [update["snapshot"] for update in updates if update.get("action") == "add-snapshot"]
     if len(added) != 1 or added[0].get("summary", {}).get("operation") != "append":
-        raise CommitRefused("a conversion is one append")
+        raise CommitRefused("the commit of a conversion must be one append")
     if any(map(is_converted, (metadata, *beside))):
         raise CommitRefused(
             "somebody has written to the table meanwhile: a conversion fills an empty one",
@@ -38,6 +38,6 @@ def check_conversion_commit(metadata: Json, updates: Sequence[Json], beside: Seq
     read, written = summary.get(ROWS_READ), read_number(summary, "added-records")
     if read != str(written):
         raise CommitRefused(
-            f"{read} rows were counted in the Hive table and {written} were written: it is being written to",
+            f"the job counted {read} rows in the Hive table and wrote {written}: somebody writes to the Hive table",
             hint="convert again when its writers pause",
         )

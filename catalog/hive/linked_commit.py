@@ -44,7 +44,7 @@ def check_downgrading(updates: Sequence[Json]) -> None:
     """Raise CommitRefused if the updates would change rows or columns of a table that is being downgraded."""
     if any(update.get("action") in _CHANGING and update.get("ref-name", MAIN) == MAIN for update in updates):
         raise CommitRefused(
-            "the table is being downgraded to Hive and takes no changes any more",
+            "a downgrade gives the table back to Hive, so the table takes no changes any more",
             hint="write to the Hive table once `firn hive downgrade` has ended, or cancel that operation",
         )
 

@@ -112,7 +112,9 @@ def _decide_same_table(candidate: Candidate, relation: Relation, present: Header
         )
     if strip_metadata_suffix(candidate.metadata_location) in present.past:
         return Verdict(
-            act=ImportAction.NOTHING, state=EntryState.THERE, reason="committed to here since it was registered"
+            act=ImportAction.NOTHING,
+            state=EntryState.THERE,
+            reason="somebody has committed to it in Firn since it was registered",
         )
     reason = "it is at other metadata here, and neither can be shown to come from the other"
     hint = "two catalogs may have committed to it: compare both before choosing one"

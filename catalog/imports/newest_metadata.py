@@ -163,7 +163,8 @@ def _find_challenger(
         if _rank(by_name[name]) == _rank(by_name[lead]) and replace(rival, past=header.past) != header:
             both = tuple(sorted((lead, name)))
             return Ambiguous(
-                reason=f"two files have version {by_name[lead].number}: a commit may be in doubt", names=both
+                reason=f"two files have version {by_name[lead].number}: the outcome of a commit may be unknown",
+                names=both,
             )
         is_other = rival.uuid != header.uuid
         if rival.updated_ms > header.updated_ms or (is_other and rival.updated_ms == header.updated_ms):

@@ -39,9 +39,8 @@ def translate_updates(name: TableName, updates: Sequence[Json]) -> Sequence[Json
     for update in updates:
         if update["action"] not in _PASSING:
             raise Invalid(
-                f"{name} is a keyed table, whose data SQL cannot change under its own name ({update['action']})",
-                hint=f"append changes to {name}.change with _op 'U' or 'D', insert rows with new keys into {name}.base,"
-                " or call firn.spark.upsert or firn.spark.delete",
+                f"{name} is a keyed table, and takes no {update['action']} under its own name",
+                hint=f"work on the stores {name}.base and {name}.change, or write rows with INSERT, UPDATE or DELETE",
             )
     return updates
 

@@ -288,7 +288,7 @@ def _check_key_resolution(snapshot: Json, summary: Json) -> None:
     """
     parent = snapshot.get("parent-snapshot-id")
     if summary.get(RESOLVED_BASE) != ("none" if parent is None else str(parent)):
-        raise CommitRefused("the base store has changed since its keys were counted", hint="ask for it again")
+        raise CommitRefused("the base store has changed since its keys were counted", hint="request the job again")
 
 
 def _check_direct_write(commit: StoreCommit, summary: Json) -> None:

@@ -97,7 +97,7 @@ class AllowedLocations:
                 raise self.make_refusal(location)
         readings = written | {resolve_links(reading, links) for reading in written}
         if any(self._is_reserved(reading) for reading in readings):
-            raise LocationRefused(f"{location} lies in a directory that is reserved", hint=_LEAVE_OUT)
+            raise LocationRefused(f"{location} lies in a directory that Firn reserves", hint=_LEAVE_OUT)
         return readings | {alias for reading in readings for alias in self._list_aliases(reading)}
 
     def check_published(self, location: str, links: Links) -> frozenset[str]:

@@ -91,7 +91,7 @@ def _resolve(work: JobRun, task: KeysTask, too_many: int) -> None:
         surplus_rows = surplus.count()
         if surplus_rows != too_many:  # more would take all rows of a key away, fewer leave some
             raise Refused(
-                f"{surplus_rows} rows are to go where {too_many} are too many: a file of base is listed twice"
+                f"the job would delete {surplus_rows} rows, but only {too_many} are surplus: base lists a file twice"
             )
         surplus.createOrReplaceTempView(SURPLUS)
         work.keeper.stage("taking the others away")

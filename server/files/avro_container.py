@@ -146,7 +146,7 @@ def _read_blocks(file: BinaryIO, header: Header, limits: Limits) -> Iterator[tup
     """Read the encode_long of records and the unpacked bytes of each block."""
     unpack = _CODECS.get(header.codec)
     if unpack is None:
-        raise BadContainer(f"it is packed by {header.codec}, which is not read")
+        raise BadContainer(f"it is compressed with {header.codec}, which Firn does not read")
     records = size = 0
     while (count := read_long(file, may_end=True)) is not None:
         length = read_long(file)

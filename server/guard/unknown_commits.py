@@ -20,7 +20,9 @@ from server.iceberg.requests import name_of, objects_in
 def refuse(rule: Rule, request: GuardedRequest, refusal: CatalogError) -> NoReturn:
     """Raise the refusal, or CommitUnknown when the request repeats an applied commit."""
     if rule.commits and _was_applied(request):
-        raise CommitUnknown(f"an earlier attempt was applied and must not be undone: {refusal.message}") from refusal
+        raise CommitUnknown(
+            f"the server applied an earlier try of this commit, and now refuses it: {refusal.message}"
+        ) from refusal
     raise refusal
 
 

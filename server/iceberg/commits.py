@@ -142,9 +142,8 @@ def _make_pinned_error(name: TableName) -> Invalid:
     """
     keyed = join_name(name.namespace)
     return Invalid(
-        f"{name} is a state of the keyed table {keyed}, and cannot be changed",
-        hint=f"insert rows with new keys into {keyed}.base, append changes to {keyed}.change with _op 'U' or 'D', "
-        "or call firn.spark.upsert or firn.spark.delete",
+        f"{name} is a past state of the keyed table {keyed}, and nobody can change it",
+        hint=f"write to {keyed} itself, or call firn.spark.upsert or firn.spark.delete",
     )
 
 

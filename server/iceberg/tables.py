@@ -97,7 +97,7 @@ def create_table(
         if spec is not None:
             raise CommitRefused(
                 "a keyed table cannot be created together with its data",
-                hint="run CREATE TABLE first, then INSERT INTO the table",
+                hint="run CREATE TABLE first, then INSERT INTO the table, or upsert with firn.spark",
             )
         return _stage(services, catalog, definition, delegation)
     name = definition.name

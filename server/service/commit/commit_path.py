@@ -61,7 +61,9 @@ def raise_unknown_if_unavailable() -> Iterator[None]:
     try:
         yield
     except Unavailable as error:
-        raise CommitUnknown(f"the server cannot check whether it was applied before: {error.message}") from error
+        raise CommitUnknown(
+            f"the server cannot check whether it has applied this commit before: {error.message}"
+        ) from error
 
 
 @contextmanager
@@ -70,7 +72,7 @@ def raise_unknown_after_commit() -> Iterator[None]:
     try:
         yield
     except CatalogError as error:
-        raise CommitUnknown(f"it was applied, but the server cannot read the table back: {error.message}") from error
+        raise CommitUnknown(f"the server has applied the commit, but cannot read the table: {error.message}") from error
 
 
 InSameTransaction = Callable[[UnitOfWork], None]
@@ -194,7 +196,9 @@ class Committer:
             with raise_unknown_if_unavailable():
                 was_applied = was_applied_before_drop(self.database, request.catalog, request.changes)
             if was_applied:
-                raise CommitUnknown(f"it was applied, and then its table was dropped: {error.message}") from error
+                raise CommitUnknown(
+                    f"the server applied the commit, and then somebody dropped its table: {error.message}"
+                ) from error
             raise
 
     def _plan_commits(self, targets: Sequence[CommitTarget], verdict: Rebase | Apply) -> list[PlannedCommit]:

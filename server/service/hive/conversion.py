@@ -145,7 +145,10 @@ class Conversions:
         spec = None if context.keyed is None else context.keyed.spec
         check_eligible(_checks(state, spec))
         if any(map(is_converted, context.metadata.values())):
-            raise Conflict(f"{name} holds rows already, and a conversion fills an empty table")
+            raise Conflict(
+                f"{name} holds rows already, and a conversion fills an empty table",
+                hint="drop it, or convert under another name",
+            )
         _check_columns(metadata, state.table, name)
         unique = bool(context.job.params.get("unique", True))
         return _task(state, context.relation, name, spec, unique=unique)
@@ -247,7 +250,7 @@ def _check_columns(metadata: Json, table: HiveTable, name: TableName) -> None:
     for field in hive_schema(replace_columns(table))["fields"]:
         if has.get(field["name"]) != _type(field["type"]):
             raise Conflict(
-                f"column {field['name']!r} of {table.full_name} is not as it was when {name} was made",
+                f"column {field['name']!r} of {table.full_name} has changed in Hive since {name} was made",
                 hint=f"drop {name}, which is empty, and convert again",
             )
 

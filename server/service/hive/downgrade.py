@@ -212,7 +212,7 @@ class Downgrades:
         if synced.conflict:
             raise Conflict(
                 f"Hive and the table differ in a way that needs a decision: {synced.message}",
-                hint="mend what it names, sync the table, and downgrade it again",
+                hint="fix the problem that it names, sync the table, and downgrade it again",
             )
         if synced.job is not None:
             raise _wait_for(synced.job, is_own=True)
@@ -247,7 +247,7 @@ class Downgrades:
                 f"its {last.kind} job was canceled"
                 if last.status is JobStatus.CANCELED
                 else f"its {last.kind} job failed: {last.error}",
-                hint=f"read `firn job logs {last.id}`, mend the cause, and downgrade the table again",
+                hint=f"read `firn job logs {last.id}`, fix the cause, and downgrade the table again",
             )
         return relation
 

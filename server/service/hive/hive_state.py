@@ -176,7 +176,7 @@ def locked(metastore: Metastore, database: str, name: str) -> Iterator[None]:
     """
     with metastore.lock(database, name, [WHOLE_TABLE]) as lock:
         if lock.busy:
-            raise Unavailable(f"{database}.{name} was not altered: {explain_busy(lock.busy)}")
+            raise Unavailable(f"Firn has not altered {database}.{name}: {explain_busy(lock.busy)}")
         yield
 
 

@@ -194,7 +194,7 @@ def advance(
     """
     link = uow.baselines.link(relation_id)
     if link is None or link.generation != checkpoint.since:
-        raise RequirementFailed("another sync has taken over what Hive has changed", hint="sync again")
+        raise RequirementFailed("another sync took over Hive's changes first", hint="sync again")
     uow.baselines.remove(relation_id, checkpoint.removed)
     baselines = checkpoint.next_baselines(appended_through)
     uow.baselines.put(relation_id, {name: baseline.to_json() for name, baseline in baselines.items()})

@@ -176,7 +176,7 @@ def _choose_tables(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str
             continue
         matching = [name for name in _find_indexed(uow, catalog, pattern) if fnmatchcase(name, pattern.lower())]
         if not matching:
-            raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` shows what there is")
+            raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` lists all tables")
         skipped |= {name: f"it is {linked[name]} already" for name in matching if name in linked}
         chosen |= dict.fromkeys(name for name in matching if name not in linked)
     return list(chosen), skipped

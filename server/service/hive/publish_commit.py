@@ -44,6 +44,7 @@ from server.service.tables.metadata_files import MetadataFiles
 
 TRIES = 5
 """The number of tries while others change other partitions of a plain table."""
+PLANNED_ANEW = "the next publish plans it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,13 +331,13 @@ def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitio
     """Raise Conflict if the replaced files or the columns are not those that the job has read."""
     head, plan = ref_snapshot_id(metadata, "main"), job.plan
     if metadata["current-schema-id"] != plan.schema_id:
-        raise Conflict("the table's columns have changed since the publish was planned", hint="it is planned anew")
+        raise Conflict("the table's columns have changed since the server planned the publish", hint=PLANNED_ANEW)
     if head == plan.head:
         return
     if job.linked.is_keyed:
-        raise Conflict("base has moved since the publish was planned", hint="it is planned anew")
+        raise Conflict("base has changed since the server planned the publish", hint=PLANNED_ANEW)
     if fingerprint_files(live, partitions) != plan.files:
-        raise Conflict("a partition was changed here while it was written for Hive", hint="it is planned anew")
+        raise Conflict("a partition has changed in Firn while the job wrote it for Hive", hint=PLANNED_ANEW)
 
 
 def _count_rows(parts: Mapping[Record, _Part]) -> int:
@@ -347,7 +348,8 @@ def _check_complete(parts: Mapping[Record, _Part], rows: int) -> None:
     """Raise Conflict if the listing misses rows: both sides will have only these files."""
     if _count_rows(parts) != rows:
         raise Conflict(
-            f"{rows} rows were written and {_count_rows(parts)} are listed", hint="the next publish writes anew"
+            f"the job wrote {rows} rows, but the files that the server lists hold {_count_rows(parts)}",
+            hint="the next publish writes the partitions again",
         )
 
 

@@ -46,8 +46,8 @@ class Publishers:
         with metastore.lock(table.database, table.name, partitions[:1], wait=False) as lock:
             if lock.without is not None and lock.busy:
                 raise Unavailable(
-                    f"{table.full_name} was not altered: the settings require locks, and {lock.without}",
-                    hint="set hive.locks=auto to go on without them, or create the metastore's tables of locks",
+                    f"Firn has not altered {table.full_name}: the settings require locks, and {lock.without}",
+                    hint="set hive.locks=auto to continue without locks, or create the metastore's tables for locks",
                 )
         if (other := self.other(table, relation.id)) is not None:
             raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))

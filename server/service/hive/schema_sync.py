@@ -248,7 +248,7 @@ def note_schema(
     """Store the common columns and the differences. Raises RequirementFailed if another sync has stored some since."""
     link = uow.baselines.link(relation_id)
     if link is None or link.columns != before:
-        raise RequirementFailed("another sync has compared the columns", hint="sync again")
+        raise RequirementFailed("another sync compared the columns first", hint="sync again")
     uow.baselines.put_link(relation_id, link.with_schema(drift, uow.now(), read_again))
 
 

@@ -132,7 +132,9 @@ class Images:
             build = uow.images.find_snapshot(relation.id, snapshot_id, uow.now())
         loaded = None if build is None else self._serve(pair, build)
         if loaded is None:
-            raise NoSuchTable(f"Table does not exist: {name}", hint=f"this state is kept no longer: read {owner} again")
+            raise NoSuchTable(
+                f"Table does not exist: {name}", hint=f"the server no longer keeps this state: read {owner} again"
+            )
         return loaded
 
     def stop(self) -> None:

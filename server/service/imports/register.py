@@ -103,7 +103,7 @@ class Registrar:
                 verdict = also(uow, verdict)
                 self._do(uow, catalog, name, candidate, verdict, seen.present)
             return verdict
-        raise Conflict(f"{name} is being changed by others too fast", hint="try again")
+        raise Conflict(f"other requests change {name} too fast", hint="try again")
 
     def _do(
         self,
@@ -190,7 +190,7 @@ def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
     now = uow.now()
     to = Pointer(candidate.metadata_location, candidate.header.location)
     if not uow.relations.move_pointer(present, to, now):
-        raise Conflict(f"{present.name} has just been committed to", hint="try again")
+        raise Conflict(f"somebody has just committed to {present.name}", hint="try again")
     event = make_event(present, "refresh", now)
     uow.events.add(event)
     epoch = uow.stats.get(present.id).epoch + 1  # the counts of the old files are no longer valid

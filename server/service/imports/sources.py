@@ -154,7 +154,7 @@ class HiveSource:
         table = self.metastore.table(namespace[-1], name)
         location = table.parameters.get("metadata_location")
         if not location:
-            raise Invalid(f"the metastore has no metadata_location for {kind} {table.full_name} lies")
+            raise Invalid(f"the metastore has no metadata_location for {kind} {table.full_name}")
         return location
 
     def check(self) -> None:

@@ -160,7 +160,7 @@ class Tables:
         if KeySpec.from_properties(metadata.get("properties", {})) is not None:
             raise CommitRefused(
                 "a keyed table cannot be created together with its data",
-                hint="run CREATE TABLE first, then INSERT INTO the table",
+                hint="run CREATE TABLE first, then INSERT INTO the table, or upsert with firn.spark",
             )
         return metadata
 

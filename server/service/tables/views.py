@@ -173,7 +173,7 @@ class Views:
                 with raise_unknown_after_commit():
                     return Loaded(metadata_location=location, text=self.metadata.load(location).text)
             self.metadata.discard(location)
-        raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
+        raise RequirementFailed(f"other requests change {name} too fast", hint="try again")
 
     def _moved(
         self,

@@ -162,8 +162,8 @@ def test_a_keyed_tables_job_commits_to_its_stores() -> None:
     ("lease", "reason"),
     [
         (LOST, "has ended"),
-        (a_lease(JobStatus.RUNNING), "has not said that it is committing"),
-        (a_lease(relation_id=RelationId(uuid4())), "is not good for"),
+        (a_lease(JobStatus.RUNNING), "has not announced its commit"),
+        (a_lease(relation_id=RelationId(uuid4())), "is not valid for"),
         (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "orphans"),
         (replace(a_lease(), recorded=[RECORD]), "already"),
     ],

@@ -57,7 +57,7 @@ def test_a_write_to_a_pinned_table_was_tried_again_and_again(lake: Lake) -> None
     refused = lake.client.post(path, json={"requirements": [], "updates": []})
     assert refused.status_code == 400
     message = refused.json()["error"]["message"]
-    assert "is a state of the keyed table db.orders, and cannot be changed" in message
+    assert "is a past state of the keyed table db.orders, and nobody can change it" in message
     assert "db.orders.change" in message
 
 

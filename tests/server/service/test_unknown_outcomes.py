@@ -68,7 +68,7 @@ def test_a_repeated_commit_that_cannot_be_looked_up_is_not_refused(
     change = committed(lake)
     with monkeypatch.context() as broken:
         broken.setattr(holder, method, fails)
-        with pytest.raises(CommitUnknown, match="whether it was applied"):
+        with pytest.raises(CommitUnknown, match="whether it has applied"):
             again(lake, change)
     lake.commit(change)  # once it can be seen, it is
     assert snapshot_ids(lake.metadata(PLAIN)) == [snapshot_of(change)]

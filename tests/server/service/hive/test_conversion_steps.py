@@ -247,7 +247,7 @@ def test_hive_is_looked_at_again_when_the_job_is_taken(beside: BesideHive) -> No
     with beside.database.reading() as uow:
         job = uow.jobs.active_of(relation_of(beside, beside.table_name(table)).id)
     assert job is not None
-    with pytest.raises(Conflict, match=r"column 'id' of .* is not as it was when"):
+    with pytest.raises(Conflict, match=r"column 'id' of .* has changed in Hive since"):
         task_of(beside, job)
 
 

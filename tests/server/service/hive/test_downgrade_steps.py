@@ -129,7 +129,7 @@ def test_a_table_that_is_given_back_takes_no_changes_until_that_is_canceled(
 ) -> None:
     table = upgraded(beside, *key)
     operation = beside.downgrades.start(LAKE, table.name)
-    with pytest.raises(CommitRefused, match="being downgraded to Hive"):
+    with pytest.raises(CommitRefused, match="a downgrade gives the table back to Hive"):
         appended(beside, table, store, 5)
     assert beside.blocked(table, JobKind.MERGE) is None
     assert isinstance(beside.blocked(table, JobKind.COMPACT), Blocker)

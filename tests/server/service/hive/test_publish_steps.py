@@ -121,7 +121,7 @@ def test_rows_that_are_not_listed_or_were_not_read_are_never_lost(beside: Beside
     table = upgraded(beside, "id")
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
-    with pytest.raises(Conflict, match="3 rows were written and 2 are listed"):
+    with pytest.raises(Conflict, match="the job wrote 3 rows, but the files that the server lists hold 2"):
         beside.published.accept(job.lease, job.location, rows=3)
     write(f"{job.location}/p=x/a.parquet", 1)
     with pytest.raises(Conflict, match="1 rows were written for 2 rows of the table"):

@@ -366,7 +366,7 @@ def test_a_publish_and_a_search_for_orphans_exclude_one_another(former: Former) 
 def test_a_place_within_another_table_s_is_refused(former: Former) -> None:
     other = upgraded(former.beside, "id")
     merged(former.beside, other, "x", 1, 7)
-    with pytest.raises(LocationRefused, match="lies in a directory that is reserved"):
+    with pytest.raises(LocationRefused, match="lies in a directory that Firn reserves"):
         set_property(former.beside, other, "firn.hive.publish.location", f"{former.first}/inside")
 
 
