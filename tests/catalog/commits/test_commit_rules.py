@@ -164,7 +164,7 @@ def test_a_keyed_tables_job_commits_to_its_stores() -> None:
         (LOST, "has ended"),
         (a_lease(JobStatus.RUNNING), "has not announced its commit"),
         (a_lease(relation_id=RelationId(uuid4())), "is not valid for"),
-        (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "orphans"),
+        (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "orphan removal"),
         (replace(a_lease(), recorded=[RECORD]), "already"),
     ],
 )
@@ -178,7 +178,7 @@ def test_only_kinds_that_may_commit_again(kind: JobKind) -> None:
     lease = a_lease(kind=kind)
     again = replace(lease, recorded=[RECORD])
     if kind is JobKind.CONVERT:  # what it may bring is narrower
-        with pytest.raises(CommitRefused, match=r"a conversion is|a conversion fills|rows were counted"):
+        with pytest.raises(CommitRefused, match=r"a conversion must be|a conversion fills|rows in the Hive table"):
             validate_commits([facts(lease=lease)])
     else:
         assert validate_commits([facts(lease=lease)]) == Apply([UPDATES])

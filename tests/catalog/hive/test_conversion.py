@@ -107,7 +107,7 @@ def test_every_row_that_was_counted_fills_an_empty_table() -> None:
 @pytest.mark.parametrize(
     ("metadata", "updates", "reason"),
     [
-        (EMPTY, an_append("3", "2"), "3 rows were counted in the Hive table and 2 were written"),
+        (EMPTY, an_append("3", "2"), "counted 3 rows in the Hive table and wrote 2"),
         (EMPTY, an_append("", "2"), "counted"),
         (EMPTY, an_append("2", "2", "overwrite"), "one append"),
         (EMPTY, [], "one append"),

@@ -188,7 +188,7 @@ def test_a_primary_key_in_the_properties_makes_a_keyed_table(
     at = "none" if snapshot is None else snapshot.snapshot_id
     pinned = catalog.load_table((space, "orders", f"base_at_{at}_{base.metadata.current_schema_id}"))
     assert pinned.scan().to_arrow().num_rows == 0
-    with pytest.raises(BadRequestError, match="is a state of the keyed table"):
+    with pytest.raises(BadRequestError, match="is a past state of the keyed table"):
         pinned.transaction().set_properties(a="b").commit_transaction()
 
 

@@ -250,7 +250,7 @@ def test_a_lease_is_good_for_its_own_table_only(lake: Lake) -> None:
     lake.append(CHANGE)
     lease = lake.lease(JobKind.MERGE)
     plain = lake.metadata(PLAIN)
-    with pytest.raises(LeaseLost, match="not good for"):
+    with pytest.raises(LeaseLost, match="not valid for"):
         lake.commit(appended(PLAIN, plain), lease=lease)
 
 

@@ -77,7 +77,7 @@ def test_a_repeated_commit_that_cannot_be_looked_up_is_not_refused(
 def test_a_created_table_that_cannot_be_read_back_is_not_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(MetadataFiles, "load", unreadable)
-        with pytest.raises(CommitUnknown, match="was applied"):
+        with pytest.raises(CommitUnknown, match="has applied"):
             create(lake)
     assert lake.metadata(PLAIN)["current-schema-id"] == 0
 

@@ -148,7 +148,7 @@ def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive
 @pytest.mark.parametrize("spec", [None, KEY])
 @pytest.mark.parametrize(
     ("told", "reason"),
-    [({"counted": 3}, "3 rows were counted in the Hive table and 2 were written"), ({"operation": "overwrite"}, "one")],
+    [({"counted": 3}, "counted 3 rows in the Hive table and wrote 2"), ({"operation": "overwrite"}, "one")],
 )
 def test_other_rows_than_those_counted_are_refused(
     beside: BesideHive, told: dict[str, object], reason: str, spec: KeySpec | None

@@ -36,5 +36,5 @@ def test_a_plain_partition_that_is_left_out_and_changed_meanwhile_has_all_planne
     merged(beside, table, "y", 3, 9)
     job = leased(beside, table, x=(1, 7))
     merged(beside, table, "y", 3)
-    with pytest.raises(Conflict, match="was changed here"):
+    with pytest.raises(Conflict, match="has changed in Firn while"):
         beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=y"])

@@ -102,7 +102,7 @@ def test_a_partition_that_an_engine_changes_meanwhile_is_published_as_it_is_next
     where = beside.where(table, "x")
     own, job = written(beside, table)
     other = appended(beside, table, None, 6, instead_of={own})
-    failed(beside, job, "was changed here")
+    failed(beside, job, "has changed in Firn while")
     assert beside.live(table) == {*table.files(), other}
     assert beside.where(table, "x") == where
 

@@ -134,7 +134,7 @@ def test_a_base_that_has_moved_since_refuses(beside: BesideHive) -> None:
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     merged(beside, table, "y", 3)
-    with pytest.raises(Conflict, match="has moved"):
+    with pytest.raises(Conflict, match="base has changed since"):
         beside.published.accept(job.lease, job.location, rows=job.rows)
     assert beside.where(table, "x") == f"file:{table.path}/p=x"
 
