@@ -91,7 +91,7 @@ def _describe_ref(change: Change) -> str:
 
 
 def _describe_retention(change: Change) -> str:
-    return f"{change.name} is {change.after or 'kept by the rules of the table'}"
+    return f"{change.name}: {change.after or 'kept by the rules of the table'}"
 
 
 def _describe_comment(change: Change) -> str:

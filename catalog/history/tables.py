@@ -13,9 +13,9 @@ from catalog.iceberg.reading import current_schema, current_snapshot_id
 
 _NAMED_IDS = 5
 _AGES: Mapping[str, str] = {
-    "max-ref-age-ms": "kept",
-    "max-snapshot-age-ms": "its snapshots kept",
-    "min-snapshots-to-keep": "snapshots kept at least",
+    "max-ref-age-ms": "kept {}",
+    "max-snapshot-age-ms": "its snapshots kept {}",
+    "min-snapshots-to-keep": "at least {} snapshots kept",
 }
 _MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
@@ -159,7 +159,7 @@ def format_retention(ref: Json) -> str | None:
     for key, phrase in _AGES.items():
         value = ref.get(key)
         if value is not None:
-            parts.append(f"{phrase} {format_milliseconds(value) if key.endswith('-ms') else value}")
+            parts.append(phrase.format(format_milliseconds(value) if key.endswith("-ms") else value))
     return ", ".join(parts) or None
 
 

@@ -18,8 +18,8 @@ from catalog.hive.types import Named, UnsupportedType, iceberg_type, parse_type
 
 _REWRITE = "Write the rows into a Parquet table (CREATE TABLE … STORED AS PARQUET AS SELECT …) and upgrade that one."
 _CONVERT = (
-    "`firn hive convert {}` makes an Iceberg copy of it: Spark reads all rows and writes them into a new table; Hive's "
-    "table stays as it is, and the copy does not follow it."
+    "`firn hive convert {}` copies all rows into a new Iceberg table with Spark. The Hive table does not change, and "
+    "its later changes do not reach the copy."
 )
 _ONLY = "only Parquet, ORC and Avro files can be registered"
 _WITHOUT_SCHEMA = (

@@ -128,5 +128,5 @@ def _measure_overdue_expiry(facts: TableFacts, stats: TableStats, now: datetime)
 def _measure_manifests(facts: TableFacts) -> HealthLoss:
     count, most = facts.stats.manifests, facts.policy["firn.manifests.max-count"]
     if count is None:
-        return _make_loss(HealthPart.MANIFESTS, 0, "not counted by the engine that wrote last")
+        return _make_loss(HealthPart.MANIFESTS, 0, "the last writer did not count them")
     return _make_loss(HealthPart.MANIFESTS, (count - 1) / most, f"{format_count(count, 'manifest')} (limit {most:,})")

@@ -21,7 +21,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
         return None
     if facts.keeps_orphans is not None and facts.policy["firn.orphans.schedule"] is not None:
         return NotApplicable(kind=JobKind.REMOVE_ORPHANS, reason=facts.keeps_orphans)
-    action = "files that nothing refers to are removed"
+    action = "unreferenced files are removed"
     return due_by_schedule(JobKind.REMOVE_ORPHANS, "firn.orphans.schedule", action, facts, past, now)
 
 

@@ -153,7 +153,7 @@ def _describe_task(name: str, task: Any, run: Any) -> TaskOut:
 
 
 def describe_status(status: object) -> str | None:
-    """Describe the report of a task for people: `planned 3, checked 12`. Zeros and empty values are omitted."""
+    """Describe the report of a task for people: `12 assessed, 3 planned`. Zeros and empty values are omitted."""
     if status is None:
         return None
     if not is_dataclass(status):
@@ -166,10 +166,10 @@ def _describe_value(name: str, value: object) -> str:
     if value is True:
         return name
     if isinstance(value, Mapping):
-        return f"{name}: " + ", ".join(f"{key} {count}" for key, count in value.items())
+        return "; ".join(f"{key} {text}" for key, text in value.items())
     if isinstance(value, Sequence | frozenset | set) and not isinstance(value, str):
-        return f"{name} {len(value)}"
-    return f"{name} {value}"
+        return f"{len(value):,} {name}"
+    return f"{value:,} {name}" if isinstance(value, int) else f"{value} {name}"
 
 
 def build_operation_out(operation: Operation) -> OperationOut:

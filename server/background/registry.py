@@ -164,7 +164,7 @@ def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
         ),
         TaskDef(
             name="images",
-            does="deletes the files of merged states of keyed tables that nobody reads any more",
+            does="deletes the files of images that no reader needs any more",
             every_seconds=every.cleanup_seconds,
             activate=services.images.retention.activate,
         ),

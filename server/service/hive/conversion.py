@@ -237,7 +237,7 @@ def _build_nested_check(unit: Unit) -> CheckResult:
 
 
 def _queue_job(uow: UnitOfWork, relation: Relation, table: HiveTable, *, unique: bool) -> Job:
-    reason = f"a rewrite of {table.full_name}: Spark reads its rows and writes them anew"
+    reason = f"Spark copies all rows of {table.full_name}"
     facts = load_facts(uow, relation)
     return create_requested_job(
         uow, relation, facts, JobKind.CONVERT, {"hive": table.full_name, "unique": unique}, reason

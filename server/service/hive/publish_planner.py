@@ -29,6 +29,7 @@ from catalog.keyed.store_commit import read_watermark
 from catalog.keyed.view_sql import name_pinned_view
 from catalog.locations.location_rule import PUBLISH_LOCATION
 from catalog.planning import Due
+from catalog.planning.trigger_result import format_count
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from catalog.tables.relation import Relation, RelationKind
@@ -171,7 +172,7 @@ class PublishPlanner:
             self.repointer.owners.claim(linked.relation, detected.table, [*to_write])
         except CommitUnknown as error:
             raise Waits(str(error)) from error
-        message = f"partitions that differ from what Hive lists: {len(to_write)}"
+        message = f"{format_count(len(to_write), 'partition')} to publish"
         job = self._queue(linked, plan, message, requested=requested)
         return replace(_result(linked.relation, PublishOutcome.PUBLISHING, message, classified), job=job)
 

@@ -200,7 +200,7 @@ def test_refs_tell_where_they_went_and_how_long_they_stay() -> None:
     assert said(before, tagged) == [
         f"created branch b at snapshot {first}",
         f"created tag v1 at snapshot {first}",
-        "v1 is kept 7 d",
+        "v1: kept 7 d",
     ]
     moved = applied(tagged, move(second, "b"), {"action": "remove-snapshot-ref", "ref-name": "v1"})
     assert said(tagged, moved) == [

@@ -136,7 +136,7 @@ def test_a_token_is_made_shown_once_used_and_revoked(server: ServerProcess, open
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(shown).to_be_visible()
-    shown.get_by_role("button", name="I have kept it").click()
+    shown.get_by_role("button", name="I have copied it").click()
     expect(page.get_by_text(secret)).to_have_count(0)
     used = bearer(secret)
     assert httpx.get(f"{server.url}/api/v1/me", headers=used).json()["name"] == "admin"
@@ -204,7 +204,7 @@ def test_a_service_is_made_with_its_secret_disabled_and_enabled(server: ServerPr
     page.keyboard.press("Enter")
     shown = page.get_by_role("dialog", name="The service spark-etl")
     credential = shown.get_by_label("secret", exact=True).inner_text().strip()
-    shown.get_by_role("button", name="I have kept it").click()
+    shown.get_by_role("button", name="I have copied it").click()
     assert signs_in(server, credential) == 200
     row = page.get_by_role("row").filter(has_text="spark-etl")
     row.get_by_role("button", name="Roles of spark-etl").click()

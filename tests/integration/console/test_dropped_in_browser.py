@@ -41,9 +41,9 @@ def test_a_table_is_dropped_and_brought_back(server: ServerProcess, open_page: O
     expect(page.get_by_role("table", name="dropped tables")).to_contain_text("web.visits")
     expect(page.get_by_role("table", name="dropped tables")).to_contain_text("files stay")
     page.get_by_role("button", name="Undrop").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Of 2 files in use all were looked for, and are there.")
+    expect(page.get_by_role("dialog")).to_contain_text("The server checked 2 files in use: none is missing.")
     assert violations(page) == []
-    page.get_by_role("button", name="Bring it back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Undrop").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("web.visits")
     assert server.get("catalogs/lake/tables/web.visits")["id"] == table_id
 
@@ -57,7 +57,7 @@ def test_a_name_that_is_taken_is_said_before_anything_is_done(server: ServerProc
     expect(page.get_by_role("alert")).to_contain_text("there is another table of that name")
     page.get_by_label("Name", exact=True).fill("web.other")
     expect(page.get_by_role("dialog")).to_contain_text("would come back")
-    page.get_by_role("button", name="Bring it back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Undrop").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("web.other")
 
 

@@ -141,7 +141,7 @@ def test_a_view_has_a_page_and_goes_back_to_a_version(server: ServerProcess, ope
     page.get_by_role("row", name=re.compile("^1 spark")).get_by_role("button", name="Roll back").click()
     asking = page.get_by_role("dialog")
     expect(asking.get_by_text("- where id > 1")).to_be_visible()
-    asking.get_by_role("button", name="Go back", exact=True).click()
+    asking.get_by_role("button", name="Roll back", exact=True).click()
     expect(asking).to_be_hidden()
     page.get_by_role("tab", name="SQL").click()
     expect(page.get_by_label("SQL for spark", exact=True)).not_to_contain_text("where id > 1")

@@ -225,7 +225,7 @@ def test_an_optimizer_is_drained_with_a_reason_and_let_work_again(server: Server
     page.get_by_role("dialog").get_by_role("button", name="Drain").click()
     expect(row).to_contain_text("takes no more jobs: a new kernel")
     row.get_by_role("button", name="let worker-2:7 work").click()
-    expect(row).to_contain_text("waits for work")
+    expect(row).to_contain_text("idle")
 
 
 def test_a_group_is_made_changed_and_dropped(server: ServerProcess, open_page: OpenPage) -> None:

@@ -71,7 +71,7 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
     expect(page.get_by_text("2 tables of these have files in sub-directories")).to_be_visible()
     expect(page.get_by_role("button", name="Upgrade 1 table")).to_be_visible()
     assert violations(page) == []
-    page.get_by_role("combobox", name="Files in sub-directories").click()
+    page.get_by_role("combobox", name="Files in subdirectories").click()
     page.get_by_role("option", name="read", exact=True).click()
     expect(page).to_have_url(re.compile("subdirectories=read"))
     expect(page.get_by_text("3 tables with 5 files")).to_be_visible()
@@ -130,7 +130,7 @@ def test_a_text_table_is_rewritten_with_a_key(linked_server: ServerProcess, open
     page.get_by_role("option", name="line", exact=True).click()
     page.get_by_label("Stop if a key occurs more than once").uncheck()
     assert violations(page) == []
-    page.get_by_role("button", name=f"Rewrite into {DATABASE}.lines").click()
+    page.get_by_role("button", name=f"Copy to {DATABASE}.lines").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"convert of {DATABASE}.lines")
     made = linked_server.get(f"catalogs/lake/tables/{DATABASE}.lines")
     assert (made["kind"], made["primary_key"], made["sequence_field"]) == ("keyed", ["id"], "line")
@@ -145,7 +145,7 @@ def what_is_blocked_leads_on(page: Page) -> None:
     page.get_by_role("link", name=f"See why {DATABASE}.raw").click()
     expect(page.get_by_text("1 problem blocks the upgrade")).to_be_visible()
     expect(page.locator("code", has_text=f"firn hive convert {DATABASE}.raw")).to_be_visible()
-    expect(page.get_by_role("button", name=f"Rewrite into {DATABASE}.raw")).to_be_visible()
+    expect(page.get_by_role("button", name=f"Copy to {DATABASE}.raw")).to_be_visible()
     assert violations(page) == []
 
 

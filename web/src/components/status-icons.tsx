@@ -110,7 +110,7 @@ const IMPORT: Record<ImportState, Look> = {
   found: { icon: IconCircleDashed, tone: 'dim', says: 'waiting' },
   ready: { icon: IconCircleCheckFilled, tone: 'ok', says: 'can be registered' },
   registered: { icon: IconCheck, tone: 'ok', says: 'registered' },
-  refreshed: { icon: IconCheck, tone: 'ok', says: 'follows its source' },
+  refreshed: { icon: IconCheck, tone: 'ok', says: 'updated from the source' },
   there: { icon: IconCircleMinus, tone: 'dim', says: 'already there' },
   skipped: { icon: IconCircleMinus, tone: 'dim', says: 'no table' },
   conflict: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'conflict' },
@@ -123,7 +123,7 @@ export function ImportMark({ state }: { state: ImportState }) {
 }
 
 const CHECK = {
-  ok: { icon: IconCircleCheckFilled, tone: 'ok', says: 'fine' },
+  ok: { icon: IconCircleCheckFilled, tone: 'ok', says: 'OK' },
   warn: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'check this' },
   blocked: { icon: IconCircleXFilled, tone: 'bad', says: 'stops the upgrade' },
 } satisfies Record<string, Look>;
@@ -150,7 +150,7 @@ export function VerdictMark({ verdict }: { verdict: Verdict }) {
 
 const SOON_MS = 7 * 86_400_000;
 const TOKEN = {
-  good: { icon: IconCheck, tone: 'ok', says: 'good' },
+  good: { icon: IconCheck, tone: 'ok', says: 'active' },
   soon: { icon: IconClockExclamation, tone: 'warn', says: 'expires soon' },
   expired: { icon: IconCircleOff, tone: 'dim', says: 'expired' },
   revoked: { icon: IconCircleMinus, tone: 'dim', says: 'revoked' },
@@ -170,7 +170,7 @@ export function TokenMark({ token, now }: { token: Token; now: number }) {
 }
 
 export const DISABLED: Look = { icon: IconCircleOff, tone: 'dim', says: 'disabled' };
-export const HEALTHY: Look = { icon: IconCheck, tone: 'ok', says: 'fine' };
+export const HEALTHY: Look = { icon: IconCheck, tone: 'ok', says: 'OK' };
 export const NEVER_RAN: Look = { icon: IconCircleDashed, tone: 'dim', says: 'has not run yet' };
 export const BROKEN: Look = JOB.failed;
 export const WARNING: Look = { icon: IconAlertTriangleFilled, tone: 'warn', says: 'check this' };

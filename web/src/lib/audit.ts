@@ -65,6 +65,8 @@ const SENTENCES: Record<string, Sentence> = {
   'POST /roles': ({ target }, verb) => `${verb('create')} the role ${role(target)}`,
   'DELETE /catalogs/{catalog}/tables/{table}/blockers': (_, verb) => `${verb('resume')} optimization of table`,
   'POST /catalogs/{catalog}/hive/refresh': (_, verb) => `${verb('refresh')} the list of Hive tables`,
+  'POST /optimizers': (_, verb) => `${verb('register')} an optimizer`,
+  'GET /me': (_, verb) => `${verb('read')} who is signed in`,
   'DELETE /roles/{role}': ({ target }, verb) => `${verb('drop')} the role ${role(target)}`,
 };
 

@@ -59,8 +59,8 @@ export const KINDS: Record<JobKind, Kind> = {
     says: 'An optimizer reads the key columns of all rows in base and counts the keys that occur more than once. Nothing is changed.',
   },
   image: {
-    label: 'Merge for readers',
-    says: 'An optimizer merges the pending changes for readers, where that is too much for the server. No store changes.',
+    label: 'Build image',
+    says: 'An optimizer builds the image that engines read, if it is too large for the server. No store changes.',
   },
   sync: {
     label: 'Sync',

@@ -7,7 +7,7 @@ const titles = (...groups: ReturnType<typeof group>[]) => whyNothingRuns(groups)
 
 describe('why nothing runs', () => {
   it('is that nothing is due, when nothing is', () => {
-    expect(titles(group('default', 4, 0, 0), group('nightly', 0, 0, 0))).toEqual(['No jobs: nothing is due.']);
+    expect(titles(group('default', 4, 0, 0), group('nightly', 0, 0, 0))).toEqual(['No jobs are queued or running']);
   });
 
   it('is told of the group that nobody works in, also while others run', () => {

@@ -1,7 +1,7 @@
-/** The queue of background work, told group by group. */
+/** The queue of background work, group by group. */
 import { many, span } from './format';
 
-export interface Standing {
+export interface GroupQueue {
   name: string;
   slots: number;
   running: number;
@@ -9,7 +9,7 @@ export interface Standing {
   oldest_seconds: number | null;
 }
 
-export interface Told {
+export interface QueueNote {
   key: string;
   tone: 'info' | 'bad';
   title: string;
@@ -18,17 +18,17 @@ export interface Told {
 
 const wait = (jobs: number): string => `${many(jobs, 'job')} ${jobs === 1 ? 'waits' : 'wait'}`;
 
-/** Groups in which jobs wait and nobody can take them. */
-export function stuck(groups: readonly Standing[]): Standing[] {
+/** Groups with waiting jobs and no optimizer. */
+export function stuck(groups: readonly GroupQueue[]): GroupQueue[] {
   return groups.filter(({ waiting, slots }) => waiting > 0 && slots === 0);
 }
 
-/** Why nothing runs, or why something waits, one sentence for each group that has something to say. */
-export function whyNothingRuns(groups: readonly Standing[]): Told[] {
+/** Notes that explain why no job runs, or why jobs wait: at most one for each group. */
+export function whyNothingRuns(groups: readonly GroupQueue[]): QueueNote[] {
   if (groups.every(({ waiting, running }) => waiting === 0 && running === 0)) {
-    return [{ key: '', tone: 'info', title: 'No jobs: nothing is due.', text: "Each table's page says what its next job will be, when and why." }];
+    return [{ key: '', tone: 'info', title: 'No jobs are queued or running', text: "Each table's page shows its next job, and why it is not due yet." }];
   }
-  return groups.flatMap((group): Told[] => {
+  return groups.flatMap((group): QueueNote[] => {
     const { name, waiting, slots, running, oldest_seconds: oldest } = group;
     const since = oldest === null ? '' : `, the oldest for ${span(oldest)}`;
     if (waiting === 0) return [];

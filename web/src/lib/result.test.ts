@@ -3,8 +3,9 @@ import { expect, it } from 'vitest';
 import { plain, resultText } from './result';
 
 it('a result is a line of its first values, bytes in their units', () => {
-  expect(resultText({ rewritten_files: 8, rewritten_bytes: 41_200_000, gained: { files_before: 8 }, mode: 'auto' })).toBe('rewritten files 8, rewritten bytes 39.3 MiB');
-  expect(resultText({ a: 1, b: 2, c: 3, d: 4, e: 5 })).toBe('a 1, b 2, c 3, d 4');
+  expect(resultText({ rewritten_files: 8, rewritten_bytes: 41_200_000, gained: { files_before: 8 }, mode: 'auto' })).toBe('8 rewritten files, 39.3 MiB rewritten');
+  expect(resultText({ a: 1, b: 2, c: 3, d: 4, e: 5 })).toBe('1 a, 2 b, 3 c, 4 d');
+  expect(resultText({ snapshot_id: '17', keys: 1, surplus_rows: 2, groups_done: 1, bytes: 2048 })).toBe('1 duplicate key, 2 duplicate rows, 1 group done, 2 KiB');
 });
 
 it('values inside of values keep their units', () => {

@@ -54,7 +54,7 @@ function pysparkRead(subject: Subject, server: string): Snippet {
 function pysparkUpsert(subject: Subject): Snippet {
   return {
     title: 'Upsert and delete',
-    note: 'Readers see it at once. The batch name makes a repeated call harmless.',
+    note: 'Readers see the rows at once. Firn applies each batch name once, so you can repeat the call safely.',
     code: [
       `firn.spark.upsert(df, ${python(full(subject))}, batch="2026-11-21T10")`,
       `firn.spark.delete(df.select(${subject.key.map(python).join(', ')}), ${python(full(subject))}, batch="2026-11-21T10-deletes")`,
@@ -69,7 +69,7 @@ function pysparkAppend(subject: Subject): Snippet {
 function sparkShell(subject: Subject, server: string): Snippet {
   const conf = `spark.sql.catalog.${subject.catalog}`;
   return {
-    title: 'Plain Spark, nothing of Firn on its class path',
+    title: 'Plain Spark, without Firn’s packages',
     code: [
       'spark-sql \\',
       `  --packages ${RUNTIME} \\`,

@@ -37,8 +37,8 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
       <div className="stack">
         <div>
           This table is stored as {report.format}. Firn cannot upgrade it in place, but Spark can copy its rows:{' '}
-          it reads {many(report.files, 'file')} ({bytes(report.bytes)}) and writes all of it again. The Hive table stays as it
-          is. The copy is neither synced nor published afterwards.
+          it reads {many(report.files, 'file')} ({bytes(report.bytes)}) and writes all rows into a new table. The Hive table does not
+          change. Afterwards Firn neither syncs nor publishes the copy.
         </div>
         <TextInput label="Name of the new table" w={360} value={name} onChange={(event) => setName(event.currentTarget.value)} />
         <MultiSelect
@@ -76,7 +76,7 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
             disabledReason={name.includes('.') ? null : 'Write it as NAMESPACE.TABLE.'}
             onClick={() => start.mutate()}
           >
-            Rewrite into {name}
+            Copy to {name}
           </ActionButton>
         </div>
       </div>

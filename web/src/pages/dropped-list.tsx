@@ -70,7 +70,7 @@ function columns(catalog: string, undrop: Choose, purge: Choose): Column<Dropped
 }
 
 function thenText(row: Dropped): string {
-  if (row.kind === 'namespace') return 'its tables say';
+  if (row.kind === 'namespace') return 'as set for each table';
   return row.purge ? 'files are deleted' : 'files stay';
 }
 
@@ -96,7 +96,7 @@ function Files({ row }: { row: Dropped }) {
 
 function Actions({ catalog, row, undrop, purge }: { catalog: string; row: Dropped; undrop: Choose; purge: Choose }) {
   const on = row.kind === 'namespace' ? scopeOf(catalog, partsOf(row.name)) : onTable(catalog, row.name);
-  const reason = (action: string) => (row.allowed_actions.includes(action) ? null : (row.unavailable_actions[action] ?? 'That cannot be done now.'));
+  const reason = (action: string) => (row.allowed_actions.includes(action) ? null : (row.unavailable_actions[action] ?? 'Not available now.'));
   return (
     <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
       <ActionButton size="compact-xs" variant="default" needs={need(on, 'read', 'create')} disabledReason={reason('undrop')} onClick={() => undrop(row)}>
@@ -115,7 +115,7 @@ interface DialogProps {
   close: () => void;
 }
 
-/** Says what would come back before it does; another name where its own is taken. */
+/** A dry run of the undrop, before the undrop itself; another name may be chosen. */
 function Undrop({ catalog, entry, close }: DialogProps) {
   const queries = useQueryClient();
   const navigate = useNavigate();
@@ -152,8 +152,8 @@ function Undrop({ catalog, entry, close }: DialogProps) {
           <ActionButton variant="default" onClick={close}>
             Cancel
           </ActionButton>
-          <ActionButton loading={doing.isPending} disabledReason={to !== typed ? 'Being looked at.' : dry.isError ? 'It cannot be restored like this.' : null} onClick={() => doing.mutate()}>
-            Bring it back
+          <ActionButton loading={doing.isPending} disabledReason={to !== typed ? 'The server is checking the files.' : dry.isError ? 'It cannot be restored under this name.' : null} onClick={() => doing.mutate()}>
+            Undrop
           </ActionButton>
         </div>
       </div>
@@ -165,9 +165,9 @@ function WouldComeBack({ done }: { done: { restored: { name: string }[]; not_res
   return (
     <>
       <div className="dim">
-        {many(done.restored.length, 'table or view', 'tables and views')} would come back. Of {many(done.files_of, 'file')} in use{' '}
-        {done.files_checked === done.files_of ? 'all' : done.files_checked.toLocaleString('en-US')} were looked for
-        {Object.keys(done.not_restored).length === 0 ? ', and are there.' : '.'}
+        {many(done.restored.length, 'table or view', 'tables and views')} would come back. The server checked{' '}
+        {done.files_checked === done.files_of ? '' : `${done.files_checked.toLocaleString('en-US')} of `}
+        {many(done.files_of, 'file')} in use{Object.keys(done.not_restored).length === 0 ? ': none is missing.' : '.'}
       </div>
       {Object.entries(done.not_restored).map(([name, why]) => (
         <Note key={name} tone="warn" title={`${name} stays dropped`}>
@@ -201,7 +201,7 @@ function Purge({ catalog, entry, close }: DialogProps) {
         <Radio.Group value={keep} onChange={setKeep} aria-label="its files">
           <div className="stack" style={{ gap: 8 }}>
             <Radio value="delete" label="Delete its files in the background. Files outside its own location stay." />
-            <Radio value="keep" label="Only remove it from the list. Its files stay." />
+            <Radio value="keep" label="Only remove it from the list; its files stay." />
           </div>
         </Radio.Group>
       </div>

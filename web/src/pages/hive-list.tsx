@@ -142,8 +142,8 @@ export function HiveList({ catalog, filter, select }: HiveListProps) {
         Object.keys(filter).length > 0 ? (
           <Empty title="No matching Hive tables">Choose another database, state or search text.</Empty>
         ) : (
-          <Empty title="The metastore has no tables that Firn knows of">
-            Firn lists the metastore every minute; press Refresh to have it looked at now.
+          <Empty title="No Hive tables yet">
+            Firn lists the metastore every minute; press Refresh to list it now.
           </Empty>
         )
       }

@@ -15,6 +15,7 @@ import { Empty, Note } from '../components/notes';
 import { Page } from '../components/panel';
 import { engineText, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
+import { taskTitle } from '../lib/tasks';
 import styles from './home.module.css';
 import { RunningOperations } from './operations';
 
@@ -227,7 +228,7 @@ function brokenTasks(health: Health): Need[] {
     .map((task) => ({
       key: `task-${task.name}`,
       tone: 'bad' as const,
-      title: `The server's background task “${task.name}” fails`,
+      title: `The server's background task “${taskTitle(task.name)}” fails`,
       text: task.error,
       action: <Open to={paths.settings()} label="View" />,
     }));
@@ -254,7 +255,7 @@ function Queue({ catalog }: { catalog: string }) {
       error={error}
       id={(job) => job.id}
       link={(job) => paths.job(job.id)}
-      empty={<div className={`dim ${styles.quiet}`}>No job is due. Each table’s page says when its next one is.</div>}
+      empty={<div className={`dim ${styles.quiet}`}>No jobs are queued. Each table’s page shows its next job.</div>}
     />
   );
 }

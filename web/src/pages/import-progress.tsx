@@ -23,21 +23,21 @@ interface ImportResult {
 
 const SHOWN: Record<string, ImportState[]> = {
   all: [],
-  'to look at': ['conflict', 'ambiguous', 'failed'],
+  'need attention': ['conflict', 'ambiguous', 'failed'],
   taken: ['ready', 'registered', 'refreshed'],
 };
 
 const COLUMNS: Column<ImportEntry>[] = [
   { key: 'name', title: 'Name', cell: (row) => <span className="mono">{row.name}</span> },
   { key: 'kind', title: 'Kind', cell: (row) => <span className="dim">{row.kind}</span> },
-  { key: 'state', title: 'What becomes of it', cell: (row) => <ImportMark state={row.state} /> },
+  { key: 'state', title: 'Result', cell: (row) => <ImportMark state={row.state} /> },
   { key: 'why', title: 'Why', cell: (row) => <Remarks entry={row} />, wide: true },
   { key: 'metadata', title: 'Metadata', cell: (row) => <span className="mono dim">{row.metadata_location}</span>, extra: true },
 ];
 
 function Remarks({ entry }: { entry: ImportEntry }) {
-  const said = [entry.reason, entry.hint, ...entry.warnings].filter((item) => item !== null && item !== '');
-  return <div className="dim wrap-anywhere" style={{ minWidth: 220 }}>{said.join(' · ')}</div>;
+  const remarks = [entry.reason, entry.hint, ...entry.warnings].filter((item) => item !== null && item !== '');
+  return <div className="dim wrap-anywhere" style={{ minWidth: 220 }}>{remarks.join(' · ')}</div>;
 }
 
 interface ImportProgressProps {
@@ -71,7 +71,7 @@ function Summary({ operation, catalog, again, begin, problem }: SummaryProps) {
   const ready = counts.ready ?? 0;
   return (
     <Panel
-      title={isPlan && !runs ? 'What would happen' : <OperationMark status={operation.status} />}
+      title={isPlan && !runs ? 'Dry run' : <OperationMark status={operation.status} />}
       aside={runs ? <Steer operation={operation} catalog={catalog} /> : null}
     >
       <div className="stack">
@@ -110,7 +110,7 @@ const NAMES: Record<ImportState, string> = {
   found: 'waiting',
   ready: 'can be registered',
   registered: 'registered',
-  refreshed: 'follow their source',
+  refreshed: 'updated from the source',
   there: 'there already',
   skipped: 'no tables',
   conflict: 'conflicts',
@@ -128,7 +128,7 @@ function Steer({ operation, catalog }: { operation: Operation; catalog: string }
   const cancel = useDo('cannot cancel', () =>
     answered(api.POST('/operations/{operation_id}/cancel', { params: { path: { operation_id: operation.id } } })),
   );
-  const resume = useDo('cannot go on', () =>
+  const resume = useDo('cannot resume', () =>
     answered(
       api.POST('/catalogs/{catalog}/imports/{operation_id}/resume', { params: { path: { catalog, operation_id: operation.id } } }),
     ),

@@ -26,13 +26,13 @@ const SOURCES: Record<Source, { label: string; address: string; placeholder: str
     label: 'A REST catalog',
     address: 'Address of the catalog',
     placeholder: 'https://catalog.example.org/iceberg',
-    says: 'Every namespace, table and view of another Iceberg REST catalog.',
+    says: 'Imports every namespace, table and view of another Iceberg REST catalog.',
   },
   hive: {
     label: 'A Hive Metastore',
     address: 'Address of the metastore',
     placeholder: 'thrift://localhost:9083',
-    says: 'The Iceberg tables and views that it holds. Its other tables are upgraded under Hive.',
+    says: 'Imports its Iceberg tables and views. To take over its other tables, upgrade them under Hive.',
   },
 };
 

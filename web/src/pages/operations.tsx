@@ -21,7 +21,7 @@ export function RunningOperations({ catalog }: { catalog: string }) {
   const batches = [...new Set(unfinished.map((item) => item.batch))].filter((item) => item !== null);
   if (unfinished.length === 0) return null;
   return (
-    <Panel title="What runs">
+    <Panel title="Running operations">
       <div className="stack">
         {batches.map((id) => (
           <RunningBatch key={id} catalog={catalog} id={id} />

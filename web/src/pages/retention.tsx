@@ -71,7 +71,7 @@ function Form({ catalog, kept, close }: { catalog: string; kept: string; close: 
         <Button variant="default" onClick={close}>
           Cancel
         </Button>
-        <ActionButton type="submit" loading={change.isPending} disabledReason={wanted.trim() === '' ? 'Say how long.' : null}>
+        <ActionButton type="submit" loading={change.isPending} disabledReason={wanted.trim() === '' ? 'Enter a time.' : null}>
           Save
         </ActionButton>
       </div>

@@ -18,6 +18,7 @@ import { Facts, Page, Panel } from '../components/panel';
 import { SERVER, type Need } from '../lib/access';
 import { span } from '../lib/format';
 import { paths } from '../lib/paths';
+import { taskTitle } from '../lib/tasks';
 import { Retention } from './retention';
 
 const CATALOGS: Column<Catalog>[] = [
@@ -57,40 +58,14 @@ const CATALOGS: Column<Catalog>[] = [
 const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
 
 const TASKS: Column<BackgroundTask>[] = [
-  { key: 'name', title: 'Task', cell: (task) => titleOf(task.name) },
+  { key: 'name', title: 'Task', cell: (task) => taskTitle(task.name) },
   { key: 'state', title: 'State', cell: (row) => <TaskState task={row} /> },
-  { key: 'does', title: 'Description', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{row.does}</div> },
+  { key: 'does', title: 'Description', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 320 }}>{row.does}</div> },
   { key: 'status', title: 'Last result', cell: (row) => <Outcome task={row} />, wide: true },
   { key: 'every', title: 'Every', cell: (row) => span(row.every_seconds), right: true },
   { key: 'took', title: 'Duration', cell: (row) => <Span seconds={row.last_seconds} />, right: true },
   { key: 'at', title: 'Last run', cell: (row) => <When at={row.last_at} />, right: true },
 ];
-
-/** Titles of background tasks. A task that this console does not know shows its name. */
-const TASK_TITLES: Record<string, string> = {
-  plan: 'Planner',
-  count_files: 'File layouts',
-  reap: 'Expired leases',
-  fleet: 'Optimizer launches',
-  list_hive: 'Hive table index',
-  upgrade: 'Upgrades',
-  sync: 'Hive syncs',
-  hear_hive: 'Notification logs',
-  publish: 'Publishes',
-  downgrade: 'Downgrades',
-  marks: 'Publisher marks',
-  import: 'Imports',
-  purge: 'Purges',
-  reports: 'Metrics reports',
-  tidy_reports: 'Old metrics reports',
-  tidy: 'Cleanup',
-  audit: 'Audit log',
-  tidy_access: 'Old audit entries and tokens',
-};
-
-function titleOf(task: string): string {
-  return TASK_TITLES[task] ?? task.replaceAll('_', ' ');
-}
 
 function TaskState({ task }: { task: BackgroundTask }) {
   if (task.error !== null) return <Mark look={{ ...BROKEN, says: 'fails' }} />;

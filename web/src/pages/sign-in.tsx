@@ -79,7 +79,7 @@ function WithToken({ focused }: { focused: boolean }) {
       <PasswordInput
         size="sm"
         label="Token"
-        description="Made with firn token create. It stays in this tab and is forgotten when you close it."
+        description="Create one with firn token create. The browser keeps it only until you close this tab."
         placeholder="firn_…"
         autoComplete="off"
         value={typed}

@@ -33,18 +33,23 @@ const KINDS = [
 
 const BELOW = ['90', '75', '50', '25'];
 
+/** A count of a table; a view stores no rows and has none. */
+function stored(row: TableRow, value: number): number | null {
+  return row.kind === 'view' ? null : value;
+}
+
 const COLUMNS: Column<TableRow>[] = [
   { key: 'name', title: 'Table', cell: (row) => <TableName table={fullName(row)} />, wide: true, sort: 'name' },
   { key: 'health', title: 'Health', cell: (row) => <Health row={row} />, sort: 'health', help: '100: healthy; details on hover' },
   { key: 'kind', title: 'Kind', cell: (row) => <KindMark kind={row.kind} /> },
   { key: 'hive', title: 'Hive', cell: (row) => <span className="mono dim">{row.hive_name ?? '–'}</span>, help: 'the Hive table it was upgraded from' },
-  { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.records} />, right: true, help: 'in the base store for a keyed table' },
+  { key: 'rows', title: 'Rows', cell: (row) => <Count value={stored(row, row.records)} />, right: true, help: 'in the base store for a keyed table' },
   { key: 'pending', title: 'Pending', cell: (row) => <Pending row={row} />, right: true, help: 'changes not yet merged', sort: 'pending' },
-  { key: 'size', title: 'Size', cell: (row) => <Bytes value={row.bytes} />, right: true, sort: 'size' },
-  { key: 'files', title: 'Files', cell: (row) => <Count value={row.data_files} />, right: true, sort: 'files' },
+  { key: 'size', title: 'Size', cell: (row) => <Bytes value={stored(row, row.bytes)} />, right: true, sort: 'size' },
+  { key: 'files', title: 'Files', cell: (row) => <Count value={stored(row, row.data_files)} />, right: true, sort: 'files' },
   { key: 'small', title: 'Small', cell: (row) => (row.small_files === null ? <span className="dim">–</span> : <Count value={row.small_files} />), right: true, help: 'small files, counted seconds after each commit' },
-  { key: 'deletes', title: 'Delete files', cell: (row) => <Count value={row.delete_files} />, right: true, extra: true },
-  { key: 'snapshots', title: 'Snapshots', cell: (row) => <Count value={row.snapshots} />, right: true, extra: true },
+  { key: 'deletes', title: 'Delete files', cell: (row) => <Count value={stored(row, row.delete_files)} />, right: true, extra: true },
+  { key: 'snapshots', title: 'Snapshots', cell: (row) => <Count value={stored(row, row.snapshots)} />, right: true, extra: true },
   { key: 'written', title: 'Last write', cell: (row) => <When at={row.last_commit_at} />, right: true, sort: 'last_commit' },
 ];
 

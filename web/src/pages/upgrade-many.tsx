@@ -160,10 +160,10 @@ function SequenceOf({ operation, chosen, choose }: ChoiceProps) {
 function InTheWay({ operation }: { operation: Operation }) {
   const checks = found(operation).checks ?? [];
   const blocked = checks.filter((check) => check.status === 'blocked');
-  const told = blocked.length > 0 ? blocked : checks.filter((check) => check.status === 'warn' && check.code !== 'key');
+  const shown = blocked.length > 0 ? blocked : checks.filter((check) => check.status === 'warn' && check.code !== 'key');
   return (
     <div className="wrap-anywhere" style={{ minWidth: 340, maxWidth: 620 }}>
-      {told.map((check) => (
+      {shown.map((check) => (
         <div key={check.code + check.message}>
           <Words>{check.message}</Words>.{' '}
           <span className="dim">
@@ -186,24 +186,24 @@ const hasBelow = (row: Operation): boolean => (found(row).checks ?? []).some((ch
 /** Tables with sub-directories: one answer holds for all of them, and they are checked again with it. */
 function Below({ catalog, batch, rows, whole }: Omit<StartProps, 'keys'>) {
   const [get, set] = useUrlState();
-  const told = get('subdirectories') ?? '';
+  const shown = get('subdirectories') ?? '';
   const below = rows.filter(hasBelow);
   const again = useMutation({
-    mutationFn: (said: string) =>
+    mutationFn: (choice: string) =>
       answered(
         api.POST('/catalogs/{catalog}/hive/upgrade', {
           params: { path: { catalog } },
-          body: { tables: rows.map((row) => row.target), keys: {}, properties: propertiesOf(said), dry_run: true },
+          body: { tables: rows.map((row) => row.target), keys: {}, properties: propertiesOf(choice), dry_run: true },
         }),
       ),
-    onSuccess: (started, said) => started.batch !== null && set({ check: started.batch.id, subdirectories: said }),
+    onSuccess: (started, choice) => started.batch !== null && set({ check: started.batch.id, subdirectories: choice }),
   });
-  if (batch.unfinished > 0 || !whole || (below.length === 0 && told === '')) return null;
+  if (batch.unfinished > 0 || !whole || (below.length === 0 && shown === '')) return null;
   return (
     <Note title={`${many(below.length, 'table')} of these ${below.length === 1 ? 'has' : 'have'} files in sub-directories`}>
       <div className="stack">
         {again.error && <ProblemNote error={again.error} />}
-        <Subdirectories value={told} decide={(said) => again.mutate(said)} />
+        <Subdirectories value={shown} decide={(choice) => again.mutate(choice)} />
       </div>
     </Note>
   );
@@ -264,7 +264,7 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
           </ActionButton>
         }
       >
-        The footers of the files are read, not the data. No file is moved, rewritten or deleted; Hive’s readers and writers go on. Each table
+        Firn reads the footers of the files, not the data. It moves, rewrites and deletes no file; Hive’s readers and writers go on. Each table
         is upgraded on its own, a few at a time: one that fails stays as it was and delays no other. Uniqueness of keys is not checked.
       </Note>
     </>

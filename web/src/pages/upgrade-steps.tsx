@@ -157,7 +157,7 @@ export function Checks({
 export function Subdirectories({ value, decide }: { value: string; decide: (subdirectories: string) => void }) {
   return (
     <Select
-      label="Files in sub-directories"
+      label="Files in subdirectories"
       description="Choose what Hive’s readers do"
       w={360}
       value={value}

@@ -36,7 +36,7 @@ export function UpgradePage() {
   );
 }
 
-/** Whoever comes back is told that it was tried before, and what was wrong then. */
+/** The last failed upgrade of the table, with its error. */
 function LastTime({ catalog, table }: { catalog: string; table: string }) {
   const { data: last } = useQuery(lastUpgrade(catalog, table));
   if (last?.status !== 'failed') return null;

@@ -108,7 +108,7 @@ function Versions({ view }: { view: View }) {
         opened={get('back') !== undefined}
         onClose={() => set({ back: undefined })}
         size="xl"
-        title={`${fullName(view)}: back to version ${target}`}
+        title={`${fullName(view)}: roll back to version ${target}`}
         closeButtonProps={{ 'aria-label': 'close' }}
       >
         {get('back') !== undefined && <Back view={view} target={target} close={() => set({ back: undefined })} />}
@@ -149,7 +149,7 @@ function Back({ view, target, close }: { view: View; target: number; close: () =
           Cancel
         </ActionButton>
         <ActionButton loading={doing.isPending} disabledReason={dry.data === undefined ? 'Preview the rollback first.' : null} onClick={() => doing.mutate()}>
-          Go back
+          Roll back
         </ActionButton>
       </div>
     </div>

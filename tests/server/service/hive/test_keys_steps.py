@@ -62,7 +62,7 @@ def test_hive_is_given_the_partition_without_its_surplus_rows(beside: BesideHive
     beside.services.jobs.report(lease, Outcome.COMMITTED, error=None, result={})
     assert beside.publishes.activate().planned == 1
     job = active(beside, relation_of(beside, table))
-    assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
+    assert (job.kind, job.reason) == (JobKind.PUBLISH, "1 partition to publish")
     beside.services.jobs.cancel(job.id)
     note(beside, table, published_at=datetime.now(UTC))
     assert beside.publishes.activate().planned == 0

@@ -269,7 +269,7 @@ def test_it_is_published_as_often_as_its_policy_says_when_it_has_changed(beside:
     note(beside, table, published_at=long_ago)
     assert beside.publishes.activate().planned == 1
     job = active(beside, relation_of(beside, table))
-    assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
+    assert (job.kind, job.reason) == (JobKind.PUBLISH, "1 partition to publish")
     beside.services.jobs.cancel(job.id)
     accepted(beside, leased(beside, table, x=(1, 2, 5)))
     note(beside, table, published_at=long_ago)

@@ -283,7 +283,7 @@ def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) ->
     set_property(beside, table, "firn.hive.publish.interval", "10 min")
     assert beside.publishes.activate().planned == 1
     job = active(beside, relation)
-    assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
+    assert (job.kind, job.reason) == (JobKind.PUBLISH, "1 partition to publish")
     assert beside.publishes.activate().planned == 0  # it is under way
     beside.services.jobs.cancel(job.id)
     note(beside, table, published_at=datetime.now(UTC))

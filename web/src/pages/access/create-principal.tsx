@@ -49,7 +49,7 @@ export function CreatePrincipal({ kind, close, made }: CreatePrincipalProps) {
       <form onSubmit={submit} className="stack">
         <TextInput
           label="Name"
-          description={isUser ? 'Letters, digits, and any of . _ - @ +' : 'It is the client id, too'}
+          description={isUser ? 'Letters, digits, and any of . _ - @ +' : 'It is also the client id'}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           classNames={{ input: 'mono' }}

@@ -36,7 +36,7 @@ function Off() {
     <Page title="Access">
       <Panel>
         <Empty title="This server has no access control">
-          Everybody who reaches it may do everything, so it answers its own machine alone. Switch access control on with{' '}
+          Everyone who can reach it has all privileges, so it listens on this machine only. Switch access control on with{' '}
           <span className="mono">FIRN_ACCESS__ENABLED=true</span>; the first start prints an administrator's token.
         </Empty>
       </Panel>
@@ -48,7 +48,7 @@ function Off() {
 export function AdminsOnly({ what }: { what: string }) {
   return (
     <Panel>
-      <Empty title={`Only administrators see ${what}`}>It needs the privilege “grant” on the server. Ask one of them for it, or for a role.</Empty>
+      <Empty title={`Only administrators see ${what}`}>This needs the privilege “grant” on the server. Ask an administrator for it, or for a role.</Empty>
     </Panel>
   );
 }

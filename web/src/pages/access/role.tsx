@@ -126,7 +126,7 @@ function AddMember({ role, members }: { role: string; members: string[] }) {
         value={name}
         onChange={setName}
       />
-      <ActionButton type="submit" variant="default" loading={give.isPending} disabledReason={name.trim() === '' ? 'Say to whom.' : null}>
+      <ActionButton type="submit" variant="default" loading={give.isPending} disabledReason={name.trim() === '' ? 'Enter a user or service.' : null}>
         Give the role
       </ActionButton>
     </form>

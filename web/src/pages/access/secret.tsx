@@ -28,7 +28,7 @@ export function ShowOnce({ shown, close }: { shown: Shown | undefined; close: ()
                 </Button>
               )}
             </CopyButton>
-            <Button onClick={close}>I have kept it</Button>
+            <Button onClick={close}>I have copied it</Button>
           </div>
         </div>
       )}

@@ -53,7 +53,7 @@ export function TokensPage() {
             set={(value) => set({ owner: value === 'all' ? '*' : undefined })}
             options={[
               { value: 'own', label: 'Yours' },
-              { value: 'all', label: owner === undefined || owner === '*' ? 'Everybody’s' : `${owner}’s` },
+              { value: 'all', label: owner === undefined || owner === '*' ? 'All users' : `${owner}’s` },
             ]}
           />
         )}

@@ -24,8 +24,8 @@ const COLUMNS: Column<TakenFile>[] = [
 ];
 
 const SAYS: Record<string, string> = {
-  moving: 'being set aside',
-  aside: 'set aside',
+  moving: 'being moved to quarantine',
+  aside: 'in quarantine',
   noted: 'noted, left in place',
   deleting: 'being deleted',
   deleted: 'deleted',
@@ -34,7 +34,7 @@ const SAYS: Record<string, string> = {
 /** Every file that a job for orphans has taken, and a way back while there is one. */
 export function Deleted({ job }: { job: Job }) {
   const found = useInfiniteQuery({ ...deletedBy(job.id), enabled: job.kind === 'remove-orphans' });
-  const restore = useDo('cannot put them back', () =>
+  const restore = useDo('cannot restore the files', () =>
     answered(
       api.POST('/catalogs/{catalog}/tables/{table}/quarantine/restore', {
         params: { path: { catalog: job.catalog, table: job.table } },
@@ -48,7 +48,7 @@ export function Deleted({ job }: { job: Job }) {
   return (
     <DataTable
       name="files it took"
-      title={files === undefined ? 'Files it took' : `${many(files.length, 'file')} taken`}
+      title={files === undefined ? 'Files moved to quarantine' : `${many(files.length, 'file')} taken`}
       aside={
         <ActionButton
           variant="default"

@@ -70,8 +70,8 @@ function Snapshot({ job }: { job: Job }) {
 /** What went into a job, what it was expected to gain, and what came out of it. */
 export function Outcome({ job }: { job: Job }) {
   const gained = gainedBy(job.result);
-  const inputs = told(job.params).filter(({ name }) => name !== 'state');
-  const outputs = told(job.result).filter(({ name }) => name !== 'gained');
+  const inputs = factsOf(job.params).filter(({ name }) => name !== 'state');
+  const outputs = factsOf(job.result).filter(({ name }) => name !== 'gained');
   const hasGain = compared(job.predicted, gained).length > 0;
   return (
     <>
@@ -94,7 +94,7 @@ export function Outcome({ job }: { job: Job }) {
   );
 }
 
-function told(values: Record<string, unknown>): { name: string; value: ReactNode }[] {
+function factsOf(values: Record<string, unknown>): { name: string; value: ReactNode }[] {
   return Object.entries(values).map(([key, value]) => ({ name: words(key), value: shown(key, value) }));
 }
 

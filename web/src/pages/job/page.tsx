@@ -98,8 +98,8 @@ function Actions({ job }: { job: Job }) {
       >
         Cancel
       </ActionButton>
-      <ConfirmDialog title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Give it up" danger act={giveUp}>
-        An optimizer is running it. Uncommitted work is lost; the table stays as it is.
+      <ConfirmDialog title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Cancel the job" danger act={giveUp}>
+        An optimizer is running the job. Its uncommitted work is lost; the table does not change.
       </ConfirmDialog>
     </>
   );

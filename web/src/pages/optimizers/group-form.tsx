@@ -49,7 +49,7 @@ function Fields({ group, close }: { group: Group | undefined; close: () => void 
       {group === undefined && (
         <TextInput
           label="Name"
-          description="Tables come into it by the policy firn.optimize.group, optimizers by --group"
+          description="The policy firn.optimize.group assigns tables to the group, --group assigns optimizers"
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           data-autofocus

@@ -19,7 +19,7 @@ const COLUMNS: Column<GroupLoad>[] = [
   { key: 'name', title: 'Group', cell: ({ group }) => <span className="mono">{group.name}</span> },
   {
     key: 'description',
-    title: 'For',
+    title: 'Description',
     cell: ({ group }) => <span className="wrap-anywhere">{group.description === '' ? <span className="dim">–</span> : group.description}</span>,
     wide: true,
   },
@@ -27,7 +27,7 @@ const COLUMNS: Column<GroupLoad>[] = [
   { key: 'optimizers', title: 'Optimizers', cell: (row) => <Count value={row.optimizers} />, right: true },
   {
     key: 'wanted',
-    title: 'Wanted',
+    title: 'Desired',
     cell: ({ group }) => (group.wanted === null ? <span className="dim">–</span> : <Count value={group.wanted} />),
     right: true,
     help: 'optimizers that the server keeps running; – if people start them',
@@ -105,7 +105,7 @@ function GroupActions({ load }: { load: GroupLoad }) {
         danger
         act={() => answered(api.DELETE('/groups/{group}', { params: { path: { group: group.name } } }))}
       >
-        Its settings are lost. Jobs of tables whose policy names it wait for an optimizer of that group.
+        Firn deletes its settings. Jobs of tables whose policy names the group wait for an optimizer of that group.
       </ConfirmDialog>
     </>
   );

@@ -25,7 +25,7 @@ const COLUMNS: Column<Launched>[] = [
   { key: 'working', title: 'Working', cell: ({ launch }) => <Count value={launch.working} />, right: true },
   { key: 'starting', title: 'Starting', cell: ({ launch }) => <Count value={launch.starting} />, right: true },
   { key: 'draining', title: 'Draining', cell: ({ launch }) => <Count value={launch.draining} />, right: true },
-  { key: 'trouble', title: 'Why no more start', cell: ({ launch }) => <Trouble launch={launch} />, wide: true },
+  { key: 'trouble', title: 'Why the server starts no more', cell: ({ launch }) => <Trouble launch={launch} />, wide: true },
   { key: 'act', title: '', cell: (row) => <Scale {...row} />, right: true },
 ];
 

@@ -19,18 +19,18 @@ export function OptimizersPage() {
     return (
       <Page title="Optimizers">
         <Panel>
-          <Empty title="You may not see the optimizers">Seeing them needs the privilege “list” on the server.</Empty>
+          <Empty title="You may not see the optimizers">This needs the privilege “list” on the server.</Empty>
         </Panel>
       </Page>
     );
   }
   const loads = groups.data && workers.data && loadsOf(groups.data, workers.data);
   return (
-    <Page title="Optimizers" sub="PySpark processes that take jobs from this server, run them and report. Stopping one loses nothing.">
+    <Page title="Optimizers" sub="Processes that run the jobs of this server. You can stop one at any time: its unfinished jobs go back to the queue.">
       <Groups loads={loads} error={groups.error ?? workers.error} />
       <Launches groups={groups.data?.filter(({ wanted }) => wanted !== null).map(({ name }) => name) ?? []} />
       <Workers workers={workers.data} error={workers.error} />
-      <Panel title="Start one more">
+      <Panel title="Start an optimizer">
         <div className="stack">
           <Snippet label="local optimizer" code={`firn optimizer --server ${location.origin}`} />
           <span className="dim">

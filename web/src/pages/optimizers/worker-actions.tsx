@@ -27,8 +27,8 @@ export function WorkerActions({ optimizer }: { optimizer: Optimizer }) {
   return (
     <span className="row" style={{ gap: 4, justifyContent: 'flex-end' }}>
       {optimizer.draining ? (
-        <ActionButton variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} loading={undrain.isPending} onClick={() => undrain.mutate()} aria-label={`let ${name} work`}>
-          Let it work
+        <ActionButton variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} loading={undrain.isPending} onClick={() => undrain.mutate()} aria-label={`resume ${name}`}>
+          Resume
         </ActionButton>
       ) : (
         <ActionButton variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} onClick={() => want('drain')} aria-label={`drain ${name}`}>

@@ -37,7 +37,7 @@ export function Workers({ workers, error }: { workers: Optimizer[] | undefined; 
       rows={workers}
       error={error}
       id={(row) => row.id}
-      empty={<Empty title="No optimizer runs">Tables stay readable and writable; merges and rewrites wait for an optimizer. Start one as shown below.</Empty>}
+      empty={<Empty title="No optimizers are running">Tables stay readable and writable; merges and rewrites wait for an optimizer. Start one as shown below.</Empty>}
     />
   );
 }
@@ -56,7 +56,7 @@ function State({ optimizer }: { optimizer: Optimizer }) {
       </Mark>
     );
   }
-  if (jobs.length === 0) return <Mark look={{ ...HEALTHY, says: 'waits for work' }} />;
+  if (jobs.length === 0) return <Mark look={{ ...HEALTHY, says: 'idle' }} />;
   return (
     <Mark look={{ ...HEALTHY, says: 'busy' }}>
       <span>

@@ -11,7 +11,7 @@ import { paths } from '../../lib/paths';
 import styles from './status.module.css';
 
 type GroupLoad = Status['groups'][number];
-type Standing = Status['worst'][number];
+type TableStatus = Status['worst'][number];
 type Late = Status['overdue'][number];
 
 function queueColumns(work: Status): Column<GroupLoad>[] {
@@ -20,7 +20,7 @@ function queueColumns(work: Status): Column<GroupLoad>[] {
     { key: 'slots', title: 'Slots in use', cell: (row) => <Load used={row.running} of={row.slots} label={`slots of group ${row.name}`} /> },
     { key: 'waiting', title: 'Waiting', cell: (row) => <Count value={row.waiting} />, right: true },
     { key: 'oldest', title: 'Oldest waiting', cell: (row) => <Span seconds={row.oldest_seconds} />, right: true },
-    { key: 'kinds', title: 'For', cell: (row) => <Kinds work={work} group={row.name} />, wide: true },
+    { key: 'kinds', title: 'Waiting kinds', cell: (row) => <Kinds work={work} group={row.name} />, wide: true },
   ];
 }
 
@@ -47,11 +47,11 @@ export function Queue({ work }: { work: Status }) {
   );
 }
 
-const WORST: Column<Standing>[] = [
+const WORST: Column<TableStatus>[] = [
   { key: 'table', title: 'Table', cell: (row) => <TableName table={row.table} /> },
   { key: 'health', title: 'Health', cell: (row) => <HealthBar score={row.health} label={`health of ${row.table}`} /> },
   { key: 'parts', title: 'Points lost', cell: (row) => <Parts parts={row.parts} /> },
-  { key: 'why', title: 'What comes next', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{row.reason}</div>, wide: true },
+  { key: 'why', title: 'Next job', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{row.reason}</div>, wide: true },
   { key: 'catalog', title: 'Catalog', cell: (row) => <span className="mono">{row.catalog}</span>, extra: true },
   { key: 'looked', title: 'Assessed', cell: (row) => <When at={row.looked_at} />, right: true },
 ];
@@ -59,14 +59,15 @@ const WORST: Column<Standing>[] = [
 /** The parts that take points, the largest loss first. */
 function Parts({ parts }: { parts: Record<string, number> }) {
   const lost = Object.entries(parts)
+    .map(([part, points]) => [part, Number(points.toFixed(1))] as const)
     .filter(([, points]) => points > 0)
     .sort(([, queued], [, other]) => other - queued);
   if (lost.length === 0) return <span className="dim">none</span>;
   return (
     <span className={styles.parts}>
       {lost.map(([part, points]) => (
-        <span key={part} className={styles.part} title={many(Number(points.toFixed(1)), 'point')}>
-          {words(part)} <b>−{Number(points.toFixed(1))}</b>
+        <span key={part} className={styles.part} title={many(points, 'point')}>
+          {words(part)} <b>−{points}</b>
         </span>
       ))}
     </span>

@@ -30,9 +30,9 @@ export function NeedsYou({ work }: { work: Status }) {
       {unknown.map((job) => (
         <Unknown key={job.id} job={job} />
       ))}
-      {hasNextPage && <Note tone="warn" title="More jobs have an unknown outcome" action={<Open to={`${paths.jobs()}?show=failed`} label="Look at them" />} />}
+      {hasNextPage && <Note tone="warn" title="More jobs have an unknown outcome" action={<Open to={`${paths.jobs()}?show=failed`} label="View" />} />}
       {kinds.map(({ kind, failed, succeeded }) => (
-        <Note key={kind} tone="warn" title={`${kind} keeps failing`} action={<Open to={`${paths.jobs()}?show=failed&kind=${kind}`} label="Look at them" />}>
+        <Note key={kind} tone="warn" title={`${kind} keeps failing`} action={<Open to={`${paths.jobs()}?show=failed&kind=${kind}`} label="View" />}>
           {failed} failed and {succeeded} succeeded within a day. The planner waits longer after each failure of a table.
         </Note>
       ))}

@@ -25,7 +25,7 @@ export function StatusPage() {
       <Page title="Status">
         <Panel>
           <Empty title="You may not see jobs of all tables">
-            That takes the privilege “list” on the server. What is done to your tables is on their pages and under <Link to={paths.jobs()}>Jobs</Link>.
+            That needs the privilege “list” on the server. Jobs of your tables are on their pages and under <Link to={paths.jobs()}>Jobs</Link>.
           </Empty>
         </Panel>
       </Page>

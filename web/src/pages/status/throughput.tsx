@@ -11,7 +11,7 @@ type Done = Status['last_day']['by_kind'][number];
 
 const COLUMNS: Column<Done>[] = [
   { key: 'kind', title: 'Job', cell: (row) => <span style={{ fontWeight: 500 }}>{row.kind}</span> },
-  { key: 'status', title: 'Ended', cell: (row) => <JobMark status={row.status} />, wide: true },
+  { key: 'status', title: 'Outcome', cell: (row) => <JobMark status={row.status} />, wide: true },
   { key: 'jobs', title: 'Jobs', cell: (row) => <Count value={row.jobs} />, right: true },
   { key: 'tables', title: 'Tables', cell: (row) => <Count value={row.tables} />, right: true },
   { key: 'rewritten', title: 'Rewritten', cell: (row) => <Bytes value={row.bytes_rewritten || null} />, right: true },

@@ -108,7 +108,7 @@ function PauseForm({ table, close }: { table: Table; close: () => void }) {
       <div>No new job starts on this table until then. A running job continues; reads and writes are not affected.</div>
       <TextInput label="Reason" placeholder="such as a backfill" value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
       <Select label="For" data={SPANS} value={hours} onChange={(value) => setHours(value ?? hours)} allowDeselect={false} />
-      <MultiSelect label="Kinds of jobs" placeholder={kinds.length === 0 ? 'all of them' : ''} data={JOB_KINDS} value={kinds} onChange={setKinds} />
+      <MultiSelect label="Kinds of jobs" placeholder={kinds.length === 0 ? 'all kinds' : ''} data={JOB_KINDS} value={kinds} onChange={setKinds} />
       {lock.error && <ProblemNote error={lock.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>

@@ -13,7 +13,7 @@ function signOf(change: Change): string {
 
 /** What a commit changed, one line each; SQL line by line, and long values in full. */
 export function ChangeList({ changes }: { changes: readonly Change[] }) {
-  if (changes.length === 0) return <span className="dim">Nothing that is kept.</span>;
+  if (changes.length === 0) return <span className="dim">No recorded changes.</span>;
   return (
     <ul className={styles.list}>
       {changes.map((change) => (

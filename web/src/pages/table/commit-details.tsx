@@ -45,7 +45,7 @@ export function CommitDetails({ catalog, event }: { catalog: string; event: Comm
           </Link>
           {event.job_id !== null && (
             <Link className="inline" to={paths.job(event.job_id)}>
-              The job behind it
+              View the job
             </Link>
           )}
         </span>

@@ -57,7 +57,7 @@ export function DryRun({ table, kind, close }: DryRunProps) {
       <div>{KINDS[kind].says}</div>
       {isLong && <div className="dim">Firn must list every file to know. “Dry run” starts a job that lists them and moves nothing.</div>}
       {dry.isLoading && <div className="dim">Running the dry run…</div>}
-      {dry.data && <Told planned={dry.data} />}
+      {dry.data && <Preview planned={dry.data} />}
       {problem && <ProblemNote error={problem} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton variant="default" onClick={close}>
@@ -76,7 +76,7 @@ export function DryRun({ table, kind, close }: DryRunProps) {
   );
 }
 
-function Told({ planned }: { planned: DryRunResult }) {
+function Preview({ planned }: { planned: DryRunResult }) {
   if (planned.affected.length > 0 && planned.affected.every(({ count }) => count === 0)) return <div>There is nothing to do now.</div>;
   return (
     <>

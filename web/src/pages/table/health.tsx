@@ -26,7 +26,7 @@ export function HealthPanel({ table }: { table: Table }) {
         </div>
         <ul className={styles.parts}>
           {data.parts.map((loss) => (
-            <Part key={loss.part} loss={loss} />
+            <Part key={loss.part} loss={loss} score={data.score} />
           ))}
         </ul>
       </div>
@@ -34,15 +34,17 @@ export function HealthPanel({ table }: { table: Table }) {
   );
 }
 
-function Part({ loss }: { loss: Loss }) {
+/** One part with its points; points lost are not shown beside a score that rounds to 100. */
+function Part({ loss, score }: { loss: Loss; score: number }) {
   const left = loss.max_points - loss.points_lost;
   const share = percent(left, loss.max_points);
+  const lost = score < 100 ? Number(loss.points_lost.toFixed(1)) : 0;
   const points = `${Number(left.toFixed(1))} of ${loss.max_points} points`;
   return (
     <li className={styles.part} title={`${points}: ${loss.detail}`}>
       <div className="row spread">
         <span>{words(loss.part)}</span>
-        {loss.points_lost > 0 && <span className={styles.lost}>−{Number(loss.points_lost.toFixed(1))}</span>}
+        {lost > 0 && <span className={styles.lost}>−{lost}</span>}
       </div>
       <div className={`${bars.meter} ${styles.meter}`} role="meter" aria-label={`${words(loss.part)}: ${points}`} aria-valuemin={0} aria-valuemax={loss.max_points} aria-valuenow={left}>
         <div className={bars.meterFill} data-tone={toneOf(share)} style={{ width: `${share}%` }} />

@@ -165,7 +165,7 @@ function EntryActions({ table, event, head }: { table: Table; event: CommitEvent
       <ActionButton
         variant="default"
         needs={needs}
-        disabledReason={table.allowed_actions.includes('tag') ? (change ? 'Only states of the base store can be tagged.' : null) : (table.unavailable_actions.tag ?? 'It takes no tags now.')}
+        disabledReason={table.allowed_actions.includes('tag') ? (change ? 'Only states of the base store can be tagged.' : null) : (table.unavailable_actions.tag ?? 'It cannot be tagged now.')}
         onClick={() => set({ tab: 'refs', entry: undefined, new: head })}
       >
         Tag this state

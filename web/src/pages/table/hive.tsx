@@ -20,14 +20,14 @@ export function HiveTab({ catalog, hive, table }: { catalog: string; hive: strin
   const { data } = useQuery(hiveTable(catalog, hive));
   return (
     <div className="stack" style={{ padding: 14 }}>
-      {data && <Standing catalog={catalog} data={data} />}
+      {data && <LinkState catalog={catalog} data={data} />}
       <Events catalog={catalog} hive={hive} table={table} />
       {data?.published_at && <SupersededDirectories catalog={catalog} hive={hive} />}
     </div>
   );
 }
 
-function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail }) {
+function LinkState({ catalog, data }: { catalog: string; data: HiveTableDetail }) {
   const { unpublished: left } = data;
   return (
     <>

@@ -100,7 +100,7 @@ function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric 
   const columns = inOrder(cells.map((cell) => cell.column));
   const byPlace = new Map(cells.map((cell) => [`${cell.row}|${cell.column}`, cell]));
   if (partitions.length < 2) return null;
-  if (rows.length * columns.length > MOST_CELLS) return <div className={styles.rest}>There are too many partitions to draw: those with most files are below.</div>;
+  if (rows.length * columns.length > MOST_CELLS) return <div className={styles.rest}>There are too many partitions to draw. The table below lists those with the most files.</div>;
   return (
     <div className={styles.heat} role="img" aria-label={`heat map of ${partitions.length} partitions; the table below has the same numbers`}>
       {flat ? (

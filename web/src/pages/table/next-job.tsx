@@ -29,7 +29,7 @@ export function NextJob({ table }: { table: Table }) {
   return (
     <div className={styles.next}>
       <span>
-        <b>Next job:</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.reason}` : next.reason}
+        <b>{next.due ? 'Next job:' : 'No job is due:'}</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.reason}` : next.reason}
         {next.next_at !== null && (
           <>
             {' '}

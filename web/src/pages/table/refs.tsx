@@ -54,7 +54,7 @@ export function RefsTab({ table }: { table: Table }) {
   const { data, error } = useQuery(refsQuery(table.catalog, name));
   const [get, set] = useUrlState();
   const [dropping, drop] = useState<Ref | undefined>();
-  const reason = table.allowed_actions.includes('tag') ? null : (table.unavailable_actions.tag ?? 'It takes none now.');
+  const reason = table.allowed_actions.includes('tag') ? null : (table.unavailable_actions.tag ?? 'Not available now.');
   return (
     <>
       <div className={styles.head}>
@@ -89,7 +89,7 @@ export function RefsTab({ table }: { table: Table }) {
           )
         }
       >
-        Nobody can read the table by this name any more.{' '}
+        Queries by this name fail afterwards.{' '}
         {dropping !== undefined && dropping.ahead > 0 ? `Its ${many(dropping.ahead, 'snapshot')} that main does not have stay only until they expire.` : 'Main has all of its snapshots.'}
       </ConfirmDialog>
     </>
@@ -109,7 +109,7 @@ function RefActions({ table, reference, drop }: { table: Table; reference: Ref; 
     <span className="row" style={{ justifyContent: 'flex-end' }}>
       {branch && reference.can_forward && (
         <ActionButton size="compact-xs" variant="default" needs={needs} loading={catchUp.isPending} onClick={() => catchUp.mutate()}>
-          Forward to main
+          Fast-forward to main
         </ActionButton>
       )}
       {branch && reference.ahead > 0 && (
@@ -121,7 +121,7 @@ function RefActions({ table, reference, drop }: { table: Table; reference: Ref; 
           disabledReason={reference.behind > 0 ? `Main has ${many(reference.behind, 'snapshot')} that ${reference.name} is not based on: it would lose them.` : null}
           onClick={() => publish.mutate()}
         >
-          Forward main to it
+          Fast-forward main to it
         </ActionButton>
       )}
       <ActionButton size="compact-xs" variant="default" needs={needs} onClick={() => drop(reference)}>

@@ -58,7 +58,7 @@ export function SnapshotsTab({ table }: { table: Table }) {
         error={error}
         id={(row) => row.snapshot_id}
         link={(row) => `${paths.table(table.catalog, name, 'snapshots')}&snapshot=${row.snapshot_id}`}
-        empty={<Empty title="No snapshot yet">The first write makes one.</Empty>}
+        empty={<Empty title="No snapshot yet">The first write creates one.</Empty>}
       />
       <Drawer
         opened={open !== undefined}

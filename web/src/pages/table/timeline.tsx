@@ -41,7 +41,7 @@ export function Timeline({ catalog, table }: { catalog: string; table: string })
       ) : (
         <div className={styles.hint}>
           {many(events.length, 'commit')}
-          {ran.length > 0 && ` and ${many(ran.length, 'job')}`}. Choose one to see what it did; arrow keys go from one to the next.
+          {ran.length > 0 && ` and ${many(ran.length, 'job')}`}. Select one to see its changes; arrow keys move to the next.
         </div>
       )}
     </Panel>

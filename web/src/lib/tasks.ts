@@ -1,0 +1,27 @@
+/** Titles of background tasks. A task that this console does not know shows its name. */
+const TASK_TITLES: Record<string, string> = {
+  plan: 'Planner',
+  count_files: 'File layouts',
+  reap: 'Expired leases',
+  fleet: 'Optimizer launches',
+  list_hive: 'Hive table index',
+  upgrade: 'Upgrades',
+  sync: 'Hive syncs',
+  hear_hive: 'Notification logs',
+  publish: 'Publishes',
+  downgrade: 'Downgrades',
+  marks: 'Publisher marks',
+  import: 'Imports',
+  purge: 'Purges',
+  images: 'Old images',
+  reports: 'Metrics reports',
+  tidy_reports: 'Old metrics reports',
+  tidy: 'Cleanup',
+  audit: 'Audit log',
+  tidy_access: 'Old audit entries and tokens',
+};
+
+/** "Hive syncs" for the task `sync`. */
+export function taskTitle(task: string): string {
+  return TASK_TITLES[task] ?? task.replaceAll('_', ' ');
+}
