@@ -47,7 +47,7 @@ def run(attempt: Attempt) -> Result:
 def delete_layer(task: LayerTask, layer: Layer) -> None:
     """Delete the files of a layer that is in no image: retention may have forgotten the build before the last one."""
     file_io = load_file_io(task.file_io, task.directory)
-    for location in {file.location for file in (*layer.packs, *layer.hidden)}:
+    for location in {*(pack.location for pack in layer.packs), *(hidden.location for hidden in layer.hidden)}:
         with suppress(OSError):
             file_io.delete(location)
 
