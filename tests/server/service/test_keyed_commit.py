@@ -209,7 +209,7 @@ def test_a_lease_that_ends_while_the_commit_is_judged_is_refused_in_its_transact
 def test_a_job_says_that_it_commits_before_it_does(orders: Lake) -> None:
     orders.append(CHANGE)
     lease = orders.lease(JobKind.MERGE, committing=False)
-    with pytest.raises(LeaseLost, match="committing"):
+    with pytest.raises(LeaseLost, match="has not announced its commit"):
         orders.commit(merged(orders), lease=lease)
 
 
