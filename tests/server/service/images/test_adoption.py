@@ -31,6 +31,9 @@ from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered, set_property
 from tests.server.listening import listening
 from tests.server.service.images.keyed_lake import KeyedLake
 
+PATIENCE = {"firn.read.max-wait": "60 s"}
+"""For readers, whatever else the machine does."""
+
 
 @pytest.fixture
 def api(orders: KeyedLake) -> Iterator[ServerApi]:
@@ -97,7 +100,7 @@ def status_of(orders: KeyedLake, lease: Lease) -> JobStatus:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_base_holds_what_the_image_showed(lake: Lake, version: str) -> None:
-    properties: dict[str, str] = {"format-version": version}
+    properties: dict[str, str] = {"format-version": version, **PATIENCE}
     lake.create_keyed(ORDERS, **properties)
     orders = KeyedLake(lake)
     with listening(lake.client.app) as url:
@@ -122,7 +125,7 @@ def test_base_holds_what_the_image_showed(lake: Lake, version: str) -> None:
 
 
 def test_a_vector_has_the_positions_that_base_had_hidden(lake: Lake) -> None:
-    lake.create_keyed(ORDERS, **{"format-version": "3"})
+    lake.create_keyed(ORDERS, **{"format-version": "3", **PATIENCE})
     orders = KeyedLake(lake)
     orders.upsert((1, "a"), (2, "b"), (3, "c"))
     with listening(lake.client.app) as url:
