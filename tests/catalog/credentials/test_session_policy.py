@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,3 +124,31 @@ def test_a_session_is_called_after_who_and_which_table(principal: str | None) ->
     assert re.fullmatch(r"[\w+=,.@-]{2,64}", name, re.ASCII)
     assert name.endswith("=db.orders")
     assert principal != "alice@example.com" or "alice@example.com" in name
+
+
+DUCKDBS = "0b9e7d35-5c3f-4c0e-9f10-2f1f9b3d7a11-deletes.parquet"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_allowed"),
+    [
+        (DUCKDBS, True),
+        (f"day=1/{DUCKDBS}", True),
+        ("00000-5-0b9e7d35-5c3f-4c0e-9f10-2f1f9b3d7a11-00001-deletes.parquet", False),
+        ("0b9e7d35-5c3f-4c0e-9f10-2f1f9b3d7a11.parquet", False),
+        ("5c3f4c0e9f102f1f9b3d7a11-ff97ffed7743-b-0.parquet", False),
+        (f"{DUCKDBS}.avro", False),
+    ],
+    ids=["DuckDB's", "in a partition", "Spark's", "a data file", "Firn's", "another file"],
+)
+def test_beside_data_files_only_position_deletes_of_duckdb_are_written(name: str, *, is_allowed: bool) -> None:
+    reach = replace(Reach.to([ORDERS], write=True), position_deletes=(S3Place("lake", "wh/db/base"),))
+    policy = json.loads(build_session_policy(reach))
+    for action in ("s3:PutObject", "s3:DeleteObject"):
+        assert allows(policy, action, objects(f"lake/wh/db/base/{name}")) == is_allowed
+
+
+def test_position_deletes_beside_data_files_are_left_out_of_a_policy_that_is_too_long() -> None:
+    reach = Reach.to([ORDERS], write=True)
+    beside = tuple(S3Place("lake", f"wh/db/{number}{'x' * 500}") for number in range(4))
+    assert build_session_policy(replace(reach, position_deletes=beside)) == build_session_policy(reach)

@@ -100,8 +100,11 @@ def test_a_writer_of_the_table_inserts_rows(vault: Vault, url: str, headers: dic
         return
     statements: list[dict[str, Any]] = json.loads(vault.cloud.policies[-1])["Statement"]
     writing = [statement for statement in statements if "s3:PutObject" in listed(statement["Action"])]
+    deletes = "*????????-????-????-????-????????????-deletes.parquet"  # as DuckDB names them, beside the data files
     assert {resource for statement in writing for resource in listed(statement["Resource"])} == {
-        f"arn:aws:s3:::{table}/change/*"
+        f"arn:aws:s3:::{table}/change/*",
+        f"arn:aws:s3:::{table}/base/{deletes}",
+        f"arn:aws:s3:::{table}/merged/{deletes}",
     }
 
 
