@@ -12,7 +12,7 @@ from pyiceberg.io import load_file_io
 
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.image import BegunImage, CompleteRequest, Layer, LayerTask
-from optimizer.errors import LeaseLost, Refused
+from optimizer.errors import Refused
 from optimizer.images.pair import build_from_task
 from optimizer.job import OptimizerJob
 from optimizer.job_run import Attempt
@@ -37,7 +37,7 @@ def run(attempt: Attempt) -> Result:
     request = CompleteRequest(build=begun.build, watermark=task.watermark, layer=layer)
     try:
         attempt.api.complete_image(attempt.lease, request, seconds=COMPLETE_SECONDS)
-    except (Refused, LeaseLost):
+    except Refused:  # After LeaseLost an earlier try may have been answered: the image may be complete.
         delete_layer(task, layer)
         raise
     attempt.keeper.say(f"readers see {layer.keys} changed keys")

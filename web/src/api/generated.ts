@@ -1659,6 +1659,8 @@ export interface paths {
         /**
          * Begin to build an image
          * @description Note down a build of the table's newest image. Without a layer in the answer, readers have it already.
+         *
+         *     A catalog that vends credentials gives the job some that read both stores and write the image's data files alone.
          */
         post: operations["begin_image_leases__lease__image_post"];
         delete?: never;
@@ -2537,11 +2539,23 @@ export interface components {
         /**
          * BegunImage
          * @description What the server has noted down for a job's build; no layer where readers have the image already.
+         *
+         *     `credentials` are PyIceberg's properties with which the job reads both stores and writes the layer. They are empty
+         *     where the catalog vends none for a single table; `no_credentials` says why, if it should have.
          */
         BegunImage: {
             /** Build */
             build?: string | null;
+            /**
+             * Credentials
+             * @default {}
+             */
+            credentials?: {
+                [key: string]: string;
+            };
             layer?: components["schemas"]["LayerTask"] | null;
+            /** No Credentials */
+            no_credentials?: string | null;
         };
         /**
          * BlockerIn

@@ -189,8 +189,39 @@ def test_a_job_whose_lease_has_ended_completes_nothing(orders: KeyedLake, api: S
     lease = lease_job(api)
     with pytest.raises(LeaseLost):
         run(DyingApi(api.http, before=lambda: orders.lake.services.jobs.cancel(job.id)), lease)
-    assert [build.state for build in orders.builds()] == [BuildState.BUILDING]
-    assert orders.files() == set()  # the optimizer deletes what it has built in vain
+    assert [build.state for build in orders.builds()] == [BuildState.BUILDING]  # retention removes it with its files
+
+
+def test_an_image_whose_job_lost_the_answer_and_its_lease_keeps_its_files(orders: KeyedLake, api: ServerApi) -> None:
+    orders.upsert((1, "a"))
+    job = orders.lake.services.planner.run_now(LAKE, ORDERS, JobKind.IMAGE, {})
+
+    class LosingApi(ServerApi):
+        def complete_image(self, lease: Lease, request: CompleteRequest, *, seconds: float) -> None:
+            super().complete_image(lease, request, seconds=seconds)
+            orders.lake.services.jobs.cancel(job.id)
+            super().complete_image(lease, request, seconds=seconds)
+
+    lease = lease_job(api)
+    with pytest.raises(LeaseLost):
+        run(LosingApi(api.http), lease)
+    (build,) = orders.builds()
+    assert build.state is BuildState.COMPLETE
+    assert orders.read() == {1: "a"}
+
+
+def test_a_job_deletes_the_files_of_a_build_that_the_server_refuses(orders: KeyedLake, api: ServerApi) -> None:
+    orders.upsert((1, "a"))
+    orders.lake.services.planner.run_now(LAKE, ORDERS, JobKind.IMAGE, {})
+
+    def forget() -> None:
+        with orders.lake.services.database.writing() as uow:
+            uow.images.remove(orders.builds()[0].id)
+
+    lease = lease_job(api)
+    with pytest.raises(Refused, match="took too long"):
+        run(DyingApi(api.http, before=forget), lease)
+    assert orders.files() == set()
 
 
 def test_a_failed_job_is_not_asked_for_at_once(orders: KeyedLake, api: ServerApi) -> None:
