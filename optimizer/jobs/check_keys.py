@@ -42,8 +42,8 @@ def run(work: JobRun) -> Result:
         if not keys:
             work.keeper.say("every key occurs once")
             return Result(outcome=Outcome.NOTHING, result=result)
-        work.keeper.say(f"{keys} keys occur more than once, with {rows - keys} rows too many")
-        work.keeper.stage("looking where they are")
+        work.keeper.say(f"{keys} keys occur more than once: {rows - keys} duplicate rows")
+        work.keeper.stage("finding the duplicate rows")
         result["sample"] = _sample(work, task, repeated)
         if not task.resolves:
             return Result(outcome=Outcome.NOTHING, result=result)

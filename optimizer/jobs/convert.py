@@ -104,7 +104,7 @@ def check_keys(rows: DataFrame, task: ConvertTask) -> None:
     examples = ", ".join(f"{' '.join(map(str, key))} ({count} rows)" for *key, count in sample)
     more = " …" if repeated > len(sample) else ""
     raise Refused(
-        f"{repeated} keys ({shown}) of {task.source} occur more than once, with {surplus} rows too many: "
+        f"{repeated} keys ({shown}) of {task.source} occur more than once, {surplus} duplicate rows: "
         f"{examples}{more}. Make them one row each in Hive and convert again; or convert with --no-unique, and say "
         f"then which row stays: firn table resolve-keys {'.'.join(task.parts[:-1])} --keep-highest COLUMN"
     )

@@ -94,7 +94,7 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
 
     page.goto(f"{linked_server.url}/c/lake/hive/{CUT_OFF}/upgrade")
     expect(page.get_by_text("The last upgrade failed")).to_contain_text("is not a readable Parquet file")
-    expect(page.get_by_text("It left nothing behind")).to_be_visible()
+    expect(page.get_by_text("The failed upgrade changed nothing")).to_be_visible()
     assert violations(page) == []
     page.get_by_role("link", name="View that upgrade").click()
     expect(page).to_have_url(re.compile("operation="))

@@ -151,7 +151,7 @@ def test_a_keyed_table_is_filled_once_every_key_has_one_row(side: Side) -> None:
     assert "1 rows of " in refused()  # without a key
     table.insert("VALUES (1, 'a', 'x'), (1, 'b', 'y'), (2, 'c', 'x')", how="OVERWRITE")
     error = refused()
-    for words in ("1 keys (id) of ", "with 1 rows too many: 1 (2 rows). ", f"firn table resolve-keys {table.name} "):
+    for words in ("1 keys (id) of ", "1 duplicate rows: 1 (2 rows). ", f"firn table resolve-keys {table.name} "):
         assert words in error
     table.worked(side.server.post(convert, asked | {"unique": False}))
     assert table.rows() == [(1, "a", "x"), (1, "b", "y"), (2, "c", "x")]

@@ -3836,7 +3836,7 @@ export interface components {
          * KeysOut
          * @description The result of the last uniqueness check of the base store.
          *
-         *     `keys` keys are duplicate, with `surplus_rows` rows too many.  Both are 0 after a job that removed duplicates;
+         *     `keys` keys are duplicate, with `surplus_rows` rows more than keys. Both are 0 after a job that removed duplicates;
          *     `removed_rows` counts the rows that it removed.  `moved` says that the base store has a newer snapshot.
          */
         KeysOut: {

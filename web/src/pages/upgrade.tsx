@@ -49,8 +49,8 @@ function LastTime({ catalog, table }: { catalog: string; table: string }) {
         </>
       }
     >
-      {last.hint !== null && <Words>{`${last.hint}. `}</Words>}It left nothing behind. What is checked below is what is there now; what only reading all files shows is found again when it
-      is started. <Link className="inline" to={`${paths.upgrade(catalog, table)}?operation=${last.id}`}>View that upgrade</Link>
+      {last.hint !== null && <Words>{`${last.hint}. `}</Words>}The failed upgrade changed nothing. The checks below read the table as it is now; what only a read of all files can show,
+      the upgrade finds after its start. <Link className="inline" to={`${paths.upgrade(catalog, table)}?operation=${last.id}`}>View that upgrade</Link>
     </Note>
   );
 }
