@@ -30,7 +30,7 @@ def test_a_warehouse_is_looked_at_and_then_registered(server: ServerProcess, ope
     page.get_by_label("Target namespace").fill("moved")
     assert violations(page) == []
     page.get_by_role("button", name="Scan").click()
-    expect(page.get_by_role("heading", name="What would happen")).to_be_visible()
+    expect(page.get_by_role("heading", name="Dry run")).to_be_visible()
     candidates = page.get_by_role("table", name="found tables")
     row = candidates.get_by_role("row").filter(has_text="moved.web.left")
     expect(row).to_contain_text("can be registered")

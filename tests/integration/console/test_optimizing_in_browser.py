@@ -154,13 +154,13 @@ def test_to_cancel_a_job_that_is_worked_on_is_asked_once(server: ServerProcess, 
     page = open_page(f"{server.url}/jobs/{job_of(server, 'shop.spare')['id']}")
     page.get_by_role("button", name="Cancel").press("Enter")
     asking = page.get_by_role("dialog", name="Cancel the rewrite of shop.spare")
-    expect(asking).to_contain_text("An optimizer is running it")
+    expect(asking).to_contain_text("An optimizer is running the job")
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(asking).to_have_count(0)
     assert job_of(server, "shop.spare")["status"] == "running"
     page.get_by_role("button", name="Cancel").click()
-    asking.get_by_role("button", name="Give it up").click()
+    asking.get_by_role("button", name="Cancel the job").click()
     expect(page.get_by_role("list", name="stages")).to_contain_text("canceled, ended here")
 
 
@@ -224,7 +224,7 @@ def test_an_optimizer_is_drained_with_a_reason_and_let_work_again(server: Server
     assert violations(page) == []
     page.get_by_role("dialog").get_by_role("button", name="Drain").click()
     expect(row).to_contain_text("takes no more jobs: a new kernel")
-    row.get_by_role("button", name="let worker-2:7 work").click()
+    row.get_by_role("button", name="resume worker-2:7").click()
     expect(row).to_contain_text("idle")
 
 
