@@ -12,6 +12,7 @@ from pyiceberg.io import load_file_io
 
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.image import BegunImage, CompleteRequest, Layer, LayerTask
+from optimizer.adoption import list_written
 from optimizer.errors import Refused
 from optimizer.images.pair import build_from_task
 from optimizer.job import OptimizerJob
@@ -47,7 +48,7 @@ def run(attempt: Attempt) -> Result:
 def delete_layer(task: LayerTask, layer: Layer) -> None:
     """Delete the files of a layer that is in no image: retention may have forgotten the build before the last one."""
     file_io = load_file_io(task.file_io, task.directory)
-    for location in {*(pack.location for pack in layer.packs), *(hidden.location for hidden in layer.hidden)}:
+    for location in list_written(layer):
         with suppress(OSError):
             file_io.delete(location)
 
