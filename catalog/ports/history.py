@@ -32,6 +32,9 @@ class Events(Protocol):
 
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]: ...
 
+    def of_catalog(self, catalog: CatalogName, snapshot_id: int) -> Sequence[CommitEvent]:
+        """The events of this snapshot in all tables, also in tables that are gone, newest first."""
+
     def list(
         self,
         catalog: CatalogName | None,

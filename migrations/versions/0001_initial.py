@@ -113,7 +113,7 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_commit_event_catalog"), ["catalog"], unique=False)
         batch_op.create_index("ix_commit_event_history", ["relation_id", "id"], unique=False)
         batch_op.create_index("ix_commit_event_sequence", ["relation_id", "sequence_number"], unique=False)
-        batch_op.create_index("ix_commit_event_snapshot", ["relation_id", "snapshot_id"], unique=False)
+        batch_op.create_index("ix_commit_event_snapshot", ["snapshot_id", "relation_id"], unique=False)
 
     op.create_table(
         "dropped",

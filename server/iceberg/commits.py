@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from catalog.errors import Invalid
+from catalog.errors import CommitUnknown, Invalid, OtherTable
 from catalog.history.commit import TableCommit, is_creating
 from catalog.iceberg.updates import parse_updates
 from catalog.jobs.leases import Lease
 from catalog.keyed.alter import translate_requirements, translate_updates
 from catalog.keyed.spec import BASE
-from catalog.names import CatalogName, TableName
+from catalog.names import CatalogName, RelationId, TableName
+from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.names import join_name
 from server.iceberg.idempotency import (
     IdempotentRequest,
@@ -41,6 +43,8 @@ from server.iceberg.requests import (
 from server.iceberg.table_answers import answer_again_by, answer_loaded, is_keyed, load_image
 from server.service.commit.commit_path import (
     CommitRequest,
+    Committed,
+    raise_unknown_after_commit,
     raise_unknown_if_unavailable,
 )
 from server.service.services import Services
@@ -83,21 +87,55 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
                 catalog,
                 change,
                 idempotency=idempotent.idempotency,
-                may_read=lambda: services.access.may_read(caller, catalog, name),
+                may_read=lambda created_name: services.access.may_read(caller, catalog, created_name),
             )
             return answer_loaded(name, replace(created, config={}))
-        request = _request(call, [change])
-        if _commit_if_keyed(services, request):
+        committed = _commit_one(services, _request(call, [change]))
+        if committed is None:
             return answer_loaded(name, load_image(services, catalog, name))
-        committed = services.committer.commit(request)
-        return answer_again_by(services, name)([committed[0].metadata_location])
+        if committed.name == name:
+            return answer_again_by(services, name)([committed.metadata_location])
+        return _answer_renamed(call.table, committed.relation_id, committed.metadata_location)
 
-    def answer_again(locations: StoredResult) -> Response:
-        if is_keyed(services, catalog, name):
-            return answer_loaded(name, load_image(services, catalog, name))
-        return answer_again_by(services, name)(locations)
+    def answer_again(stored: StoredResult) -> Response:
+        location, *keyed_id = stored
+        if keyed_id:
+            return _answer_renamed(call.table, RelationId(UUID(keyed_id[0])), location)
+        return answer_again_by(services, name)(stored)
 
     return idempotent.run(commit, answer_again)
+
+
+def _answer_renamed(call: TableCall, relation_id: RelationId, location: str) -> Response:
+    """Answer with the table of a repeated commit, whatever its name is now; `location` is its metadata.
+
+    The answer to a commit on a keyed table is its newest image. CommitUnknown if the table is gone, or if the caller
+    may not read it under its new name.
+    """
+    services, catalog, asked = call.services, call.catalog, call.name
+    with raise_unknown_after_commit(), services.database.reading() as uow:
+        table = uow.relations.get(relation_id)
+    if table.name != asked and not services.access.may_read(caller_of(call.request), catalog, table.name):
+        raise CommitUnknown("the server applied the commit; its table has another name now, which you may not read")
+    if table.kind is RelationKind.KEYED:
+        return answer_loaded(asked, load_image(services, catalog, table.name))
+    return answer_again_by(services, asked)([location])
+
+
+def _commit_one(services: Services, request: CommitRequest) -> Committed | None:
+    """Apply a commit to one table; None for a keyed table, whose answer is its image.
+
+    A request may be repeated after its table was renamed, and another table may have the name now.
+    """
+    try:
+        if _commit_if_keyed(services, request):
+            return None
+    except OtherTable:
+        repeated = services.committer.find_repeated(request.catalog, request.changes)
+        if repeated is None:
+            raise
+        return repeated[0]
+    return services.committer.commit(request)[0]
 
 
 def _request(call: CommitCall, changes: Sequence[TableCommit]) -> CommitRequest:
@@ -120,15 +158,16 @@ def _commit_if_keyed(services: Services, request: CommitRequest) -> bool:
         if not is_keyed(services, request.catalog, change.name):
             return False
     if not services.image_writes.commit(request):
-        services.committer.commit(replace(request, changes=[_translate(services, request.catalog, change)]))
+        keyed, translated = _translate(services, request.catalog, change)
+        services.committer.commit(replace(request, changes=[translated], keyed_id=keyed.id))
     return True
 
 
-def _translate(services: Services, catalog: CatalogName, change: TableCommit) -> TableCommit:
-    """A commit to a keyed table, as one to its base store. Invalid when it changes data."""
+def _translate(services: Services, catalog: CatalogName, change: TableCommit) -> tuple[Relation, TableCommit]:
+    """The keyed table, and a commit to it as one to its base store. Invalid when it changes data."""
     with raise_unknown_if_unavailable(), services.database.reading() as uow:
         relation = find_keyed(uow, catalog, change.name)
-    return TableCommit(
+    return relation, TableCommit(
         name=TableName(change.name.as_namespace, BASE),
         requirements=translate_requirements(relation.id, change.requirements),
         updates=translate_updates(change.name, change.updates),
@@ -171,12 +210,14 @@ def commit_transaction(
 
 def _commit_all(services: Services, request: CommitRequest) -> None:
     """Apply a transaction. Some engines send a commit on one table as a transaction; it may add rows to a keyed one."""
-    if len(request.changes) == 1 and _commit_if_keyed(services, request):
+    if len(request.changes) == 1:
+        _commit_one(services, request)
         return
     with raise_unknown_if_unavailable():
         keyed = {change.name for change in request.changes if is_keyed(services, request.catalog, change.name)}
     changes = [
-        _translate(services, request.catalog, change) if change.name in keyed else change for change in request.changes
+        _translate(services, request.catalog, change)[1] if change.name in keyed else change
+        for change in request.changes
     ]
     services.committer.commit(replace(request, changes=changes))
 

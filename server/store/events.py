@@ -103,6 +103,13 @@ class SqlEvents:
             }
         return events
 
+    def of_catalog(self, catalog: CatalogName, snapshot_id: int) -> Sequence[CommitEvent]:
+        """The events of this snapshot in all tables, also in tables that are gone, newest first."""
+        # By the snapshot alone: with a catalog or an order in it, SQLite would read all events of the catalog.
+        rows = self.session.scalars(select(CommitEventRow).where(CommitEventRow.snapshot_id == snapshot_id))
+        events = [_event(row) for row in rows if row.catalog == catalog]
+        return sorted(events, key=lambda event: event.id, reverse=True)
+
     def find(self, event_id: int) -> CommitEvent | None:
         """The commit with this number."""
         row = self.session.get(CommitEventRow, event_id)

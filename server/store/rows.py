@@ -231,7 +231,7 @@ class CommitEventRow(Row):
     __table_args__ = (
         UniqueConstraint("relation_id", "writer_id", "batch_id"),
         Index("ix_commit_event_sequence", "relation_id", "sequence_number"),
-        Index("ix_commit_event_snapshot", "relation_id", "snapshot_id"),
+        Index("ix_commit_event_snapshot", "snapshot_id", "relation_id"),
         Index("ix_commit_event_history", "relation_id", "id"),
     )
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)

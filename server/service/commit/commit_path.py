@@ -28,13 +28,13 @@ from catalog.history.commit import TableCommit
 from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease
 from catalog.keyed.store_commit import check_new_deletes
-from catalog.names import CatalogName, TableName
+from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from server.service.commit.commit_queue import CommitQueue
 from server.service.commit.commit_target import CommitTarget, load_targets
 from server.service.commit.contention import Contention
-from server.service.commit.dropped_commits import was_applied_before_drop
+from server.service.commit.earlier_commits import find_earlier_tables, follow_renames
 from server.service.commit.file_locations import CheckedManifests, CommittedFiles
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.commit.planned_commit import PlannedCommit, plan_commits
@@ -88,6 +88,8 @@ class CommitRequest:
     engine: str | None = None
     idempotency: Idempotency | None = None
     """The key under which the server stores the new metadata locations, to answer a repeated request."""
+    keyed_id: RelationId | None = None
+    """The keyed table under whose name the commit came; `changes` name its stores."""
     also: InSameTransaction | None = None
     """Further writes for the transaction of the commit."""
     follows_hive: bool = False
@@ -96,8 +98,9 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """A table after a commit."""
+    """A table after a commit. After one under the name of a keyed table, `relation_id` is the keyed table's."""
 
+    relation_id: RelationId
     name: TableName
     metadata_location: str
 
@@ -130,8 +133,30 @@ class Committer:
             try:
                 targets = load_targets(self.database, self.metadata, catalog, changes, None)
             except NoSuchTable:
-                return was_applied_before_drop(self.database, catalog, changes)
+                with self.database.reading() as uow:
+                    return bool(find_earlier_tables(uow, catalog, changes))
         return match_applied([target.facts for target in targets])
+
+    def find_repeated(self, catalog: CatalogName, changes: Sequence[TableCommit]) -> list[Committed] | None:
+        """The tables of a commit that was applied before they were renamed, as they are now; None for other commits.
+
+        CommitUnknown if the commit was applied, and one of its tables is gone.
+        """
+        with raise_unknown_if_unavailable(), self.database.reading() as uow:
+            tables = find_earlier_tables(uow, catalog, changes)
+            renamed = follow_renames(uow, changes, tables)
+        if not tables:
+            return None
+        if renamed is not None:
+            with raise_unknown_after_commit():
+                targets = load_targets(self.database, self.metadata, catalog, renamed, None)
+            if match_applied([target.facts for target in targets]):
+                keyed = {name for name, table in tables.items() if table.is_keyed}
+                return [
+                    _build_unchanged(target, is_keyed=change.name in keyed)
+                    for change, target in zip(changes, targets, strict=True)
+                ]
+        raise CommitUnknown("the server applied the commit, and then somebody dropped its table")
 
     def _commit_in_rounds(self, request: CommitRequest) -> list[Committed]:
         """Try once; if another server is faster, or was recently, take turns with it under the database's lock."""
@@ -158,21 +183,14 @@ class Committer:
 
     def _try_once(self, request: CommitRequest) -> list[Committed] | None:
         """Try to commit once; None when another commit has changed a table meanwhile."""
-        with self._detect_commit_before_drop(request):
-            with raise_unknown_if_unavailable():
-                targets = load_targets(
-                    self.database,
-                    self.metadata,
-                    request.catalog,
-                    request.changes,
-                    request.lease,
-                    follows_hive=request.follows_hive,
-                )
-            for target in targets:
-                self.contention.note_version_before(
-                    f"{request.catalog} {target.relation.name}", target.relation.version
-                )
+        try:
+            targets = self._load_targets(request)
             verdict = validate_commits([target.facts for target in targets])
+        except (NoSuchTable, LeaseLost, OtherTable):
+            repeated = self.find_repeated(request.catalog, request.changes)
+            if repeated is None:
+                raise
+            return repeated
         if isinstance(verdict, Replay):
             return [_build_unchanged(target) for target in targets]
         commits = self._plan_commits(targets, verdict)
@@ -180,26 +198,26 @@ class Committer:
             self._check_stores(targets)
         return self._write_and_move(request, targets, commits)
 
+    def _load_targets(self, request: CommitRequest) -> list[CommitTarget]:
+        with raise_unknown_if_unavailable():
+            targets = load_targets(
+                self.database,
+                self.metadata,
+                request.catalog,
+                request.changes,
+                request.lease,
+                follows_hive=request.follows_hive,
+            )
+        for target in targets:
+            self.contention.note_version_before(f"{request.catalog} {target.relation.name}", target.relation.version)
+        return targets
+
     def _check_stores(self, targets: Sequence[CommitTarget]) -> None:
         """Check the delete files that an engine adds to a store of a keyed table."""
         for facts in (target.facts for target in targets):
             for snapshot in list_added_snapshots(facts.change.updates) if facts.store is not None else ():
                 assert facts.store is not None
                 check_new_deletes(facts.store, self.manifest_lists.new_deletes(facts.metadata, snapshot))
-
-    @contextmanager
-    def _detect_commit_before_drop(self, request: CommitRequest) -> Iterator[None]:
-        """Raise CommitUnknown if the commit was applied before its table was dropped: see `dropped_commits`."""
-        try:
-            yield
-        except (NoSuchTable, LeaseLost, OtherTable) as error:
-            with raise_unknown_if_unavailable():
-                was_applied = was_applied_before_drop(self.database, request.catalog, request.changes)
-            if was_applied:
-                raise CommitUnknown(
-                    f"the server applied the commit, and then somebody dropped its table: {error.message}"
-                ) from error
-            raise
 
     def _plan_commits(self, targets: Sequence[CommitTarget], verdict: Rebase | Apply) -> list[PlannedCommit]:
         """Plan the new metadata; raises LocationRefused before the server reads or writes at a refused location."""
@@ -272,7 +290,8 @@ class Committer:
             )
             if request.also is not None:
                 request.also(uow)
-            remember(uow, request.idempotency, [table.metadata_location for table in committed])
+            keyed = [] if request.keyed_id is None else [str(request.keyed_id)]
+            remember(uow, request.idempotency, [committed[0].metadata_location, *keyed])
 
     def _has_moved(self, written: Sequence[WrittenMetadata]) -> bool:
         """Whether a commit with unknown outcome is visibly in the tables; False proves nothing."""
@@ -307,16 +326,21 @@ def _check_moved_once(commits: Sequence[PlannedCommit]) -> None:
         )
 
 
-def _build_unchanged(target: CommitTarget) -> Committed:
+def _build_unchanged(target: CommitTarget, *, is_keyed: bool = False) -> Committed:
     location = target.relation.metadata_location
     assert location is not None  # its metadata was read from there
-    return Committed(name=target.relation.name, metadata_location=location)
+    relation_id = target.keyed.relation_id if is_keyed and target.keyed else target.relation.id
+    return Committed(relation_id=relation_id, name=target.relation.name, metadata_location=location)
 
 
 def _build_results(targets: Sequence[CommitTarget], written: Sequence[WrittenMetadata]) -> list[Committed]:
     moved = {metadata.change.relation.id: metadata.location for metadata in written}
     return [
-        Committed(name=target.relation.name, metadata_location=moved[target.relation.id])
+        Committed(
+            relation_id=target.relation.id,
+            name=target.relation.name,
+            metadata_location=moved[target.relation.id],
+        )
         if target.relation.id in moved
         else _build_unchanged(target)
         for target in targets

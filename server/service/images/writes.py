@@ -146,7 +146,7 @@ class ImageWrites:
         own = [*appended.written, *(file.stats.location for file in rows.deletes if rows.depends_on_image)]
         try:
             also = target.check_base if rows.depends_on_image else None
-            self.committer.commit(replace(request, changes=[commit], also=also))
+            self.committer.commit(replace(request, changes=[commit], keyed_id=target.pair.relation.id, also=also))
         except (RequirementFailed, CommitRefused):
             self._discard(own)
             if self._has_moved(request.catalog, target.pair):

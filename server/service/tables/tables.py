@@ -31,7 +31,8 @@ from catalog.removal.undrop import Dropped
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import Relation, RelationKind
 from server.service.commit.commit_path import raise_unknown_after_commit, raise_unknown_if_unavailable
-from server.service.commit.commit_target import check_namespace, get_table
+from server.service.commit.commit_target import check_namespace, get_table, load_metadata
+from server.service.commit.earlier_commits import find_earlier_tables
 from server.service.commit.file_locations import CommittedFiles
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.drop.drop import DropOptions, describe_drop_reason, drop_relation
@@ -120,7 +121,7 @@ class Tables:
         change: TableCommit,
         *,
         idempotency: Idempotency | None = None,
-        may_read: Callable[[], bool] = lambda: True,
+        may_read: Callable[[TableName], bool] = lambda _name: True,
     ) -> Loaded:
         """Create a table by the last commit of a create transaction, whose updates hold all of its metadata.
 
@@ -129,13 +130,13 @@ class Tables:
         and clients keep their files after this answer, too.
         """
         with raise_unknown_if_unavailable():
-            created = self._find_created(catalog, change.name, change.updates)
+            created = self._find_created(catalog, change)
         if created is not None:
-            if not may_read():
+            if not may_read(created.name):
                 raise CommitUnknown(
                     f"an earlier try of this request may have created {change.name}, which you may not read"
                 )
-            return created
+            return self._loaded(created)
         check_requirements(None, change.requirements)
         metadata = self._build_committed(catalog, change)
         new = NewTable(name=change.name, kind=RelationKind.TABLE, metadata=metadata)
@@ -179,16 +180,19 @@ class Tables:
             holder = uow.relations.find_name_holder(catalog, name)
         return holder is None or holder.kind is not RelationKind.VIEW
 
-    def _find_created(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
-        """Find the table that these updates have created before, as it is now."""
-        uuids = [update["uuid"] for update in updates if update.get("action") == "assign-uuid"]
+    def _find_created(self, catalog: CatalogName, change: TableCommit) -> Relation | None:
+        """Find the table that this commit has created before, also if it was renamed since then."""
+        uuids = [update["uuid"] for update in change.updates if update.get("action") == "assign-uuid"]
         with self.database.reading() as uow:
-            relation = uow.relations.find(catalog, name)
-        if relation is None or relation.kind is not RelationKind.TABLE or not uuids:
-            return None
-        loaded = self._loaded(relation)
-        now = self.metadata.load(loaded.metadata_location or "").parsed
-        return loaded if now["table-uuid"].lower() == uuids[-1].lower() else None
+            candidates = [uow.relations.find(catalog, change.name)]
+            if earlier := find_earlier_tables(uow, catalog, [change]):
+                candidates += uow.relations.get_many([table.relation_id for table in earlier.values()]).values()
+        for relation in candidates:
+            if relation is not None and relation.kind is RelationKind.TABLE and uuids:
+                now = load_metadata(self.metadata, relation)
+                if now["table-uuid"].lower() == uuids[-1].lower():
+                    return relation
+        return None
 
     def register(
         self,

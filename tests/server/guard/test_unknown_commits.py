@@ -12,6 +12,7 @@ import pytest
 
 from catalog.access.privileges import Caller, Grant, Privilege, RoleName
 from catalog.access.tokens import Secret
+from catalog.names import TableName
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
 from tests.server.guarded import SECRET, Guarded, bearer, client_of, guarded, on
@@ -88,3 +89,9 @@ def test_a_token_that_has_ended_makes_nothing_happen(writing: Writing) -> None:
         answer = writing.http.request(method, f"/iceberg/v1/lake/{path}", json={}, headers=bearer(writing.token))
         assert answer.status_code in (401, 404)
     assert writing.server.services.tables.load(LAKE, SECRET).metadata_location == before
+
+
+def test_a_repeated_commit_is_unknown_to_one_who_may_not_read_the_table_under_its_new_name(writing: Writing) -> None:
+    writing.server.services.tables.rename(LAKE, SECRET, TableName(("open",), "moved"))
+    assert writing.asks() == UNKNOWN
+    assert writing.asks({**writing.body, "updates": []}) == (404, "NoSuchTableException")
