@@ -24,8 +24,10 @@ from catalog.errors import CatalogError, Invalid
 from server import logs, port
 from server.app import VERSION, create_app
 from server.background.registry import build_background
+from server.component_settings import make_tickets
 from server.container import build_access, build_services, ensure_default_catalog, open_database
 from server.hadoop import apply_settings
+from server.kerberos.errors import KerberosError
 from server.read_timeouts import TimedProtocol
 from server.settings import Settings, load_settings
 from server.workers import serve_with_workers
@@ -49,8 +51,10 @@ def main(argv: list[str] | None = None) -> int:
     logs.configure(settings.log_level)
     apply_settings(settings.hadoop.conf_dir, settings.hadoop.user)
     try:
+        if (tickets := make_tickets(settings)) is not None:
+            tickets.prepare()
         return _print_token(settings, arguments) if _needs_token(arguments) else _serve(settings)
-    except CannotStart as error:
+    except (CannotStart, KerberosError) as error:
         print(f"firn: {error}", file=sys.stderr)
         return WRONG_USAGE
     except CatalogError as error:

@@ -14,6 +14,7 @@ from catalog.scan.plan import ScanLimits
 from server.files.read_limits import ReadLimits
 from server.hive_settings import HiveSettings
 from server.identity.oidc import OidcSettings
+from server.kerberos.tickets import CACHE, KeytabTickets
 from server.metastore.locks import Locking, LockSettings
 from server.metastore.registry import MetastoreWays
 from server.metastore.security import Authentication, MetastoreSecurity
@@ -60,7 +61,7 @@ def make_lease_times(lease: LeaseSettings) -> LeaseTimes:
     )
 
 
-def make_metastore_ways(hive: HiveSettings) -> MetastoreWays:
+def make_metastore_ways(hive: HiveSettings, tickets: KeytabTickets | None = None) -> MetastoreWays:
     """Make the security, time-outs and locks of connections to metastores."""
     security = MetastoreSecurity(
         tls=hive.tls,
@@ -68,7 +69,8 @@ def make_metastore_ways(hive: HiveSettings) -> MetastoreWays:
         authentication=Authentication(hive.authentication),
         user=hive.user,
         password=None if hive.password is None else hive.password.get_secret_value(),
-        service=hive.kerberos_service,
+        principal=hive.kerberos_principal,
+        tickets=tickets,
     )
     return MetastoreWays(
         connect_timeout_seconds=hive.connect_timeout_seconds,
@@ -77,6 +79,14 @@ def make_metastore_ways(hive: HiveSettings) -> MetastoreWays:
         security=security,
         locks=LockSettings(locking=Locking(hive.locks), wait_seconds=hive.lock_timeout_seconds, user=hive.user),
     )
+
+
+def make_tickets(settings: Settings) -> KeytabTickets | None:
+    """Make the ticket of the server's principal; None if none is set. Two of them share one ticket."""
+    principal, keytab = settings.hadoop.resolved_principal, settings.hadoop.keytab
+    if principal is None or keytab is None:
+        return None
+    return KeytabTickets(principal, keytab.absolute(), settings.data_dir.absolute() / CACHE)
 
 
 def make_static_keys(storage: StorageSettings) -> StaticKeys:

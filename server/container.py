@@ -19,6 +19,7 @@ from server.component_settings import (
     make_read_limits,
     make_scan_limits,
     make_static_keys,
+    make_tickets,
     make_token_times,
 )
 from server.files.aws import Aws
@@ -166,6 +167,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         access=access,
         vending=_build_vending(adapters, access),
+        tickets=make_tickets(settings),
     )
 
 
@@ -181,7 +183,7 @@ def _build_adapters(settings: Settings, database: Database) -> _Adapters:
         manifest_lists=ManifestLists(storage),
         reachable=Reachable(storage),
         table_files=TableFiles(storage, listings, footer_threads=settings.hive.footer_threads),
-        metastores=MetastoreRegistry(make_metastore_ways(settings.hive)),
+        metastores=MetastoreRegistry(make_metastore_ways(settings.hive, make_tickets(settings))),
     )
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from firn.hdfs.configuration import CONF_DIR, FILES, USER, read_configuration
 
+_AUTHENTICATION = "hadoop.security.authentication"
+
 
 def check_conf_dir(directory: Path) -> Path:
     """The directory, if it holds a cluster's configuration; ValueError says what is missing or broken.
@@ -20,6 +22,15 @@ def check_conf_dir(directory: Path) -> Path:
         raise ValueError(f"{directory} has neither {' nor '.join(FILES)}; name the cluster's /etc/hadoop/conf")
     read_configuration(directory)
     return directory.absolute()
+
+
+def check_kerberos(directory: Path) -> None:
+    """ValueError if the cluster's configuration does not say that it uses Kerberos: the client would not try it."""
+    if (name := read_configuration(directory).get(_AUTHENTICATION, "simple").lower()) != "kerberos":
+        raise ValueError(
+            f"{directory} says {_AUTHENTICATION}={name}; set it to kerberos in core-site.xml, "
+            "or remove hadoop.principal and hadoop.keytab"
+        )
 
 
 def apply_settings(conf_dir: Path | None, user: str | None) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, field_validator, model_validator
 
-from server.hadoop import check_conf_dir
+from server.hadoop import check_conf_dir, check_kerberos
+from server.kerberos.keytab import find_principal, resolve_host
 from server.settings_group import Group
 
 
@@ -27,11 +27,16 @@ class HiveSettings(Group):
         default=None, description="PEM file of trusted certificate authorities; by default those of the system."
     )
     authentication: Literal["none", "plain", "kerberos"] = Field(
-        default="none", description="`plain` (user and password) or `kerberos` (the ticket of the server's process)."
+        default="none", description="`plain` (user and password) or `kerberos` (as `hadoop.principal`)."
     )
     user: str | None = Field(default=None, description="User name for the metastores; unset: none.")
     password: SecretStr | None = Field(default=None, description="Password of `user`, for `plain`.")
-    kerberos_service: str = Field(default="hive", description="First part of the metastores' Kerberos principal.")
+    kerberos_principal: str = Field(
+        default="hive/_HOST",
+        pattern=r"^[^/@\s]+/[^/@\s]+(@[^/@\s]+)?$",
+        description="Kerberos principal of the metastores, as their `hive.metastore.kerberos.principal`; `_HOST` "
+        "stands for each one's host.",
+    )
     locks: Literal["auto", "require", "off"] = Field(
         default="auto",
         description="Locks of metastores: `auto` takes them if there are any, `require` refuses changes without one, "
@@ -47,8 +52,6 @@ class HiveSettings(Group):
             raise ValueError("hive.authentication=plain needs hive.user and hive.password")
         if self.authentication == "plain" and not self.tls:
             raise ValueError("hive.authentication=plain needs hive.tls: the password would cross the network as it is")
-        if self.authentication == "kerberos" and find_spec("kerberos") is None:
-            raise ValueError("hive.authentication=kerberos needs the Python package kerberos: pip install kerberos")
         return self
 
 
@@ -64,8 +67,32 @@ class HadoopSettings(Group):
         min_length=1,
         description="User on a cluster without Kerberos; by default `HADOOP_USER_NAME`, or that of the process.",
     )
+    principal: str | None = Field(
+        default=None,
+        pattern=r"^[^/@\s]+(/[^/@\s]+)?(@[^/@\s]+)?$",
+        description="Kerberos principal of the server; `_HOST` stands for this machine's name. See docs/clusters.md.",
+    )
+    keytab: Path | None = Field(default=None, description="Keytab with the keys of `principal`.")
 
     @field_validator("conf_dir")
     @classmethod
     def _is_configuration(cls, directory: Path | None) -> Path | None:
         return None if directory is None else check_conf_dir(directory)
+
+    @model_validator(mode="after")
+    def _has_key(self) -> Self:
+        if (self.principal is None) != (self.keytab is None):
+            raise ValueError("hadoop.principal and hadoop.keytab need each other")
+        if self.principal is not None and self.user is not None:
+            raise ValueError("hadoop.user is for clusters without Kerberos; with hadoop.principal, remove it")
+        if self.principal is not None and self.conf_dir is not None:
+            check_kerberos(self.conf_dir)
+        _ = self.resolved_principal
+        return self
+
+    @property
+    def resolved_principal(self) -> str | None:
+        """The principal as the keytab has it, with its realm; ValueError if it has none."""
+        if self.principal is None or self.keytab is None:
+            return None
+        return find_principal(self.keytab, resolve_host(self.principal))

@@ -38,6 +38,7 @@ def build_background(settings: Settings, services: Services) -> Background:
         *_import_tasks(settings.background, services),
         *_cleanup_tasks(settings, services),
         *_access_tasks(settings, services),
+        *_hadoop_tasks(services),
     ]
     driver = Driver(tasks, leadership.leads)
     services.hive.poke = lambda: driver.poke("upgrade")
@@ -209,5 +210,19 @@ def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:
             does="removes old audit entries and ended tokens",
             every_seconds=settings.background.cleanup_seconds,
             activate=access_cleanup.remove_expired,
+        ),
+    ]
+
+
+def _hadoop_tasks(services: Services) -> list[TaskDef]:
+    if services.tickets is None:
+        return []
+    return [
+        TaskDef(
+            name="renew_ticket",
+            does="renews the Kerberos ticket when half its lifetime has passed",
+            every_seconds=60,
+            activate=services.tickets.activate,
+            on_every_server=True,
         ),
     ]

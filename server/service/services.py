@@ -11,6 +11,7 @@ from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.policy.policy import PROTECTED
 from catalog.ports.store import Database
+from catalog.ports.tickets import Tickets
 from catalog.removal.undrop import Dropped
 from catalog.tables.relation import RelationKind
 from server.service.access.access_control import Access
@@ -122,6 +123,8 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices):
     reports: Reports
     access: Access
     vending: Vending
+    tickets: Tickets | None
+    """The Kerberos ticket; None if the settings name no principal."""
 
     def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
         """Drop a plain or a keyed table, or a view."""

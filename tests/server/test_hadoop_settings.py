@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from server.component_settings import make_tickets
 from server.hadoop import apply_settings
 from server.settings import load_settings
+from tests.server.kerberos.keytabs import write_keytab
 
 
 def test_a_directory_without_the_clusters_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +34,61 @@ def test_the_client_finds_the_settings_in_the_environment(tmp_path: Path, monkey
     assert (os.environ["HADOOP_CONF_DIR"], os.environ["HADOOP_USER_NAME"]) == ("/etc/hadoop/conf", "hive")
     apply_settings(tmp_path, "firn")
     assert (os.environ["HADOOP_CONF_DIR"], os.environ["HADOOP_USER_NAME"]) == (str(tmp_path), "firn")
+
+
+@pytest.fixture
+def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of a cluster with Kerberos, and settings that name them."""
+    kerberos = "<property><name>hadoop.security.authentication</name><value>Kerberos</value></property>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{kerberos}</configuration>", encoding="utf-8")
+    monkeypatch.setenv("FIRN_HADOOP__CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("FIRN_HADOOP__PRINCIPAL", "firn")
+    monkeypatch.setenv("FIRN_HADOOP__KEYTAB", str(write_keytab(tmp_path / "firn.keytab", "firn@FIRN.TEST")))
+    return tmp_path
+
+
+def test_a_principal_with_its_keytab_makes_tickets(secure: Path) -> None:
+    tickets = make_tickets(load_settings(None, data_dir=secure / "data"))
+    assert tickets is not None
+    assert (tickets.principal, tickets.keytab) == ("firn@FIRN.TEST", secure / "firn.keytab")
+    assert tickets.cache == secure / "data" / "krb5cc"
+
+
+def test_no_principal_makes_no_tickets() -> None:
+    assert make_tickets(load_settings(None)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("KEYTAB", None, "hadoop.principal and hadoop.keytab need each other"),
+        ("PRINCIPAL", None, "hadoop.principal and hadoop.keytab need each other"),
+        ("PRINCIPAL", "firn@A@B", "String should match pattern"),
+        ("PRINCIPAL", "firn@OTHER", "has no key of firn@OTHER, only of firn@FIRN.TEST"),
+        ("KEYTAB", "/nowhere/firn.keytab", "/nowhere/firn.keytab does not exist; export it"),
+        ("USER", "hive", "hadoop.user is for clusters without Kerberos"),
+    ],
+)
+@pytest.mark.usefixtures("secure")
+def test_half_a_configuration_of_kerberos_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str | None, message: str
+) -> None:
+    if text is None:
+        monkeypatch.delenv(f"FIRN_HADOOP__{name}")
+    else:
+        monkeypatch.setenv(f"FIRN_HADOOP__{name}", text)
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        load_settings(None)
+
+
+def test_a_principal_for_a_cluster_without_kerberos_is_refused(secure: Path) -> None:
+    (secure / "core-site.xml").write_text("<configuration/>", encoding="utf-8")
+    with pytest.raises(ValidationError, match=r"says hadoop\.security\.authentication=simple; set it to kerberos"):
+        load_settings(None)
+
+
+@pytest.mark.parametrize("principal", ["hive", "hive/h/more", "hive/h@", "hive@REALM"])
+def test_a_metastores_principal_has_a_service_and_a_host(monkeypatch: pytest.MonkeyPatch, principal: str) -> None:
+    monkeypatch.setenv("FIRN_HIVE__KERBEROS_PRINCIPAL", principal)
+    with pytest.raises(ValidationError, match="String should match pattern"):
+        load_settings(None)

@@ -211,5 +211,3 @@ def test_half_an_identity_is_refused_at_the_start() -> None:
         HiveSettings(authentication="plain", tls=True)
     with pytest.raises(ValidationError, match=r"needs hive\.tls"):
         HiveSettings(authentication="plain", user="firn", password=SecretStr("x"))
-    with pytest.raises(ValidationError, match="pip install kerberos"):
-        HiveSettings(authentication="kerberos")

@@ -19,6 +19,7 @@ const TASK_TITLES: Record<string, string> = {
   tidy: 'Cleanup',
   audit: 'Audit log',
   tidy_access: 'Old audit entries and tokens',
+  renew_ticket: 'Kerberos ticket',
 };
 
 /** "Hive syncs" for the task `sync`. */
