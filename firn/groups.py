@@ -38,6 +38,10 @@ class Groups:
         """Change how its optimizers are started; what is not given stays. `scaling` takes some of its own alike."""
         return self.transport.change("PATCH", f"{_path(name)}/launch", settings)
 
+    def preview_launch(self, name: str, **settings: Json) -> Json:
+        """Return the command of the next launch after a change, without secrets. The server saves nothing."""
+        return self.transport.change("POST", f"{_path(name)}/launch/dry-run", settings)
+
     def scale(self, name: str, *, minimum: int, maximum: int) -> Json:
         """Between how many optimizers it has."""
         return self.transport.change("POST", f"{_path(name)}/scale", {"minimum": minimum, "maximum": maximum})

@@ -99,6 +99,7 @@ _OF_WORK: Limits = {
     ("PATCH", "/groups/{group}"): FORM,
     ("PUT", "/groups/{group}/launch"): DOCUMENT,
     ("PATCH", "/groups/{group}/launch"): DOCUMENT,
+    ("POST", "/groups/{group}/launch/dry-run"): DOCUMENT,
     ("POST", "/groups/{group}/scale"): FORM,
     ("POST", "/leases"): FORM,
     ("PUT", _LEASE): METADATA,  # lines of a log among it

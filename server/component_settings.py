@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from datetime import timedelta
 from importlib.util import find_spec
+from pathlib import Path
 
 from pydantic import SecretStr
 
 from catalog.access.privileges import RoleName
 from catalog.ports.credentials import Keys
 from catalog.scan.plan import ScanLimits
+from firn.spark.jars import spark_conf
 from server.files.read_limits import ReadLimits
 from server.hive_settings import HiveSettings
 from server.identity.oidc import OidcSettings
@@ -29,6 +32,7 @@ from server.settings import (
     ScanSettings,
     Settings,
     StorageSettings,
+    is_loopback,
 )
 
 
@@ -133,10 +137,24 @@ def make_launch_environment(settings: Settings) -> LaunchEnvironment:
     return LaunchEnvironment(
         server=settings.own_address,
         python=sys.executable,
-        spark_submit=settings.optimizers.spark_submit,
+        spark_submit=_locate_spark_submit(settings.optimizers.spark_submit),
         application=f"{locations[0]}/__main__.py" if locations else "optimizer",
         directory=str(settings.data_dir.absolute() / "optimizers"),
+        node_python=f"python{sys.version_info.major}.{sys.version_info.minor}",
+        iceberg=spark_conf(),
+        is_local_address=settings.optimizers.server is None and _is_local(settings.host),
         token=None if token is None else token.get_secret_value(),
         needs_token=settings.access.enabled,
         local=settings.optimizers.local,
     )
+
+
+def _locate_spark_submit(program: str) -> str:
+    """The program itself. If the path has none of its name, the one that is installed beside the server's Python."""
+    beside = Path(sys.executable).with_name(program)
+    is_name = "/" not in program
+    return str(beside) if is_name and shutil.which(program) is None and beside.is_file() else program
+
+
+def _is_local(host: str) -> bool:
+    return host in ("0.0.0.0", "::") or is_loopback(host)  # noqa: S104 -- compares, and listens on nothing

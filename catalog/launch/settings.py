@@ -8,20 +8,56 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
-from catalog.errors import Invalid
+from catalog.launch.value_checks import (
+    MAX_CONF_CHARACTERS,
+    check_location,
+    check_pattern,
+    check_text,
+    quote,
+    require,
+)
 
 LaunchId = NewType("LaunchId", str)
 
 MAX_OPTIMIZERS = 1_000
 MAX_SLOTS = 256
+MAX_KEY_CHARACTERS = 300
+"""The longest name of a Spark setting or environment variable."""
 _MEMORY = re.compile(r"[1-9][0-9]{0,6}[kmgt]")
-_VARIABLE = re.compile(r"\{firn\.([^{}]*)\}")
 _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONF = re.compile(r"spark\.[A-Za-z0-9_.\-/]+")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_OURS = frozenset({"spark.master", "spark.submit.deployMode", "spark.app.name", "spark.driver.memory"})
-VARIABLES = ("group", "launch", "server", "slots")
-"""The variables of values, written `{firn.group}`."""
+_MASTER = re.compile(r"local(\[[^\]\s]*\])?|yarn|(k8s|spark)://\S+")
+_QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,254}")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\-]{0,254}")
+_PRINCIPAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,99}(/[A-Za-z0-9_.\-]{1,253})?(@[A-Za-z0-9_.\-]{1,253})?")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\-]{0,511}")
+_SERVICE_ACCOUNT = re.compile(r"[a-z0-9]([a-z0-9.\-]{0,251}[a-z0-9])?")
+_FILE_SYSTEM = re.compile(r"[a-z][a-z0-9+.\-]*://[A-Za-z0-9_.:\[\]\-]+/?")
+_ARCHIVE = re.compile(r"\S+\.(zip|tar|tar\.gz|tgz|jar)")
+OWN_SETTINGS = {
+    "spark.master": "master",
+    "spark.submit.deployMode": "deploy_mode",
+    "spark.app.name": "group and launch",
+    "spark.driver.memory": "memory",
+    "spark.yarn.queue": "queue",
+    "spark.kerberos.principal": "principal",
+    "spark.yarn.principal": "principal",
+    "spark.kerberos.keytab": "keytab",
+    "spark.yarn.keytab": "keytab",
+    "spark.kerberos.access.hadoopFileSystems": "file_systems",
+    "spark.yarn.access.hadoopFileSystems": "file_systems",
+    "spark.archives": "archive",
+    "spark.yarn.dist.archives": "archive",
+    "spark.jars": "jars",
+    "spark.submit.pyFiles": "py_files",
+    "spark.kubernetes.container.image": "image",
+    "spark.kubernetes.driver.container.image": "image",
+    "spark.kubernetes.namespace": "namespace",
+    "spark.kubernetes.authenticate.driver.serviceAccountName": "service_account",
+    "spark.kubernetes.driver.podTemplateFile": "image, namespace and service_account",
+}
+"""Settings of Spark, each with the launch setting that the server makes it from."""
 
 
 class LaunchKind(StrEnum):
@@ -77,74 +113,131 @@ class Launch:
     py_files: tuple[str, ...] = ()
     application: str | None = None
     """The program for spark-submit; by default the one installed beside the server."""
+    jars: tuple[str, ...] = ()
+    """Jars for the driver and the executors, with Iceberg's runtime among them; by default the server's runtime."""
+    archive: str | None = None
+    """The archive of `firn optimizer package`: what the nodes of a cluster unpack and import."""
+    queue: str | None = None
+    """The queue of YARN."""
+    principal: str | None = None
+    """The Kerberos principal of the optimizer; Spark renews its tickets from the keytab."""
+    keytab: str | None = None
+    """A file of the server's machine."""
+    proxy_user: str | None = None
+    """The user as whom the optimizer works on the cluster; excludes a keytab."""
+    file_systems: tuple[str, ...] = ()
+    """Further file systems for which Spark gets Kerberos tokens, such as `hdfs://archive`."""
     image: str | None = None
     namespace: str | None = None
+    service_account: str | None = None
+    """The account of Kubernetes with which the driver creates its executors."""
+
+    @property
+    def is_on_kubernetes(self) -> bool:
+        """Whether the master is a Kubernetes."""
+        return self.master.startswith("k8s://")
+
+    @property
+    def is_on_yarn(self) -> bool:
+        """Whether the master is YARN."""
+        return self.master == "yarn"
 
 
 def check_launch(launch: Launch) -> Launch:
     """The settings themselves; Invalid if one of them cannot work."""
     _check_scaling(launch.scaling)
-    _require(1 <= launch.slots <= MAX_SLOTS, f"{launch.slots} slots: 1 to {MAX_SLOTS} can be had")
-    _require(_MEMORY.fullmatch(launch.memory) is not None, f"{launch.memory!r} is no memory size such as 512m or 4g")
-    _require(launch.memory_limit is None or launch.memory_limit > 0, "a memory limit is a number of bytes above 0")
-    for key, value in launch.conf.items():
-        _require(_CONF.fullmatch(key) is not None, f"{key!r} is no setting of Spark: they begin with spark.")
-        _require(key not in _OURS, f"{key} is set by a field of its own")
-        _check_value(key, value)
-    for key, value in launch.environment.items():
-        _require(_ENVIRONMENT.fullmatch(key) is not None, f"{key!r} is no name of an environment variable")
-        _require(key != "FIRN_TOKEN", "the server sets FIRN_TOKEN itself, because nobody may read it")
-        _check_value(key, value)
-    single = {"master": launch.master, "application": launch.application, "image": launch.image}
-    for name, text in {**single, **{f"py_files: {py_file}": py_file for py_file in launch.py_files}}.items():
-        _require(text is None or text != "", f"{name} is empty")
-        _check_value(name, text or "")
-        _require(not (text or "").startswith("-"), f"{name} {text!r} would be taken for an option")
-    _require(
-        all("," not in py_file for py_file in launch.py_files), "give py_files as a list: a comma is not allowed in one"
+    require(1 <= launch.slots <= MAX_SLOTS, f"{launch.slots} slots: 1 to {MAX_SLOTS} can be had")
+    require(
+        _MEMORY.fullmatch(launch.memory) is not None, f"{quote(launch.memory)} is no memory size: 512m or 4g is one"
     )
-    if launch.namespace is not None:
-        _require(_LABEL.fullmatch(launch.namespace) is not None, f"{launch.namespace!r} is no namespace of Kubernetes")
+    require(launch.memory_limit is None or launch.memory_limit > 0, "a memory limit is a number of bytes above 0")
+    _check_maps(launch)
+    _check_locations(launch)
+    _check_names(launch)
+    _check_kerberos(launch)
     _check_place(launch)
     return launch
 
 
 def _check_scaling(scaling: Scaling) -> None:
     low, high = scaling.minimum, scaling.maximum
-    _require(0 <= low <= high <= MAX_OPTIMIZERS, f"{low} to {high} optimizers: bounds rise, up to {MAX_OPTIMIZERS:,}")
+    require(0 <= low <= high <= MAX_OPTIMIZERS, f"{low} to {high} optimizers: bounds rise, up to {MAX_OPTIMIZERS:,}")
     for name in ("queue_seconds", "idle_seconds", "cool_down_seconds"):
-        _require(0 <= getattr(scaling, name) <= 10**7, f"{name} is out of bounds")
-    _require(1 <= scaling.start_seconds <= 10**5, "start_seconds is out of bounds")
-    _require(1 <= scaling.max_attempts <= 1_000, "max_attempts is out of bounds")
+        require(0 <= getattr(scaling, name) <= 10**7, f"{name} is out of bounds")
+    require(1 <= scaling.start_seconds <= 10**5, "start_seconds is out of bounds")
+    require(1 <= scaling.max_attempts <= 1_000, "max_attempts is out of bounds")
+
+
+def _check_maps(launch: Launch) -> None:
+    for key, value in launch.conf.items():
+        is_key = len(key) <= MAX_KEY_CHARACTERS and _CONF.fullmatch(key) is not None
+        require(is_key, f"{quote(key)} is no setting of Spark: they begin with spark.")
+        own = OWN_SETTINGS.get(key)
+        require(own is None, f"{key} is set by a field of its own: {own}")
+        check_text(key, value, limit=MAX_CONF_CHARACTERS)
+    for key, value in launch.environment.items():
+        is_name = len(key) <= MAX_KEY_CHARACTERS and _ENVIRONMENT.fullmatch(key) is not None
+        require(is_name, f"{quote(key)} is no name of an environment variable")
+        require(key != "FIRN_TOKEN", "the server sets FIRN_TOKEN itself, because nobody may read it")
+        check_text(key, value, limit=MAX_CONF_CHARACTERS)
+
+
+def _check_locations(launch: Launch) -> None:
+    for name in ("master", "application", "archive", "keytab"):
+        check_location(name, getattr(launch, name))
+    for name in ("py_files", "jars", "file_systems"):
+        for location in getattr(launch, name):
+            check_location(name, location)
+            require("," not in location, f"give {name} as a list: a comma is not allowed in one")
+    check_pattern("master", launch.master, _MASTER, "master: local[*], yarn, k8s://… and spark://… are")
+    require("#" not in (launch.archive or ""), "archive has a #: the server itself names the directory of the archive")
+    check_pattern("archive", launch.archive, _ARCHIVE, "archive: a .zip or .tar.gz is one")
+    for file_system in launch.file_systems:
+        check_pattern("file_systems", file_system, _FILE_SYSTEM, "file system: hdfs://NAME is one")
+
+
+def _check_names(launch: Launch) -> None:
+    check_pattern("queue", launch.queue, _QUEUE, "queue of YARN: letters, digits, dots, - and _ are allowed")
+    check_pattern("principal", launch.principal, _PRINCIPAL, "Kerberos principal: NAME@REALM or NAME/HOST@REALM is one")
+    check_pattern("proxy_user", launch.proxy_user, _USER, "user: letters, digits, dots, @, - and _ are allowed")
+    check_pattern("image", launch.image, _IMAGE, "name of an image: REGISTRY/NAME:TAG is one")
+    check_pattern("service_account", launch.service_account, _SERVICE_ACCOUNT, "service account of Kubernetes")
+    check_pattern("namespace", launch.namespace, _LABEL, "namespace of Kubernetes")
+
+
+def _check_kerberos(launch: Launch) -> None:
+    if launch.proxy_user is not None:
+        require(
+            launch.keytab is None and launch.principal is None,
+            "proxy_user excludes keytab and principal: spark-submit refuses both, because the tokens of another user "
+            "cannot be renewed from a keytab",
+            hint="unset proxy_user, or keytab and principal",
+        )
+    require((launch.keytab is None) == (launch.principal is None), "keytab and principal need each other")
 
 
 def _check_place(launch: Launch) -> None:
-    match launch.kind:
-        case LaunchKind.LOCAL:
-            _require(launch.master.startswith("local"), "a local optimizer has a local master; use kind spark-submit")
-            _require(launch.image is None and launch.namespace is None, "image and namespace are for Kubernetes")
-        case LaunchKind.SPARK_SUBMIT:
-            local = launch.master.startswith("local")
-            _require(not local or launch.deploy_mode is DeployMode.CLIENT, "a local master has no cluster to deploy on")
-            on_kubernetes = launch.master.startswith("k8s://")
-            _require(on_kubernetes or launch.namespace is None, "only a master k8s://… has namespaces")
-            _require(on_kubernetes or launch.image is None, "only a master k8s://… has images")
-        case LaunchKind.NONE:
-            pass
+    if launch.kind is LaunchKind.NONE:
+        return
+    local = launch.master.startswith("local")
+    if launch.kind is LaunchKind.LOCAL:
+        require(local, "a local optimizer has a local master; use kind spark-submit")
+        submitted = [name for name in ("application", "py_files", "jars") if getattr(launch, name)]
+        require(not submitted, f"{', '.join(submitted)}: only kind spark-submit has this")
+    require(not local or launch.deploy_mode is DeployMode.CLIENT, "a local master has no cluster to deploy on")
+    _require_master(launch, ("image", "namespace", "service_account"), "k8s://…", holds=launch.is_on_kubernetes)
+    _require_master(launch, ("queue",), "yarn", holds=launch.is_on_yarn)
+    secure = launch.is_on_kubernetes or launch.is_on_yarn
+    _require_master(launch, ("principal", "keytab", "proxy_user", "file_systems"), "yarn or k8s://…", holds=secure)
+    _require_master(launch, ("archive",), "yarn, k8s://… or spark://…", holds=not local)
+    if launch.is_on_kubernetes and launch.deploy_mode is DeployMode.CLUSTER and launch.application is None:
+        require(
+            "spark.kubernetes.file.upload.path" in launch.conf,
+            "on Kubernetes in cluster mode set application: the driver does not see the server's files",
+            hint="an example is application=local:///opt/firn/optimizer/__main__.py for a file of the image",
+        )
 
 
-def _check_value(name: str, text: str) -> None:
-    _require("\0" not in text and "\n" not in text and "\r" not in text, f"the value of {name} has more than one line")
-    for variable in _VARIABLE.findall(text):
-        variables = ", ".join(f"{{firn.{variable_name}}}" for variable_name in VARIABLES)
-        _require(variable in VARIABLES, f"{name} names {{firn.{variable}}}: there are {variables}")
-
-
-def fill_variables(text: str, variables: Mapping[str, str]) -> str:
-    """The text with `{firn.group}` and the other variables replaced once."""
-    return _VARIABLE.sub(lambda match: variables[match.group(1)], text)
-
-
-def _require(holds: bool, message: str) -> None:  # noqa: FBT001 -- an assertion with words
-    if not holds:
-        raise Invalid(message)
+def _require_master(launch: Launch, names: tuple[str, ...], masters: str, *, holds: bool) -> None:
+    named = [name for name in names if getattr(launch, name)]
+    require(holds or not named, f"only a master {masters} has {', '.join(named)}")

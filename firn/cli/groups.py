@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -21,6 +22,13 @@ Quota = Annotated[
         min=0, max=1, help="Share of an hour's work after which a catalog's jobs wait for others; 1 sets no limit."
     ),
 ]
+
+_LISTS = ("py_files", "jars", "file_systems")
+_NUMBERS = ("slots", "memory_limit")
+_OPTIONAL = (
+    *("memory_limit", "application", "archive", "queue", "principal", "keytab", "proxy_user"),
+    *("image", "namespace", "service_account"),
+)
 
 
 @command(app, "list")
@@ -78,7 +86,11 @@ def launch(
     kind: Annotated[str | None, typer.Option(help="How the server starts them: none, local or spark-submit.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="KEY=VALUE, such as memory=4g, master=yarn or idle_seconds=60; may be repeated."),
+        typer.Option(
+            "--set",
+            help="KEY=VALUE, such as memory=4g, master=yarn or idle_seconds=60; may be repeated. "
+            "KEY= without a value removes a setting.",
+        ),
     ] = None,
     conf: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE of Spark; may be repeated. Replaces all earlier ones.")
@@ -87,20 +99,21 @@ def launch(
         list[str] | None,
         typer.Option(help="Environment variable NAME=VALUE; may be repeated. Replaces all earlier ones."),
     ] = None,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the command of the next launch, without secrets. Changes nothing.")
+    ] = False,
 ) -> None:
     """Show or change how the server starts the optimizers of a group."""
-    changes: dict[str, Json] = {} if kind is None else {"kind": kind}
-    for key, value in _pairs(settings or []).items():
-        number = int(value) if value.isdecimal() else value
-        if key.endswith(("_seconds", "_attempts")):
-            changes.setdefault("scaling", {})[key] = number
-        else:
-            changes[key] = number
+    changes = _launch_changes(_pairs(settings or [])) | ({} if kind is None else {"kind": kind})
     if conf is not None:
         changes["conf"] = _pairs(conf)
     if env is not None:
         changes["environment"] = _pairs(env)
     groups = ctx.client.groups
+    if dry_run:
+        _show_launch_command(ctx, groups.preview_launch(name, **changes))
+        return
     _show_launch(ctx, name, groups.set_launch(name, **changes) if changes else groups.launch(name))
 
 
@@ -153,6 +166,33 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
+def _launch_changes(settings: dict[str, str]) -> dict[str, Json]:
+    """The body of a request; lists are written with commas, and an empty value removes a setting."""
+    changes: dict[str, Json] = {}
+    for key, text in settings.items():
+        value: Json = int(text) if key in _NUMBERS and text.isdecimal() else text
+        if key in _LISTS:
+            value = [part for part in text.split(",") if part]
+        elif not text and key in _OPTIONAL:
+            value = None
+        if key.endswith(("_seconds", "_attempts")):
+            changes.setdefault("scaling", {})[key] = int(text) if text.isdecimal() else text
+        else:
+            changes[key] = value
+    return changes
+
+
+def _show_launch_command(ctx: CliContext, launch: Json) -> None:
+    def people() -> None:
+        for key, value in launch["environment"].items():
+            ctx.show.line(f"{key}={shlex.quote(value)} \\")
+        ctx.show.line(shlex.join(launch["arguments"]))
+        for name, text in launch["files"].items():
+            ctx.show.line(f"\n{name}:\n{text.rstrip()}")
+
+    ctx.show.emit(launch, people)
+
+
 def _show_launch(ctx: CliContext, name: str, launch: Json) -> None:
     scaling = launch["scaling"]
     facts = {
@@ -163,7 +203,9 @@ def _show_launch(ctx: CliContext, name: str, launch: Json) -> None:
         "now": f"{launch['working']} working, {launch['starting']} starting, {launch['draining']} draining",
         "held back": launch["held_back"],
         "last error": launch["last_error"],
-        "master": launch["master"],
+        "master": f"{launch['master']}, deploy mode {launch['deploy_mode']}",
+        **{name: launch[name] for name in _OPTIONAL[1:]},
+        **{name: ", ".join(launch[name]) or None for name in _LISTS},
         "slots": str(launch["slots"]),
         "memory": launch["memory"],
     }

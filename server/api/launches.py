@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
@@ -59,13 +60,24 @@ class LaunchIn(In):
     environment: dict[str, str] = {}
     py_files: list[str] = []
     application: str | None = None
+    jars: list[str] = []
+    archive: str | None = None
+    queue: str | None = None
+    principal: str | None = None
+    keytab: str | None = None
+    proxy_user: str | None = None
+    file_systems: list[str] = []
     image: str | None = None
     namespace: str | None = None
+    service_account: str | None = None
 
     def launch(self) -> Launch:
         """Build the domain's launch settings."""
-        values = self.model_dump() | {"scaling": Scaling(**self.scaling.model_dump()), "py_files": tuple(self.py_files)}
-        return Launch(**values)
+        return Launch(**_freeze_lists(self.model_dump()) | {"scaling": Scaling(**self.scaling.model_dump())})
+
+
+def _freeze_lists(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 class LaunchChangeIn(LaunchIn):
@@ -77,7 +89,7 @@ class LaunchChangeIn(LaunchIn):
         """Get the settings that the request names, and separately those of `scaling`."""
         named = self.model_dump(exclude_unset=True)
         scaling = named.pop("scaling", {})
-        return named | ({"py_files": tuple(self.py_files)} if "py_files" in named else {}), scaling
+        return _freeze_lists(named), scaling
 
 
 class LaunchedOut(Out):
@@ -115,6 +127,16 @@ class LaunchOut(LaunchIn):
             last_error=None if failed is None else failed.reason,
             launches=[LaunchedOut.model_validate(launch) for launch in fleet.launches],
         )
+
+
+class LaunchCommandOut(Out):
+    """The command that the server would run: a program and its arguments, without a shell."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    """What the server adds to its own environment."""
+    files: dict[str, str]
+    """The files that the command reads, by name. Only the server's user can read them."""
 
 
 def check_may_run_commands(services: ServicesDep) -> None:
@@ -156,6 +178,13 @@ def set_launch(services: ServicesDep, group: str, body: LaunchIn) -> LaunchOut:
 def change_launch(services: ServicesDep, group: str, body: LaunchChangeIn) -> LaunchOut:
     """Change the named settings, also within `scaling`. Running optimizers keep the old ones."""
     return LaunchOut.of(services.fleet.alter(GroupName(group), *body.changes()))
+
+
+@router.post("/{group}/launch/dry-run", summary="Show the command of a launch", responses=refusals(400, 404))
+def preview_launch(services: ServicesDep, group: str, body: LaunchChangeIn) -> LaunchCommandOut:
+    """Show the command after a change of the named settings, without secrets. Nothing is saved or started."""
+    command = services.fleet.preview(GroupName(group), *body.changes())
+    return LaunchCommandOut.model_validate(command)
 
 
 @router.post("/{group}/scale", summary="Set how many optimizers a group has", responses=refusals(400, 404))

@@ -179,6 +179,8 @@ _WORK: Rules = {
     # Launch settings run commands on the server's machine.
     ("PUT", "/groups/{group}/launch"): changes(on.server(GRANT)),
     ("PATCH", "/groups/{group}/launch"): changes(on.server(GRANT)),
+    # It shows a command with the server's paths.
+    ("POST", "/groups/{group}/launch/dry-run"): reads(on.server(GRANT)),
     ("POST", "/groups/{group}/scale"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/drain"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),

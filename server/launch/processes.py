@@ -21,6 +21,7 @@ from catalog.errors import Unavailable
 from catalog.launch.command import Command
 from catalog.launch.record import Process
 from catalog.launch.settings import LaunchId
+from catalog.launch.submit_output import find_reason
 from catalog.ports.launch import Seen
 
 LOG = "log"
@@ -28,7 +29,7 @@ LOG_BYTES = 16 * 1024 * 1024
 """The size above which a log moves to `log.1` and starts again."""
 KEPT_LOGS = 50
 GRACE_SECONDS = 20.0
-_WORDS_BYTES = 4096
+_WORDS_BYTES = 64 * 1024
 
 
 @dataclass
@@ -59,7 +60,9 @@ class Processes:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise Unavailable(f"{command.arguments[0]} cannot be started: {error.strerror}") from error
+            raise Unavailable(
+                f"{command.arguments[0]} cannot be started: {error.strerror}", hint=_advise(command, error)
+            ) from error
         with self._lock:
             self._children[launch_id] = child
         return Process(host=socket.gethostname(), pid=child.pid, started=_started(child.pid) or 0)
@@ -135,6 +138,14 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
 
 
+def _advise(command: Command, error: OSError) -> str | None:
+    """The advice for a launch whose spark-submit does not exist."""
+    is_submit = "--properties-file" in command.arguments
+    return (
+        "set optimizers.spark_submit to a spark-submit" if is_submit and isinstance(error, FileNotFoundError) else None
+    )
+
+
 def _has_ended(child: subprocess.Popen[bytes]) -> bool:
     """Check for the end without reaping, which keeps the pid from being reused."""
     if child.returncode is not None:
@@ -168,10 +179,10 @@ def _last_words(log: Path) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _WORDS_BYTES))
-            lines = file.read().decode(errors="replace").strip().splitlines()
+            output = file.read().decode(errors="replace")
     except OSError as error:
         return f"its log cannot be read: {error.strerror}"
-    return "\n".join(lines[-5:])
+    return find_reason(output)
 
 
 def _kill_session(pid: int) -> None:

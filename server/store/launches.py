@@ -82,7 +82,7 @@ def _launch(values: Mapping[str, Any]) -> Launch:
             "kind": LaunchKind(values["kind"]),
             "scaling": Scaling(**values["scaling"]),
             "deploy_mode": DeployMode(values["deploy_mode"]),
-            "py_files": tuple(values["py_files"]),
+            **{name: tuple(values.get(name, ())) for name in ("py_files", "jars", "file_systems")},
         }
     )
 

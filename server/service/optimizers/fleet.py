@@ -16,7 +16,7 @@ from typing import Any
 
 from catalog.errors import NotFound, Unavailable
 from catalog.jobs.optimizer_group import DEFAULT_GROUP, GroupName
-from catalog.launch.command import Command, LaunchPaths, build_command
+from catalog.launch.command import HIDDEN, Command, LaunchPaths, build_command, hide_secrets
 from catalog.launch.fleet import (
     FleetMember,
     LaunchEnd,
@@ -26,7 +26,7 @@ from catalog.launch.fleet import (
     is_lost,
 )
 from catalog.launch.record import GroupLaunch, LaunchRecord, summarize_launches
-from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, check_launch
+from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, Scaling, check_launch
 from catalog.ports.launch import Launcher
 from catalog.ports.store import Database, UnitOfWork
 from server.service.optimizers.fleet_values import (
@@ -69,12 +69,17 @@ class Fleet:
     def alter(self, group: GroupName, settings: Mapping[str, Any], scaling: Mapping[str, int]) -> GroupFleet:
         """Change some launch settings of a group; all others stay, also those of concurrent requests."""
         with self.database.writing() as uow:
-            uow.groups.get(group)
-            current = self._index_settings(uow.launches.settings()).get(group)
-            launch = Launch() if current is None else current.launch
-            launch = check_launch(replace(launch, **settings, scaling=replace(launch.scaling, **scaling)))
+            launch = _change(self._load_group_settings(uow, group).launch, settings, scaling)
             uow.launches.set(GroupLaunch(group=group, launch=launch, changed_at=uow.now()))
         return self.show(group)
+
+    def preview(self, group: GroupName, settings: Mapping[str, Any], scaling: Mapping[str, int]) -> Command:
+        """The command of the next launch after a change, with placeholders for secrets. Saves and starts nothing."""
+        with self.database.reading() as uow:
+            current = self._load_group_settings(uow, group)
+        launch = hide_secrets(_change(current.launch, settings, scaling))
+        token = None if self.environment.token is None else HIDDEN
+        return self._build_command(replace(current, launch=launch), make_launch_id(group, "dry-run"), token)
 
     def scale(self, group: GroupName, minimum: int, maximum: int) -> GroupFleet:
         """Change only the minimum and maximum number of optimizers of a group."""
@@ -224,7 +229,7 @@ class Fleet:
         with self.database.writing() as uow:
             now = uow.now()
             launched = LaunchRecord(
-                id=LaunchId(f"{settings.group.lower().replace('_', '-')[:32]}-{secrets.token_hex(4)}"),
+                id=make_launch_id(settings.group, secrets.token_hex(4)),
                 group=settings.group,
                 kind=settings.launch.kind,
                 status=LaunchStatus.STARTING,
@@ -235,7 +240,8 @@ class Fleet:
         try:
             process = self.launcher.start(launched.id, self._command(settings, launched.id))
         except Unavailable as error:
-            self._record_end(launched, LaunchStatus.FAILED, error.message)
+            reason = error.message if error.hint is None else f"{error.message}; {error.hint}"
+            self._record_end(launched, LaunchStatus.FAILED, reason)
             return
         with self.database.writing() as uow:
             uow.launches.put(replace(launched, process=process))
@@ -247,16 +253,25 @@ class Fleet:
                 "the server would refuse every optimizer: access control is on and optimizers.token is not set",
                 hint="set optimizers.token to a token of an optimizer principal",
             )
+        if environment.is_local_address and settings.launch.deploy_mode is DeployMode.CLUSTER:
+            raise Unavailable(
+                f"a driver on the cluster cannot reach the server at {environment.server}",
+                hint="set optimizers.server to an address that the nodes of the cluster reach",
+            )
+        return self._build_command(settings, launch_id, environment.token)
+
+    def _build_command(self, settings: GroupLaunch, launch_id: LaunchId, token: str | None) -> Command:
+        environment = self.environment
         paths = LaunchPaths(
             server=environment.server,
             python=environment.python,
             spark_submit=environment.spark_submit,
             application=environment.application,
             directory=f"{environment.directory}/{launch_id}",
+            node_python=environment.node_python,
+            iceberg=environment.iceberg,
         )
-        return build_command(
-            settings.launch, group=settings.group, launch_id=launch_id, paths=paths, token=environment.token
-        )
+        return build_command(settings.launch, group=settings.group, launch_id=launch_id, paths=paths, token=token)
 
     def _end(self, launch: LaunchRecord, end: LaunchEnd, status: OptimizerStatus | None) -> None:
         """Ask the optimizer to end; with `end.at_once` kill it, which works only for a process of this machine."""
@@ -344,3 +359,12 @@ class Fleet:
             launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.environment.local))
             by_group[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=self.began)
         return by_group
+
+
+def make_launch_id(group: GroupName, suffix: str) -> LaunchId:
+    """The id of a launch, which is also a label of Kubernetes and the name of a directory."""
+    return LaunchId(f"{group.lower().replace('_', '-')[:32]}-{suffix}")
+
+
+def _change(launch: Launch, settings: Mapping[str, Any], scaling: Mapping[str, int]) -> Launch:
+    return check_launch(replace(launch, **settings, scaling=replace(launch.scaling, **scaling)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from catalog.jobs.optimizer import Optimizer
@@ -47,6 +47,11 @@ class LaunchEnvironment:
     spark_submit: str
     application: str
     directory: str
+    node_python: str = "python3"
+    iceberg: Mapping[str, str] = field(default_factory=dict)
+    """Spark's settings that load the server's Iceberg runtime."""
+    is_local_address: bool = False
+    """Whether other machines cannot reach `server`."""
     token: str | None = None
     needs_token: bool = False
     local: int = 0

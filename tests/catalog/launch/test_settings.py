@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from catalog.errors import Invalid
-from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling, check_launch, fill_variables
+from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling, check_launch
+from catalog.launch.value_checks import fill_variables
 
 SUBMIT = LaunchKind.SPARK_SUBMIT
 
@@ -22,6 +23,21 @@ SUBMIT = LaunchKind.SPARK_SUBMIT
             kind=SUBMIT, master="k8s://https://10.0.0.1", image="r/firn:1", namespace="lake", py_files=("s3://b/f",)
         ),
         Launch(kind=SUBMIT, master="local[2]"),
+        Launch(
+            kind=SUBMIT, master="yarn", queue="root.etl.{firn.group}", principal="firn/h.x@R.X", keytab="/k/firn.keytab"
+        ),
+        Launch(
+            kind=SUBMIT, master="yarn", proxy_user="ann", archive="hdfs://prod/firn.zip", file_systems=("hdfs://b",)
+        ),
+        Launch(
+            kind=SUBMIT,
+            master="k8s://x",
+            deploy_mode=DeployMode.CLUSTER,
+            image="r:5000/firn@sha256:0",
+            namespace="lake",
+            service_account="firn",
+            application="local:///opt/firn/optimizer/__main__.py",
+        ),
     ],
 )
 def test_what_can_work_is_taken(launch: Launch) -> None:
@@ -54,6 +70,21 @@ def test_what_can_work_is_taken(launch: Launch) -> None:
         ({"kind": SUBMIT, "master": "k8s://x", "namespace": "Not A Label"}, "no namespace"),
         ({"kind": SUBMIT, "master": "local[2]", "deploy_mode": DeployMode.CLUSTER}, "no cluster"),
         ({"kind": LaunchKind.LOCAL, "master": "yarn"}, "local master"),
+        ({"kind": LaunchKind.LOCAL, "jars": ("/a.jar",)}, "only kind spark-submit"),
+        ({"kind": LaunchKind.LOCAL, "queue": "etl"}, "only a master yarn has queue"),
+        ({"kind": SUBMIT, "master": "k8s://x", "queue": "etl"}, "only a master yarn has queue"),
+        ({"kind": SUBMIT, "master": "yarn", "service_account": "a"}, "only a master k8s"),
+        ({"kind": SUBMIT, "master": "spark://h:1", "keytab": "/k", "principal": "p"}, "only a master yarn or k8s"),
+        ({"kind": SUBMIT, "master": "yarn", "keytab": "/k"}, "need each other"),
+        ({"kind": SUBMIT, "master": "yarn", "principal": "p"}, "need each other"),
+        ({"proxy_user": "ann", "keytab": "/k", "principal": "p"}, "proxy_user excludes keytab"),
+        ({"kind": SUBMIT, "master": "k8s://x", "deploy_mode": DeployMode.CLUSTER}, "set application"),
+        ({"conf": {"spark.yarn.queue": "etl"}}, "field of its own: queue"),
+        ({"conf": {"spark.yarn.keytab": "/k"}}, "field of its own: keytab"),
+        ({"archive": "hdfs:///firn.whl"}, "no archive"),
+        ({"archive": "hdfs:///firn.zip#else"}, "has a #"),
+        ({"file_systems": ("prod",)}, "no file system"),
+        ({"master": "yarn-cluster"}, "no master"),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_reason(changes: dict[str, Any], words: str) -> None:
@@ -66,3 +97,44 @@ def test_what_replaces_a_variable_is_not_looked_at_again() -> None:
         fill_variables("{firn.group}-{firn.launch}-{x}", {"group": "{firn.launch}", "launch": "l"})
         == "{firn.launch}-l-{x}"
     )
+
+
+NAMED = [
+    "master",
+    "application",
+    "archive",
+    "queue",
+    "principal",
+    "keytab",
+    "proxy_user",
+    "image",
+    "namespace",
+    "service_account",
+]
+HOSTILE = [
+    "", "--conf", "a b", "a\tb", "a\nspark.b=c", "a\r", "a\0", "a\x1b[2J", "a\u2028b", "a\ud800", "a'b", 'a"b', "a`b`",
+    "a\\b", "a" * 2_001, "{firn.password}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("name", NAMED)
+def test_a_hostile_value_is_refused_and_quoted_without_control_characters(name: str, text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_launch(Launch(**{name: text}))  # type: ignore[arg-type]  # the names are those of texts
+    assert refused.value.message.isprintable()
+    assert len(refused.value.message) < 300
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "a,b"])
+@pytest.mark.parametrize("name", ["py_files", "jars", "file_systems"])
+def test_a_hostile_value_in_a_list_is_refused(name: str, text: str) -> None:
+    with pytest.raises(Invalid):
+        check_launch(Launch(**{name: (text,)}))  # type: ignore[arg-type]  # the names are those of lists
+
+
+@pytest.mark.parametrize("text", ["a\tb", "a\0", "a\x7f", "a\u2029", "a" * 20_001])
+def test_spark_and_the_environment_get_no_control_characters(text: str) -> None:
+    for changes in ({"conf": {"spark.a": text}}, {"environment": {"A": text}}):
+        with pytest.raises(Invalid, match=r"the value of (spark\.a|A) has"):
+            check_launch(Launch(**changes))  # type: ignore[arg-type]  # the names are those of maps

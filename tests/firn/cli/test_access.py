@@ -69,6 +69,33 @@ def test_the_library_takes_a_namespace_by_its_levels_and_as_people_type_it(url: 
         client.access.drop_role("typed")
 
 
+def test_a_launch_for_yarn_is_tried_set_and_taken_back(as_admin: Command) -> None:
+    yarn = (
+        "--kind",
+        "spark-submit",
+        "--set",
+        "master=yarn",
+        "--set",
+        "queue=etl",
+        "--set",
+        "jars=hdfs:///a.jar,hdfs:///b.jar",
+    )
+    tried = as_admin("group", "launch", "default", *yarn, "--env", "A=it's", "--conf", "spark.password=p", "--dry-run")
+    assert tried.code == 0
+    assert " --master yarn --deploy-mode client " in tried.out
+    assert " --jars hdfs:///a.jar,hdfs:///b.jar " in tried.out
+    assert """A='it'"'"'s' \\""" in tried.out
+    assert "spark.yarn.queue=etl\n" in tried.out
+    assert "spark.password=(hidden)\n" in tried.out
+    assert as_admin("group", "launch", "default", "--json").json["queue"] is None
+    assert "queue       etl" in as_admin("group", "launch", "default", *yarn).out
+    removed = as_admin("group", "launch", "default", "--set", "queue=", "--set", "jars=", "--json").json
+    assert (removed["queue"], removed["jars"]) == (None, [])
+    hostile = as_admin("group", "launch", "default", "--set", "queue=a --conf spark.b=c")
+    assert (hostile.code, "is no queue of YARN" in hostile.err) == (2, True)
+    as_admin("group", "launch", "default", "--kind", "none", "--set", "master=local[*]")
+
+
 def test_a_groups_launch_is_set_piece_by_piece_and_scaled(as_admin: Command) -> None:
     made = as_admin("group", "launch", "default", "--kind", "local", "--conf", "spark.a=b=c", "--json").json
     assert (made["kind"], made["conf"], made["scaling"]["minimum"]) == ("local", {"spark.a": "b=c"}, 0)

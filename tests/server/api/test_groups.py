@@ -71,6 +71,45 @@ def test_what_is_not_named_of_a_launch_stays(administered: Api) -> None:
     assert refused(administered, "PATCH", "/nowhere/launch", {})[0] == 404
 
 
+def test_settings_for_a_cluster_are_stored_and_removed(administered: Api) -> None:
+    path = f"{GROUPS}/default/launch"
+    cluster = {
+        "master": "yarn",
+        "deploy_mode": "cluster",
+        "queue": "etl",
+        "principal": "firn@R",
+        "keytab": "/k",
+        "archive": "hdfs:///firn.zip",
+        "jars": ["hdfs:///iceberg.jar"],
+        "file_systems": ["hdfs://b"],
+    }
+    made = good(administered.http.patch(path, json={"kind": "spark-submit", **cluster}))
+    assert {name: made[name] for name in cluster} == cluster
+    assert good(administered.http.get(path)) == made
+    assert refused(administered, "PATCH", "/default/launch", {"proxy_user": "ann"})[0] == 400
+    changed = good(administered.http.patch(path, json={"keytab": None, "principal": None, "proxy_user": "ann"}))
+    assert (changed["keytab"], changed["proxy_user"], changed["queue"]) == (None, "ann", "etl")
+
+
+def test_a_dry_run_shows_the_command_and_saves_nothing(administered: Api) -> None:
+    before = good(administered.http.get(f"{GROUPS}/default/launch"))
+    wanted = {
+        "kind": "spark-submit",
+        "master": "yarn",
+        "deploy_mode": "cluster",
+        "queue": "etl",
+        "conf": {"spark.a.secret": "s"},
+    }
+    shown = good(administered.http.post(f"{GROUPS}/default/launch/dry-run", json=wanted))
+    assert shown["arguments"][1:5] == ["--master", "yarn", "--deploy-mode", "cluster"]
+    assert "spark.yarn.queue=etl\n" in shown["files"]["spark.conf"]
+    assert "spark.a.secret=(hidden)\n" in shown["files"]["spark.conf"]
+    assert good(administered.http.get(f"{GROUPS}/default/launch")) == before
+    by_users = refused(administered, "POST", "/default/launch/dry-run", {"kind": "none"})
+    assert by_users == (400, "users start the optimizers of group default")
+    assert refused(administered, "POST", "/nowhere/launch/dry-run", {"kind": "local"})[0] == 404
+
+
 def test_bad_settings_and_names_are_refused(api: Api) -> None:
     assert refused(api, "POST", "", {"name": "two words"})[0] == 400
     assert refused(api, "PUT", "/default", {"catalog_quota": 0})[0] == 400

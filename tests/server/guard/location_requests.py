@@ -334,6 +334,7 @@ WITHOUT = {
     "PATCH /groups/{group}",
     "PUT /groups/{group}/launch",
     "PATCH /groups/{group}/launch",
+    "POST /groups/{group}/launch/dry-run",
     "POST /groups/{group}/scale",
     "POST /optimizers",
     "POST /optimizers/{optimizer_id}/drain",

@@ -63,6 +63,7 @@ BODIES: Mapping[str, Any] = {
     "PATCH /groups/{group}": {},
     "PUT /groups/{group}/launch": {"kind": "none"},
     "PATCH /groups/{group}/launch": {},
+    "POST /groups/{group}/launch/dry-run": {"kind": "local"},
     "POST /groups/{group}/scale": {"minimum": 0, "maximum": 0},
     "POST /optimizers": {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL},
     "POST /optimizers/{optimizer_id}/drain": {},

@@ -68,6 +68,7 @@ OF_THE_SERVER = {
     *(f"{method} /groups" for method in ("GET", "POST")),
     *(f"{method} /groups/{{group}}" for method in ("GET", "PUT", "PATCH", "DELETE")),
     *(f"{method} /groups/{{group}}/launch" for method in ("GET", "PUT", "PATCH")),
+    "POST /groups/{group}/launch/dry-run",
     "POST /groups/{group}/scale",
     "POST /optimizers/{optimizer_id}/drain",
     "POST /optimizers/{optimizer_id}/undrain",

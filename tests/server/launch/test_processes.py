@@ -93,7 +93,7 @@ def test_it_is_given_words_and_no_shell_reads_them(launcher: Processes, record: 
         *("--load-spark-defaults", "/app.py"),
         *("--server", "http://s", "--group", "nightly", "--slots", "2", "--launch", "nightly-1", "--tied"),
     ]
-    assert told["properties"] == "spark.a=it's\\ $(touch\\ here)\\ `b`;\\ c\n"
+    assert told["properties"].splitlines()[0] == "spark.a=it's\\ $(touch\\ here)\\ `b`;\\ c"
     assert told["cwd"] == str(launcher.directory / ID)
     assert told["pid"] == process.pid
     assert status_of(launcher) is None
@@ -125,6 +125,15 @@ def test_one_that_dies_says_how(launcher: Processes, record: Path) -> None:
     seen = launcher.inspect(ID)
     assert seen is not None
     assert (seen.exit_status, seen.last_words) == (7, "Exception in thread main: the cluster is full")
+
+
+def test_a_missing_spark_submit_is_named_with_the_setting(launcher: Processes, record: Path) -> None:
+    missing = replace(
+        a_command(launcher, record, "runs"), arguments=["/nowhere/spark-submit", "--properties-file", "p"]
+    )
+    with pytest.raises(Unavailable, match="/nowhere/spark-submit cannot be started: No such file") as refused:
+        launcher.start(ID, missing)
+    assert refused.value.hint == "set optimizers.spark_submit to a spark-submit"
 
 
 def test_one_that_dies_takes_what_it_has_started_with_it(launcher: Processes, record: Path) -> None:

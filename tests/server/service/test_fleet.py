@@ -13,7 +13,7 @@ from catalog.jobs.job import JobKind
 from catalog.jobs.optimizer_group import DEFAULT_GROUP, Group, GroupName
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import Process
-from catalog.launch.settings import Launch, LaunchKind, Scaling, check_launch
+from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling, check_launch
 from catalog.ports.launch import Seen
 from server.service.optimizers import fleet
 from tests.factories import LAKE
@@ -169,6 +169,15 @@ def test_where_access_control_is_on_nothing_is_started_without_a_token(stage: St
     stage.fleet.set(DEFAULT_GROUP, ONE)
     replace(stage.fleet, environment=with_token).activate()
     assert stage.launcher.commands[0].environment == {"FIRN_TOKEN": "t"}
+
+
+def test_on_a_cluster_nothing_is_started_that_cannot_reach_the_server(stage: Stage) -> None:
+    on_yarn = replace(ONE, kind=LaunchKind.SPARK_SUBMIT, master="yarn", deploy_mode=DeployMode.CLUSTER)
+    alone = a_stage(stage.lake, replace(GROUND, is_local_address=True))
+    alone.fleet.set(DEFAULT_GROUP, on_yarn)
+    alone.fleet.activate()
+    assert alone.launcher.commands == []
+    assert "set optimizers.server to an address that the nodes" in str(alone.launches[-1].reason)
 
 
 def test_settings_that_cannot_work_and_groups_that_are_not_there_are_refused(stage: Stage) -> None:

@@ -1365,6 +1365,26 @@ export interface paths {
         patch: operations["change_launch_groups__group__launch_patch"];
         trace?: never;
     };
+    "/groups/{group}/launch/dry-run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show the command of a launch
+         * @description Show the command after a change of the named settings, without secrets. Nothing is saved or started.
+         */
+        post: operations["preview_launch_groups__group__launch_dry_run_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/groups/{group}/scale": {
         parameters: {
             query?: never;
@@ -3870,6 +3890,8 @@ export interface components {
         LaunchChangeIn: {
             /** Application */
             application?: string | null;
+            /** Archive */
+            archive?: string | null;
             /**
              * Conf
              * @default {}
@@ -3886,8 +3908,20 @@ export interface components {
             environment?: {
                 [key: string]: string;
             };
+            /**
+             * File Systems
+             * @default []
+             */
+            file_systems?: string[];
             /** Image */
             image?: string | null;
+            /**
+             * Jars
+             * @default []
+             */
+            jars?: string[];
+            /** Keytab */
+            keytab?: string | null;
             /** @default none */
             kind?: components["schemas"]["LaunchKind"];
             /**
@@ -3904,11 +3938,17 @@ export interface components {
             memory_limit?: number | null;
             /** Namespace */
             namespace?: string | null;
+            /** Principal */
+            principal?: string | null;
+            /** Proxy User */
+            proxy_user?: string | null;
             /**
              * Py Files
              * @default []
              */
             py_files?: string[];
+            /** Queue */
+            queue?: string | null;
             /**
              * @default {
              *       "cool_down_seconds": 60,
@@ -3921,11 +3961,29 @@ export interface components {
              *     }
              */
             scaling?: components["schemas"]["ScalingIn"];
+            /** Service Account */
+            service_account?: string | null;
             /**
              * Slots
              * @default 2
              */
             slots?: number;
+        };
+        /**
+         * LaunchCommandOut
+         * @description The command that the server would run: a program and its arguments, without a shell.
+         */
+        LaunchCommandOut: {
+            /** Arguments */
+            arguments: string[];
+            /** Environment */
+            environment: {
+                [key: string]: string;
+            };
+            /** Files */
+            files: {
+                [key: string]: string;
+            };
         };
         /**
          * LaunchIn
@@ -3934,6 +3992,8 @@ export interface components {
         LaunchIn: {
             /** Application */
             application?: string | null;
+            /** Archive */
+            archive?: string | null;
             /**
              * Conf
              * @default {}
@@ -3950,8 +4010,20 @@ export interface components {
             environment?: {
                 [key: string]: string;
             };
+            /**
+             * File Systems
+             * @default []
+             */
+            file_systems?: string[];
             /** Image */
             image?: string | null;
+            /**
+             * Jars
+             * @default []
+             */
+            jars?: string[];
+            /** Keytab */
+            keytab?: string | null;
             kind: components["schemas"]["LaunchKind"];
             /**
              * Master
@@ -3967,11 +4039,17 @@ export interface components {
             memory_limit?: number | null;
             /** Namespace */
             namespace?: string | null;
+            /** Principal */
+            principal?: string | null;
+            /** Proxy User */
+            proxy_user?: string | null;
             /**
              * Py Files
              * @default []
              */
             py_files?: string[];
+            /** Queue */
+            queue?: string | null;
             /**
              * @default {
              *       "cool_down_seconds": 60,
@@ -3984,6 +4062,8 @@ export interface components {
              *     }
              */
             scaling?: components["schemas"]["ScalingIn"];
+            /** Service Account */
+            service_account?: string | null;
             /**
              * Slots
              * @default 2
@@ -4003,6 +4083,8 @@ export interface components {
         LaunchOut: {
             /** Application */
             application?: string | null;
+            /** Archive */
+            archive?: string | null;
             /**
              * Conf
              * @default {}
@@ -4021,10 +4103,22 @@ export interface components {
             environment?: {
                 [key: string]: string;
             };
+            /**
+             * File Systems
+             * @default []
+             */
+            file_systems?: string[];
             /** Held Back */
             held_back: string | null;
             /** Image */
             image?: string | null;
+            /**
+             * Jars
+             * @default []
+             */
+            jars?: string[];
+            /** Keytab */
+            keytab?: string | null;
             kind: components["schemas"]["LaunchKind"];
             /** Last Error */
             last_error: string | null;
@@ -4044,11 +4138,17 @@ export interface components {
             memory_limit?: number | null;
             /** Namespace */
             namespace?: string | null;
+            /** Principal */
+            principal?: string | null;
+            /** Proxy User */
+            proxy_user?: string | null;
             /**
              * Py Files
              * @default []
              */
             py_files?: string[];
+            /** Queue */
+            queue?: string | null;
             /**
              * @default {
              *       "cool_down_seconds": 60,
@@ -4061,6 +4161,8 @@ export interface components {
              *     }
              */
             scaling?: components["schemas"]["ScalingIn"];
+            /** Service Account */
+            service_account?: string | null;
             /**
              * Slots
              * @default 2
@@ -11153,6 +11255,59 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    preview_launch_groups__group__launch_dry_run_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LaunchChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LaunchCommandOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
                 headers: {
                     [name: string]: unknown;
                 };

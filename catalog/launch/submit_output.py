@@ -1,0 +1,42 @@
+"""The reason for the end of a process, from the end of its output.
+
+spark-submit writes hundreds of lines: progress of YARN each second, stack traces, and last of all that it deletes its
+directories. Few lines tell a person why it ended.
+"""
+
+from __future__ import annotations
+
+import re
+
+REASON_LINES = 5
+REASON_CHARACTERS = 500
+"""The longest line of a reason."""
+_CONSIDERED_LINES = 40
+"""Earlier errors may be those of a job that was repeated hours ago."""
+_CONTROL = re.compile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_FRAME = re.compile(
+    r"\s*at [\w.$<>/]+\(.*\)\s*$|\s*\.\.\. \d+ more\s*$|\s+File \".*\", line \d+|Traceback \(most recent"
+)
+_ROUTINE = re.compile(
+    r"\S+ \S+ (INFO|DEBUG|TRACE|WARN|WARNING)\b|(INFO|WARN|WARNING)\b|Picked up |:: |Using Spark's default log4j"
+)
+_REPORT = re.compile(r"\s*(client token|ApplicationMaster \w+|queue|start time|final status|tracking URL|user): ")
+_DIAGNOSTICS = re.compile(r"\s*diagnostics: (?!N/A)\s*\S")
+_ERROR = re.compile(
+    r"Exception in thread |Caused by: |(\S+ \S+ )?(ERROR|FATAL)\b|Error: |[\w.$]*(Exception|Error): |firn: "
+)
+
+
+def find_reason(output: str) -> str:
+    """The lines of the output that name an error; without any, its last lines. Empty if there is no output."""
+    lines = [_CONTROL.sub("", line).rstrip() for line in output.splitlines()]
+    lines = [line for line in lines if line.strip()]
+    spoken = [line for line in lines if not any(p.match(line) for p in (_FRAME, _ROUTINE, _REPORT))]
+    spoken = spoken[-_CONSIDERED_LINES:]
+    named = [line for line in spoken if _ERROR.match(line) or _DIAGNOSTICS.match(line)]
+    chosen = list(dict.fromkeys(_shorten(line.strip()) for line in named or spoken or lines))
+    return "\n".join(chosen[-REASON_LINES:])
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= REASON_CHARACTERS else f"{line[:REASON_CHARACTERS]}…"
