@@ -40,6 +40,7 @@ class HiveEngine:
         self._process = context.Process(target=_serve, args=(other, metastore_uri, str(directory)), daemon=True)
         self._process.start()
         other.close()
+        self._asked = 0
 
     def sql(self, *statements: str) -> Rows:
         """Run statements and return the sorted rows of the last one."""
@@ -79,8 +80,12 @@ class HiveEngine:
             self._process.join()
 
     def _ask(self, *request: Any) -> Any:
-        self._pipe.send(request)
-        failed, answer = self._pipe.recv()
+        """Answers of earlier requests are dropped: a test that ran out of time does not wait for its own."""
+        self._asked += 1
+        self._pipe.send((self._asked, *request))
+        number = 0
+        while number != self._asked:
+            number, failed, answer = self._pipe.recv()
         if failed:
             raise AssertionError(answer)
         return answer
@@ -90,13 +95,13 @@ def _serve(pipe: Connection, metastore_uri: str, directory: str) -> None:
     engine = _Engine(metastore_uri, directory)
     while True:
         try:
-            command, *arguments = pipe.recv()
+            number, command, *arguments = pipe.recv()
         except EOFError:
             break
         try:
-            pipe.send((False, getattr(engine, command)(*arguments)))
+            pipe.send((number, False, getattr(engine, command)(*arguments)))
         except Exception as error:  # noqa: BLE001 -- the test that sent the command is in another process
-            pipe.send((True, f"{command} {arguments}: {error}"))
+            pipe.send((number, True, f"{command} {arguments}: {error}"))
     engine.spark.stop()
 
 
