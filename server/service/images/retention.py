@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from catalog.errors import CatalogError, CommitUnknown, NotFound
-from catalog.keyed.image_build import ImageBuild, is_read, list_removable
+from catalog.keyed.image_build import BuildState, ImageBuild, is_read, list_removable
 from catalog.ports.images import ImageFiles
 from catalog.ports.store import Database
 from server.service.tables.metadata_files import MetadataFiles
@@ -68,19 +69,24 @@ def remove_build(database: Database, metadata: MetadataFiles, files: ImageFiles,
     The metadata goes first: a later build of the same image would take it for its own. Files that other builds of the
     table need stay.
     """
-    if _has_written_metadata(metadata, build):
-        metadata.discard(build.metadata_location)
     with database.reading() as uow:
         others = [other for other in uow.images.of_table(build.relation_id) if other.id != build.id]
+    if _owns_metadata(metadata, build, others):
+        metadata.discard(build.metadata_location)
     deleted = files.remove(build.directory, list_removable(build, others))
     with database.writing() as uow:
         uow.images.remove(build.id)
     return deleted
 
 
-def _has_written_metadata(metadata: MetadataFiles, build: ImageBuild) -> bool:
-    """Whether the metadata at the image's location is this build's: builds of one image share the location."""
+def _owns_metadata(metadata: MetadataFiles, build: ImageBuild, others: Sequence[ImageBuild]) -> bool:
+    """Whether no other build may have written the metadata at the image's location, which builds of one image share.
+
+    A manifest list has the name of its build. The image of an empty table has none, so any build may have written it.
+    """
     with suppress(NotFound):
         snapshots = metadata.read(build.metadata_location)["snapshots"]
-        return not snapshots or build.name in snapshots[-1]["manifest-list"]
+        if snapshots:
+            return build.name in snapshots[-1]["manifest-list"]
+        return all(other.digest != build.digest or other.state is BuildState.REMOVING for other in others)
     return False

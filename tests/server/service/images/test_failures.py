@@ -19,6 +19,7 @@ from catalog.locations.location_rule import FileRule
 from catalog.ports.images import AdoptionParts, ImageFiles, ImageParts, LayerBuilder
 from firn.protocol.tasks.image import Layer, LayerTask
 from server.service.images.images import LAG, Images
+from server.service.images.pair import read_pair
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import BASE, ORDERS, altered, set_property
@@ -131,6 +132,21 @@ def test_a_server_killed_after_the_metadata_has_built_the_image(orders: KeyedLak
     assert orders.read() == {1: "a"}
     (build,) = orders.builds()
     assert (build.id, build.state) == (dead.id, BuildState.COMPLETE)
+
+
+@pytest.mark.parametrize("rows", [[], [(1, "a")]], ids=["empty table", "one change"])
+def test_an_image_that_is_built_twice_is_complete_and_kept(orders: KeyedLake, rows: list[tuple[int, str]]) -> None:
+    """The second server began when the first had not ended. What it gives up, the first may be serving already."""
+    if rows:
+        orders.upsert(*rows)
+    service = orders.lake.services.images
+    with service.builder.database.reading() as uow:
+        pair = read_pair(uow, service.tables, LAKE, ORDERS)
+    first, second = service.builder.build(pair), service.builder.build(pair)
+    assert second.id == first.id
+    assert orders.read() == dict(rows)
+    (build,) = orders.builds()
+    assert (build.id, build.state) == (first.id, BuildState.COMPLETE)
 
 
 def test_retention_deletes_what_no_kept_image_needs(orders: KeyedLake) -> None:
