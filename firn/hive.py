@@ -173,9 +173,13 @@ class Hive:
             f"the publish of {table}",
         )
 
-    def preview_publish(self, table: str) -> Json:
-        """How many partitions Hive has not as they are here, and since when; reads all manifests of the table."""
-        return self.client.transport.get(self._path(table, "/publish"))
+    def preview_publish(self, table: str, *, permissions: bool = False) -> Json:
+        """Count the partitions that Hive lacks or has differently; the server reads all manifests of the table.
+
+        With `permissions`, the server tries on an empty directory which permissions it may set.
+        """
+        params = {"permissions": "true"} if permissions else None
+        return self.client.transport.get(self._path(table, "/publish"), params)
 
     def preview_downgrade(self, table: str) -> Json:
         """What a downgrade has to do, as far as it can be known before."""

@@ -26,6 +26,7 @@ from server.files.aws import Aws
 from server.files.images import ImageFiles
 from server.files.listing import Listings
 from server.files.manifest_reading import StoredManifests
+from server.files.permissions import StoredPermissions
 from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable
 from server.files.rebased_manifest_list import ManifestLists
@@ -62,6 +63,7 @@ from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.publish_requests import PublishRequests
+from server.service.hive.published_permissions import PublishedPermissions
 from server.service.hive.publisher import PublisherMarks
 from server.service.hive.repoint import Repointer
 from server.service.hive.services import HiveServices
@@ -145,6 +147,7 @@ class _Adapters:
     manifest_lists: ManifestLists
     reachable: Reachable
     table_files: TableFiles
+    permissions: StoredPermissions
     metastores: MetastoreRegistry
 
 
@@ -183,6 +186,7 @@ def _build_adapters(settings: Settings, database: Database) -> _Adapters:
         manifest_lists=ManifestLists(storage),
         reachable=Reachable(storage),
         table_files=TableFiles(storage, listings, footer_threads=settings.hive.footer_threads),
+        permissions=StoredPermissions(storage.deadlines),
         metastores=MetastoreRegistry(make_metastore_ways(settings.hive, make_tickets(settings))),
     )
 
@@ -310,7 +314,8 @@ def _build_hive(adapters: _Adapters, tables: TableServices, index: HiveIndex) ->
         halted=threading.Event(),
     )
     syncs = Syncs(database, metadata, tables.committer, index, files, repointer)
-    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns)
+    permissions = PublishedPermissions(adapters.permissions)
+    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions)
     requests = PublishRequests(database, planner)
     downgrade_check = DowngradeCheck(database, metadata, index, files)
     return HiveServices(
@@ -322,8 +327,8 @@ def _build_hive(adapters: _Adapters, tables: TableServices, index: HiveIndex) ->
         notification_listener=NotificationListener(database, index, syncs.hints),
         publish_requests=requests,
         publishes=Publishes(database, planner, requests),
-        freshness=Freshness(database, metadata, index, files),
-        published=PublishedFiles(database, metadata, tables.committer, index, files, repointer),
+        freshness=Freshness(database, metadata, index, files, permissions),
+        published=PublishedFiles(database, metadata, tables.committer, index, files, repointer, permissions),
         downgrades=Downgrades(database, metadata, downgrade_check, syncs, requests, repointer.owners),
         conversions=Conversions(database, metadata, tables.namespaces, tables.keyed, index, files),
         marks=PublisherMarks(database, repointer.owners),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 BLOCK_BYTES = 1024
+LETTERS = ("---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx")
 
 
 @dataclass(frozen=True)
@@ -17,15 +19,49 @@ class FakeStatus:
     isdir: bool
     modification_time: int
     blocksize: int | None
+    owner: str = ""
+    group: str = ""
+    permission: int = 0
+
+
+@dataclass(frozen=True)
+class FakeEntry:
+    """An entry as the client returns it, with names as Rust prints them."""
+
+    type: str
+    scope: str
+    permissions: str
+    name: str | None
+
+
+@dataclass(frozen=True)
+class FakeAcl:
+    entries: list[FakeEntry]
+
+
+@dataclass(frozen=True)
+class FakeRights:
+    owner: str = "firn"
+    group: str = "supergroup"
+    mode: int = 0o755
+    acl: tuple[FakeEntry, ...] = ()
 
 
 @dataclass
 class FakeHdfs:
-    """A file system at `top`; `refusals` are raised one after the other before calls succeed."""
+    """A file system at `top`; `refusals` are raised one after the other before calls succeed.
+
+    It checks no access, and refuses to change owners, groups, modes and ACLs as a name node does.
+    """
 
     top: Path
     refusals: list[BaseException] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
+    user: str = "firn"
+    is_superuser: bool = False
+    groups: set[str] = field(default_factory=set)
+    has_acls: bool = True
+    rights: dict[str, FakeRights] = field(default_factory=dict)
 
     def get_file_info(self, path: str) -> FakeStatus:
         here = self._find(path)
@@ -36,7 +72,65 @@ class FakeHdfs:
             isdir=here.is_dir(),
             modification_time=stat.st_mtime_ns // 1_000_000,
             blocksize=None if here.is_dir() else BLOCK_BYTES,
+            owner=self.rights_of(path).owner,
+            group=self.rights_of(path).group,
+            permission=self.rights_of(path).mode | (0o10000 if self.rights_of(path).acl else 0),
         )
+
+    def rights_of(self, path: str) -> FakeRights:
+        default = FakeRights(owner=self.user, mode=0o755 if self._path(path).is_dir() else 0o644)
+        return self.rights.get(path.rstrip("/"), default)
+
+    def set_owner(self, path: str, owner: str | None, group: str | None) -> None:
+        rights = self._own(path)
+        if owner is not None and not self.is_superuser:
+            raise _denied(f"User {self.user} is not a super user (non-super user cannot change owner).")
+        if group is not None and not (self.is_superuser or group in self.groups):
+            raise _denied(f"User {self.user} does not belong to {group}")
+        self.rights[path] = replace(rights, owner=owner or rights.owner, group=group or rights.group)
+
+    def set_permission(self, path: str, permission: int) -> None:
+        self.rights[path] = replace(self._own(path), mode=permission)
+
+    def set_acl(self, path: str, entries: list[Any]) -> None:
+        """Keep what the name node keeps outside of the mode, and the rest in the mode."""
+        rights = self._own(path)
+        self._need_acls()
+        access = [entry for entry in entries if entry.scope == "access"]
+        bits = {(entry.type, entry.name): LETTERS.index(entry.permissions) for entry in access}
+        named = any(entry.name for entry in access)
+        middle = bits["mask", None] if named else bits["group", None]
+        kept = [entry for entry in access if named and (entry.name or entry.type == "group")]
+        default = [entry for entry in entries if entry.scope == "default"]
+        mode = bits["user", None] << 6 | middle << 3 | bits["other", None] | rights.mode & 0o1000
+        acl = tuple(
+            FakeEntry(entry.type, entry.scope, entry.permissions, _as_rust(entry.name)) for entry in [*kept, *default]
+        )
+        acl += () if default else tuple(entry for entry in rights.acl if entry.scope == "default")
+        self.rights[path] = replace(rights, mode=mode, acl=acl)
+
+    def remove_default_acl(self, path: str) -> None:
+        rights = self._own(path)
+        self.rights[path] = replace(rights, acl=tuple(entry for entry in rights.acl if entry.scope != "default"))
+
+    def get_acl_status(self, path: str) -> FakeAcl:
+        self._find(path)
+        self._need_acls()
+        return FakeAcl([*self.rights_of(path).acl])
+
+    def _own(self, path: str) -> FakeRights:
+        self._find(path)
+        rights = self.rights_of(path)
+        if not self.is_superuser and rights.owner != self.user:
+            raise _denied(f"Permission denied. user={self.user} is not the owner of inode={path}")
+        return rights
+
+    def _need_acls(self) -> None:
+        if not self.has_acls:
+            words = "The ACL operation has been rejected.  Support for ACLs has been disabled by setting dfs.namenode."
+            raise RuntimeError(
+                f'RPCError("org.apache.hadoop.hdfs.protocol.AclException", "{words}acls.enabled to false.")'
+            )
 
     def list_status(self, path: str, recursive: bool = False) -> Iterator[FakeStatus]:  # noqa: FBT001, FBT002 - theirs
         self.listed.append(path)
@@ -74,8 +168,8 @@ class FakeHdfs:
         here = self._path(path)
         if not here.exists():
             return False
-        if recursive and here.is_dir():
-            shutil.rmtree(here)
+        if here.is_dir():
+            shutil.rmtree(here) if recursive else here.rmdir()
         else:
             here.unlink()
         return True
@@ -96,6 +190,14 @@ class FakeHdfs:
     def _refuse(self) -> None:
         if self.refusals:
             raise self.refusals.pop(0)
+
+
+def _as_rust(name: str | None) -> str:
+    return "None" if name is None else f'Some("{name}")'
+
+
+def _denied(words: str) -> RuntimeError:
+    return RuntimeError(f'RPCError("org.apache.hadoop.security.AccessControlException", "{words}\\n\\tat java.Trace")')
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from firn.cli.hive_report import show_column_differences, show_report
 from firn.cli.hive_status import (
     describe_drift,
     describe_publish_gap,
+    describe_publish_preview,
     describe_publish_request,
     describe_superseded_directories,
     load_publish_gap,
@@ -196,9 +198,15 @@ def publish_hive(
     tables: Tables,
     *,
     merge: Annotated[bool, typer.Option(help="Merge pending changes before the publish.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what differs and which permissions Firn may set; publish nothing.")
+    ] = False,
 ) -> None:
     """Publish changes to Hive: write the changed partitions for Hive and point the metastore at them."""
     show = ctx.show
+    if dry_run:
+        _preview_publish(ctx, _match_names(ctx, tables, only_upgraded=True))
+        return
     done = [_publish(ctx, name, merge=merge) for name in _match_names(ctx, tables, only_upgraded=True)]
     rows = [
         (
@@ -296,6 +304,19 @@ def _publish(ctx: CliContext, name: str, *, merge: bool) -> Json:
         "job": None if ended["job_id"] is None else ctx.client.jobs.get(ended["job_id"]).json_value(),
         "not_in_hive": describe_publish_gap(ctx.client.hive.show(name)).get("not published yet"),
     }
+
+
+def _preview_publish(ctx: CliContext, names: Sequence[str]) -> None:
+    """Show what a publish has to do. Exits with 1 if one would fail."""
+    previews = [ctx.client.hive.preview_publish(name, permissions=True) for name in names]
+
+    def people() -> None:
+        for preview in previews:
+            ctx.show.facts(describe_publish_preview(preview))
+
+    ctx.show.emit(previews, people)
+    if any(preview["permissions"] and preview["permissions"]["refused"] for preview in previews):
+        raise typer.Exit(1)
 
 
 def _match_names(ctx: CliContext, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:

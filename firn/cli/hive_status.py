@@ -50,6 +50,19 @@ def _describe_partitions(gap: Json) -> str:
     return partitions if gap["since"] is None else f"{partitions}, since {moment(gap['since'])}"
 
 
+def describe_publish_preview(preview: Json) -> Json:
+    """Describe what a publish has to do, and the permissions of the new directories."""
+    facts = {"table": preview["table"], "not published yet": _describe_partitions(preview)}
+    permissions = preview["permissions"]
+    if permissions is None:
+        return facts
+    kept = "new directories get the same" if not permissions["not_kept"] else "; ".join(permissions["not_kept"])
+    facts |= {"directory": permissions["directory"], "permissions": f"{permissions['permissions']}: {kept}"}
+    if permissions["refused"]:
+        facts["refused"] = permissions["refused"]
+    return facts | ({"hint": permissions["hint"]} if permissions["hint"] else {})
+
+
 def describe_publish_request(status: Json) -> Json:
     """Describe the last publish request; nothing without one."""
     request = status["publish_request"]

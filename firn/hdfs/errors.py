@@ -34,6 +34,10 @@ class NameNodeBusy(OSError):
     """A name node that refuses for a while: it is a standby, or in safe mode. The operation has not happened."""
 
 
+class AclsDisabled(OSError):
+    """The name node has ACLs turned off. The operation has not happened."""
+
+
 def translate(error: BaseException) -> OSError | ValueError | None:
     """The same refusal as an OSError, or as a ValueError where another try cannot help; None for other errors."""
     if isinstance(error, FileNotFoundError):
@@ -61,6 +65,8 @@ def _translate_words(text: str) -> OSError | ValueError:
         return PermissionError(errno.EACCES, words)
     if kind in _WRONG:
         return ValueError(words)
+    if kind == "AclException" and "disabled" in words:
+        return AclsDisabled(errno.EOPNOTSUPP, words)
     number = _NUMBERS.get(kind)
     return OSError(None, f"{kind}: {words}") if number is None else OSError(number, words)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -50,6 +51,8 @@ def run(work: JobRun) -> Result:
     location = f"{task.root}/{work.lease.attempt}"
     work.keeper.stage("writing for Hive")
     work.keeper.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
+    if task.private:
+        _make_private(work, task.root)
     formats = sorted({partition.format for partition in task.partitions})
     written = [_write(work, task, form, location) for form in formats]
     rows = sum(part.rows for part in written)
@@ -195,11 +198,23 @@ def _has_decimals(task: PublishTask) -> bool:
     return any("decimal" in column.type.lower() for column in task.columns)
 
 
+def _make_private(work: JobRun, root: str) -> None:
+    """Create a directory that only this user may enter. Object stores ignore the mode."""
+    files = work.session.jvm.org.apache.hadoop.fs
+    filesystem = _open_file_system(work, root)
+    filesystem.mkdirs(files.Path(root))
+    filesystem.setPermission(files.Path(root), files.permission.FsPermission("700"))
+
+
+def _open_file_system(work: JobRun, location: str) -> Any:
+    path = work.session.jvm.org.apache.hadoop.fs.Path(location)
+    return path.getFileSystem(work.session.spark._jsc.hadoopConfiguration())
+
+
 def _make_empty(work: JobRun, task: PublishTask, location: str) -> None:
     """Directories for partitions that have no rows any more: Hive is pointed at one that is there."""
     files = work.session.jvm.org.apache.hadoop.fs
-    conf = work.session.spark._jsc.hadoopConfiguration()
-    filesystem = files.Path(location).getFileSystem(conf)
+    filesystem = _open_file_system(work, location)
     for partition in task.partitions:
         if partition.name and not filesystem.exists(files.Path(f"{location}/{partition.name}")):
             filesystem.mkdirs(files.Path(f"{task.root}/empty/{partition.name}"))

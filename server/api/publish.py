@@ -37,15 +37,30 @@ class PublishOut(Out):
     job: JobOut | None
 
 
+class PublishPermissionsOut(Out):
+    """The permissions of `directory`, which readers use now, and what the directory that replaces it will not have.
+
+    A publish fails if it is `refused`, because readers would lose access.  `hint` says what its owner can do.
+    """
+
+    directory: str
+    permissions: str
+    not_kept: list[str]
+    refused: str | None
+    hint: str | None
+
+
 class PublishPreviewOut(Out):
     """The number of partitions that differ from Hive's, and when the oldest unpublished file was committed.
 
-    `since` is null if files were only removed, or if the snapshot of that file has expired.
+    `since` is null if files were only removed, or if the snapshot of that file has expired.  `permissions` is null
+    unless asked for, and in object stores.
     """
 
     table: str
     differing: int
     since: datetime | None
+    permissions: PublishPermissionsOut | None
 
 
 class WrittenIn(In):
@@ -83,9 +98,15 @@ class PublishedOut(Out):
     summary="Show what a publish has to do",
     responses=refusals(404, 503),
 )
-def preview_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> PublishPreviewOut:
-    """Compare the table's files with Hive's, partition by partition. Changes nothing."""
-    return PublishPreviewOut.model_validate(services.hive.freshness.behind(catalog, full_name))
+def preview_publish(
+    services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, permissions: Annotated[bool, Query()] = False
+) -> PublishPreviewOut:
+    """Compare the table's files with Hive's, partition by partition. Changes nothing.
+
+    With `permissions` the server tries on an empty directory which permissions it may set, and deletes it.
+    """
+    preview = services.hive.freshness.behind(catalog, full_name, with_permissions=permissions)
+    return PublishPreviewOut.model_validate(preview)
 
 
 @router.post(

@@ -22,7 +22,8 @@ class Partition(Message):
 class PublishTask(Task):
     """One publish. `own_columns` are columns that only the table has: Hive's readers ignore them.
 
-    `base` is a base store under a pinned name, or a plain table to be read as of `snapshot`.
+    `base` is a base store under a pinned name, or a plain table to be read as of `snapshot`. If `private`, some of the
+    replaced directories are not for everybody. Then nobody else may enter `root` until the server has set permissions.
     """
 
     base: list[str]
@@ -32,6 +33,7 @@ class PublishTask(Task):
     partition_columns: list[HiveColumn]
     partitions: list[Partition]
     root: str
+    private: bool = False
 
 
 class PublishReport(Message):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from catalog.errors import NotFound
 from catalog.hive.baseline import PartitionBaseline
+from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import to_partition_records
 from catalog.hive.publishing import PublishComparison, Record, compare_partitions
 from catalog.iceberg.json import Json
@@ -18,7 +19,9 @@ from catalog.ports.store import Database
 from firn.protocol.locations import normalize_location
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.hive_state import split_name
-from server.service.hive.link_state import load_linked_table
+from server.service.hive.link_state import LinkedTable, load_linked_table
+from server.service.hive.publish_locations import get_publish_directory
+from server.service.hive.published_permissions import PermissionsPreview, PublishedPermissions
 from server.service.hive.table_index import HiveIndex
 from server.service.tables.metadata_files import MetadataFiles
 
@@ -32,6 +35,8 @@ class PublishPreview:
     """Partitions."""
     since: datetime | None
     """When the oldest file came that Hive does not list; None if files only went, or its snapshot is expired."""
+    permissions: PermissionsPreview | None = None
+    """What new directories get; None if it was not asked for, or where the store has no permissions."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,10 @@ class Freshness:
     metadata: MetadataFiles
     index: HiveIndex
     files: TableFiles
+    permissions: PublishedPermissions
 
-    def behind(self, catalog: CatalogName, full_name: str) -> PublishPreview:
-        """Compare by the link; change nothing.
+    def behind(self, catalog: CatalogName, full_name: str, *, with_permissions: bool = False) -> PublishPreview:
+        """Compare by the link; change nothing. `with_permissions` creates an empty directory, and deletes it.
 
         NotFound when no table is linked to that Hive table, Unavailable without the metastore.
         """
@@ -56,12 +62,26 @@ class Freshness:
                     f"{catalog} has no table over {full_name}", hint="only an upgraded table can be published"
                 )
             linked = load_linked_table(uow, relation)
-        columns = self.index.metastore(catalog).table(*names).partition_columns
-        records = to_partition_records(columns, linked.baselines)
+            own_directory = get_publish_directory(uow, relation)
+        table = self.index.metastore(catalog).table(*names)
+        records = to_partition_records(table.partition_columns, linked.baselines)
         metadata = load_metadata(self.metadata, linked.target)
         comparison = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
         since = self._find_oldest_wait(metadata, comparison, [*linked.baselines.values()]) if comparison.count else None
-        return PublishPreview(table=str(relation.name), differing=comparison.count, since=since)
+        permissions = None
+        if with_permissions:
+            permissions = self._preview_permissions(own_directory, table, linked, comparison)
+        return PublishPreview(
+            table=str(relation.name), differing=comparison.count, since=since, permissions=permissions
+        )
+
+    def _preview_permissions(
+        self, own_directory: str, table: HiveTable, linked: LinkedTable, comparison: PublishComparison
+    ) -> PermissionsPreview | None:
+        """For the first partition that a publish would replace, or for the table's directory."""
+        names = sorted([*comparison.differing]) or sorted(linked.baselines)
+        first = next((linked.baselines[name] for name in names if not linked.baselines[name].is_dropped), None)
+        return self.permissions.preview(own_directory, table.location if first is None else first.location)
 
     def _find_oldest_wait(
         self, metadata: Json, comparison: PublishComparison, baselines: Collection[PartitionBaseline]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import discard_if_refused
 from server.service.hive.hive_state import join, read_some, split_name
 from server.service.hive.link_state import LinkedTable, load_linked_table, note_published, note_unrepresentable
+from server.service.hive.published_permissions import PublishedPermissions, Replacement
 from server.service.hive.repoint import Repointer, Switched
 from server.service.hive.table_index import HiveIndex
 from server.service.tables.metadata_files import MetadataFiles
@@ -133,6 +134,7 @@ class PublishedFiles:
     index: HiveIndex
     files: TableFiles
     repointer: Repointer
+    permissions: PublishedPermissions
 
     def accept(
         self, lease: Lease, location: str, *, rows: int, unrepresentable: Collection[str] = (), reason: str = ""
@@ -240,6 +242,7 @@ class PublishedFiles:
         directories = {name: _directory(job, parts.get(record), name, through) for record, name in wanted.items()}
         if not job.linked.is_keyed:
             self._check_hive_unchanged(job, directories)
+        self.permissions.keep(job.task["root"].rpartition("/")[0], _list_replacements(job, table, directories))
         for left in reversed(range(TRIES)):
             try:
                 self._commit_once(lease, table, parts, _Wanted(wanted, directories, unrepresentable))
@@ -356,6 +359,19 @@ def _check_complete(parts: Mapping[Record, _Part], rows: int) -> None:
 def _directory(job: _Job, part: _Part | None, name: str, through: int) -> WatchedDirectory:
     """The directory of a partition; one without rows gets an empty directory."""
     return (part or _Part(f"{job.task['root']}/empty/{name}")).directory(through)
+
+
+def _list_replacements(
+    job: _Job, table: HiveTable, directories: Mapping[str, WatchedDirectory]
+) -> Iterator[Replacement]:
+    for name, directory in directories.items():
+        baseline = job.linked.baselines.get(name)
+        yield Replacement(
+            directory=directory.location,
+            files=[join(directory.location, file.path) for file in directory.files],
+            replaced=None if baseline is None or baseline.is_dropped else baseline.location,
+            parent=table.location,
+        )
 
 
 def _mapping(metadata: Json, parts: Mapping[Record, _Part]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ The plan needs only lists of files and the metastore; an optimizer reads and wri
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.errors import CommitUnknown, Conflict, RequirementFailed
@@ -45,6 +45,7 @@ from server.service.hive.link_state import (
     note_published,
 )
 from server.service.hive.publish_locations import get_own_directory, publish_location
+from server.service.hive.published_permissions import PublishedPermissions
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
@@ -90,6 +91,7 @@ class PublishPlanner:
     files: TableFiles
     repointer: Repointer
     columns: SchemaSync
+    permissions: PublishedPermissions
 
     def plan(self, relation: Relation, *, requested: bool) -> PublishResult:
         """Queue a job that writes the differing partitions, unless none differs or another job works on the table."""
@@ -224,7 +226,10 @@ class PublishPlanner:
         if not detected.linked.is_keyed:
             files = fingerprint_files(self.files.live_files(metadata), {*to_write.values()})
         return PublishPlan(
-            task=_task(detected, {name: classified.formats[name] for name in to_write}),
+            task={
+                **_task(detected, {name: classified.formats[name] for name in to_write}),
+                "private": self.permissions.is_private(_list_replaced(detected, to_write)),
+            },
             head=ref_snapshot_id(metadata, "main"),
             sequence=0 if head is None else sequence_number(head),
             schema_id=metadata["current-schema-id"],
@@ -282,6 +287,15 @@ def _list_counted_locations(linked: LinkedTable) -> set[str]:
     baselines: list[PartitionBaseline] = [*linked.baselines.values()]
     watched = [directory.location for baseline in baselines for directory in baseline.watched]
     return {*(baseline.location for baseline in baselines), *watched}
+
+
+def _list_replaced(detected: Detected, names: Iterable[str]) -> Iterator[str]:
+    """The directories that a publish of these partitions replaces, and the one where Hive creates new ones."""
+    yield detected.table.location
+    for name in names:
+        baseline = detected.linked.baselines.get(name)
+        if baseline is not None and not baseline.is_dropped:
+            yield baseline.location
 
 
 def _task(detected: Detected, formats: Mapping[str, FileFormat]) -> Json:

@@ -6,20 +6,26 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hdfs_native import AclEntry as ClientEntry
 from hdfs_native import WriteOptions
 
 from catalog.errors import AlreadyExists, Denied, Invalid, NotFound, Unavailable
+from catalog.files.permissions import AclEntry, Permissions
 from firn.hdfs import calls, files
 from firn.hdfs.files import HdfsWriter
+from server.files.deadlines import Deadlines
 from server.files.listing import Listings
+from server.files.permissions import StoredPermissions
 from server.files.quarantine import QuarantineFiles
 from server.files.read_limits import NotRegular, TooLarge
 from server.files.storage import Storage
+from server.service.hive.published_permissions import PublishedPermissions, Replacement
 from tests.integration.hdfs.mini_cluster import MiniCluster, shared_cluster
 from tests.s3_fixtures import client_of_s3, s3_server
 
@@ -41,6 +47,10 @@ class Store:
     @property
     def quarantine(self) -> QuarantineFiles:
         return QuarantineFiles(self.storage, self.properties)
+
+    @property
+    def permissions(self) -> PublishedPermissions:
+        return PublishedPermissions(StoredPermissions(Deadlines(30)))
 
     def names(self, directory: str = "") -> list[str]:
         listing = self.listings.list(f"{self.top}{directory}", recursive=True)
@@ -212,6 +222,75 @@ def test_the_quarantine_moves_where_the_store_renames(store: Store) -> None:
     assert quarantine.inspect([f"{store.top}/none", f"{store.top}/t"]) == [None, None]
     assert quarantine.names(f"{store.top}/none") == []
     assert quarantine.clock(f"{store.top}/q") is not None
+
+
+def test_published_directories_have_the_permissions_of_those_that_they_replace(store: Store) -> None:
+    permissions = store.permissions
+    old, own = f"{store.top}/old", f"{store.top}/published"
+    new = f"{own}/job/1/p=x"
+    for location in (f"{old}/a", f"{new}/b"):
+        store.storage.write_new(location, b"1")
+    replacement = Replacement(directory=new, files=[f"{new}/b"], replaced=old, parent=store.top)
+    assert permissions.store.has_permissions(old) is (store.kind != "s3")
+    if store.kind == "s3":
+        permissions.keep(own, [replacement])
+        assert permissions.preview(own, old) is None
+        assert store.names("/published") == ["job/1/p=x/b"]
+        return
+    before = permissions.store.read(old)
+    acl = frozenset({AclEntry("user", "bin", 5), AclEntry("group", "", 4), AclEntry("user", "bin", 5, is_default=True)})
+    acl |= {AclEntry(kind, "", bits, is_default=True) for kind, bits in (("user", 7), ("group", 5), ("mask", 5))}
+    acl |= {AclEntry("other", "", 0, is_default=True)}
+    permissions.store.set_access(old, replace(before, mode=0o1750, acl=acl))
+    permissions.store.set_access(f"{old}/a", replace(before, mode=0o640))
+    permissions.keep(own, [replacement])
+    assert permissions.store.read(new) == permissions.store.read(old) == replace(before, mode=0o1750, acl=acl)
+    assert permissions.store.read(f"{new}/b").mode == 0o640
+    assert permissions.store.read(f"{own}/job").mode == 0o711
+    preview = permissions.preview(own, old)
+    assert preview is not None
+    assert (preview.not_kept, preview.refused) == ((), None)
+    assert permissions.store.read_files(own) == []
+    permissions.store.set_access(new, replace(before, mode=0o700))
+    assert permissions.store.read(new) == replace(before, mode=0o700)
+
+
+def test_a_user_who_is_no_superuser_gives_readers_an_acl(
+    hdfs: Store, cluster: MiniCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory of lily, read by the group hive, is replaced by one of firn."""
+    old, own = f"{hdfs.top}/old", f"{hdfs.top}/published"
+    hdfs.storage.write_new(f"{old}/a", b"1")
+    store = hdfs.permissions.store
+    client, top = calls.connect(hdfs.top)
+    for path, mode in ((f"{top}/old", 0o750), (f"{top}/old/a", 0o640)):
+        client.set_owner(path, "lily", "hive")
+        client.set_permission(path, mode)
+    client.modify_acl_entries(f"{top}/old", [ClientEntry("user", "access", "r-x", "firn")])
+    client.modify_acl_entries(f"{top}/old/a", [ClientEntry("user", "access", "r--", "firn")])
+    client.mkdirs(f"{top}/published", create_parent=True)
+    client.set_owner(f"{top}/published", "firn", "supergroup")
+    monkeypatch.setenv("HADOOP_USER_NAME", "firn")
+    new = f"{own}/job/1/p=x"
+    hdfs.storage.write_new(f"{new}/b", b"1")
+    preview = hdfs.permissions.preview(own, old)
+    assert preview is not None
+    assert preview.permissions == "lily:hive rwxr-x---+"
+    assert preview.not_kept == (
+        "the owner is firn instead of lily: an ACL entry gives the same access",
+        "the group is supergroup instead of hive: an ACL entry gives the same access",
+    )
+    hdfs.permissions.keep(own, [Replacement(directory=new, files=[f"{new}/b"], replaced=old, parent=hdfs.top)])
+    named = {AclEntry("user", "lily", 7), AclEntry("group", "hive", 5), AclEntry("group", "", 0)}
+    assert store.read(new) == Permissions(owner="firn", group="supergroup", mode=0o770, acl=frozenset(named))
+    readers = {"lily": True, "firn": True, "ann": False}
+    for user, reads in readers.items():
+        monkeypatch.setenv("HADOOP_USER_NAME", user)
+        with nullcontext() if reads else pytest.raises(Denied, match=f"user={user}"):
+            assert hdfs.storage.read(f"{new}/b") == b"1"
+    monkeypatch.setenv("HADOOP_USER_NAME", "lily")
+    with pytest.raises(Denied):
+        store.read_files(own)
 
 
 def test_a_colon_is_refused_by_its_name(hdfs: Store) -> None:

@@ -420,6 +420,8 @@ export interface paths {
         /**
          * Show what a publish has to do
          * @description Compare the table's files with Hive's, partition by partition. Changes nothing.
+         *
+         *     With `permissions` the server tries on an empty directory which permissions it may set, and deletes it.
          */
         get: operations["preview_publish_catalogs__catalog__hive__full_name__publish_get"];
         put?: never;
@@ -5189,14 +5191,34 @@ export interface components {
          */
         PublishOutcome: "up-to-date" | "merging" | "publishing" | "held-back" | "waiting";
         /**
+         * PublishPermissionsOut
+         * @description The permissions of `directory`, which readers use now, and what the directory that replaces it will not have.
+         *
+         *     A publish fails if it is `refused`, because readers would lose access.  `hint` says what its owner can do.
+         */
+        PublishPermissionsOut: {
+            /** Directory */
+            directory: string;
+            /** Hint */
+            hint: string | null;
+            /** Not Kept */
+            not_kept: string[];
+            /** Permissions */
+            permissions: string;
+            /** Refused */
+            refused: string | null;
+        };
+        /**
          * PublishPreviewOut
          * @description The number of partitions that differ from Hive's, and when the oldest unpublished file was committed.
          *
-         *     `since` is null if files were only removed, or if the snapshot of that file has expired.
+         *     `since` is null if files were only removed, or if the snapshot of that file has expired.  `permissions` is null
+         *     unless asked for, and in object stores.
          */
         PublishPreviewOut: {
             /** Differing */
             differing: number;
+            permissions: components["schemas"]["PublishPermissionsOut"] | null;
             /** Since */
             since: string | null;
             /** Table */
@@ -8084,7 +8106,9 @@ export interface operations {
     };
     preview_publish_catalogs__catalog__hive__full_name__publish_get: {
         parameters: {
-            query?: never;
+            query?: {
+                permissions?: boolean;
+            };
             header?: never;
             path: {
                 /** @description DATABASE.TABLE */

@@ -34,6 +34,7 @@ from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.publish_requests import PublishRequests
+from server.service.hive.published_permissions import PublishedPermissions
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncResult
 from server.service.hive.sync import Syncs
@@ -49,7 +50,14 @@ from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.faults import Killed
 from tests.server.metastore.fake import FakeMetastore
-from tests.server.service.hive.mortal import Fuse, MortalDatabase, MortalMetastore, MortalStorage, OneMetastore
+from tests.server.service.hive.mortal import (
+    Fuse,
+    MortalDatabase,
+    MortalMetastore,
+    MortalPermissions,
+    MortalStorage,
+    OneMetastore,
+)
 
 LONG_AGO_NS = 1_700_000_000 * 10**9
 
@@ -248,10 +256,11 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     repointer = Repointer(database, index, files)
     committer = replace(services.committer, metadata=metadata)
     syncs = Syncs(database, metadata, committer, index, files, repointer)
-    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns)
+    permissions = PublishedPermissions(MortalPermissions(storage.deadlines, fuse))
+    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions)
     requests = PublishRequests(database, planner)
     downgrade_check = DowngradeCheck(database, metadata, index, files)
-    published = PublishedFiles(database, metadata, committer, index, files, repointer)
+    published = PublishedFiles(database, metadata, committer, index, files, repointer, permissions)
     return BesideHive(
         services,
         Operations(database, checks, storage),
@@ -259,7 +268,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         syncs,
         Publishes(database, planner, requests),
         requests,
-        Freshness(database, metadata, index, files),
+        Freshness(database, metadata, index, files, permissions),
         repointer,
         published,
         Downgrades(database, metadata, downgrade_check, syncs, requests, repointer.owners),

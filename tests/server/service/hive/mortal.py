@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+from catalog.files.permissions import Permissions
 from catalog.hive.baseline import ChangeSignals
 from catalog.ports.metastore import Metastore
 from catalog.ports.store import UnitOfWork
+from server.files.deadlines import Deadlines
+from server.files.permissions import StoredPermissions
 from server.files.storage import Storage
 from tests.server.faults import Killed
 from tests.server.metastore.fake import FakeMetastore
@@ -72,6 +75,24 @@ class MortalStorage(Storage):
     def delete_directory(self, location: str) -> None:
         self.fuse.at("before removing a directory")
         super().delete_directory(location)
+
+
+class MortalPermissions(StoredPermissions):
+    """Permissions that a process sets that may die around each change."""
+
+    def __init__(self, deadlines: Deadlines, fuse: Fuse) -> None:
+        super().__init__(deadlines)
+        self.fuse = fuse
+
+    def set_owner(self, location: str, owner: str | None, group: str | None) -> None:
+        self.fuse.at("before a change of the owner")
+        super().set_owner(location, owner, group)
+        self.fuse.at("after a change of the owner")
+
+    def set_access(self, location: str, permissions: Permissions) -> None:
+        self.fuse.at("before a change of the mode")
+        super().set_access(location, permissions)
+        self.fuse.at("after a change of the mode")
 
 
 @dataclass

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import stat
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from catalog.jobs.job import JobKind
 from catalog.ports.metastore import PartitionLocation
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
+from server.files.locations import local_path
 from server.service.hive.link_state import advance
 from server.service.hive.results import SyncOutcome, SyncResult
 from tests.hive_tables import a_hive_partition, a_storage
@@ -37,9 +40,12 @@ from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 @pytest.mark.parametrize("key", [(), ("id",)])
 def test_a_killed_publish_is_made_good(beside: BesideHive, key: tuple[str, ...]) -> None:
-    died = 0
+    """Whenever Hive sees a new directory, it has the permissions of the replaced one."""
+    died, is_private = 0, not key
     while True:
         table = upgraded(beside, *key)
+        if is_private:
+            make_private(table)
         merged(beside, table, "x", 1, 7)
         merged(beside, table, "new", 8)
         job = leased(beside, table, x=(1, 7), new=(8,))
@@ -49,6 +55,8 @@ def test_a_killed_publish_is_made_good(beside: BesideHive, key: tuple[str, ...])
         except Killed:
             died += 1
             beside = beside.restarted()
+            if is_private and beside.where(table, "x") == f"{job.location}/p=x":
+                assert_private(job.location)
             beside.published.accept(job.lease, job.location, rows=job.rows)
         else:
             beside.fuse.left = None
@@ -56,6 +64,20 @@ def test_a_killed_publish_is_made_good(beside: BesideHive, key: tuple[str, ...])
         assert_published(beside, table, job)
     assert died >= 10  # before and after: manifests, metadata, the transaction, two moves, the books
     assert_published(beside, table, job)
+    if is_private:
+        assert_private(job.location)
+
+
+def make_private(table: HiveFiles) -> None:
+    (table.path / "p=x").chmod(0o750)
+    for path in (table.path / "p=x").iterdir():
+        path.chmod(0o640)
+
+
+def assert_private(location: str) -> None:
+    path = Path(str(local_path(location))) / "p=x"
+    assert [stat.S_IMODE(at.stat().st_mode) for at in (path, path / "a.parquet")] == [0o750, 0o640]
+    assert [stat.S_IMODE(at.stat().st_mode) for at in (path.parent, path.parents[1])] == [0o711, 0o711]
 
 
 def assert_published(beside: BesideHive, table: HiveFiles, job: Leased) -> None:
