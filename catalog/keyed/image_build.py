@@ -13,6 +13,7 @@ from enum import StrEnum
 from uuid import UUID, uuid4
 
 from catalog.names import RelationId
+from catalog.tables.relation import Relation
 
 _FEWEST_LAYERS, _MOST_LAYERS = 4, 16
 _COMMITS_PER_LAYER = 16
@@ -78,3 +79,18 @@ def list_protected(builds: Collection[ImageBuild], now: datetime, *, is_base: bo
     kept = (build for build in builds if build.state is not BuildState.REMOVING and build.keep_until > now)
     ids = (build.base_snapshot_id if is_base else build.change_snapshot_id for build in kept)
     return frozenset(snapshot_id for snapshot_id in ids if snapshot_id is not None)
+
+
+def list_image_directories(relation: Relation) -> list[str]:
+    """The directories of a keyed table's images: first that of data files and manifests, then that of metadata."""
+    root = relation.location.rstrip("/")
+    return [f"{root}/merged", f"{root}/metadata"]
+
+
+def list_file_prefixes(builds: Iterable[ImageBuild]) -> set[str]:
+    """The beginnings of the names of all files that these builds have written, write or show.
+
+    A file in the directory of images with another name is no image's, now and later: the row of a build comes before
+    its first file, and no two builds have one name (docs/protocols.md, rule 5.13).
+    """
+    return {f"{name}-" for build in builds for name in (build.name, *build.layers)}

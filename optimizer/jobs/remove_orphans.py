@@ -99,8 +99,7 @@ def _ended_overdue(work: JobRun) -> Counter[str]:
 def _list_files(work: JobRun, task: OrphansTask) -> DataFrame:
     """Every file at the places, however old; hidden ones are left alone, as by all readers."""
     places = [table.location for table in task.tables]
-    if task.published is not None and _is_there(work, task.published):
-        places.append(task.published)
+    places += [place for place in (task.images, task.published) if place is not None and _is_there(work, place)]
     if task.unrepresentable is not None:
         work.keeper.say(f"what was published is left alone: {task.unrepresentable}")
     frames = [
@@ -117,7 +116,7 @@ def _list_files(work: JobRun, task: OrphansTask) -> DataFrame:
 
 
 def _is_there(work: JobRun, location: str) -> bool:
-    """A table that was published without a row has no such directory."""
+    """A table that was published without a row has no such directory, nor has one that nobody has read."""
     path = work.session.jvm.org.apache.hadoop.fs.Path(location)
     filesystem = path.getFileSystem(work.session.spark._jsc.hadoopConfiguration())
     return bool(filesystem.exists(path))

@@ -16,6 +16,8 @@ class OrphansTask(Task):
     """One search for orphans. The job may propose files that were last changed before `before_ms`."""
 
     tables: list[ListedTable]
+    images: str | None = None
+    """The directory of a keyed table's images, which the job lists too: some writers put their delete files there."""
     published: str | None
     """The publish directory of a linked table, which the job lists too."""
     unrepresentable: str | None

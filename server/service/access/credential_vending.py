@@ -26,6 +26,7 @@ from catalog.errors import CatalogError, Forbidden, Invalid, LocationRefused
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease, check_lease
+from catalog.keyed.image_build import list_image_directories
 from catalog.locations.links import Links
 from catalog.locations.location_rule import AllowedLocations, list_own_locations
 from catalog.names import CatalogName, TableName
@@ -33,7 +34,6 @@ from catalog.ports.credentials import Cloud, Keys, ToSign
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.access.access_control import Access
-from server.service.images.pair import list_image_directories
 from server.service.locations.location_rule import find_kin, load_allowed_locations, load_storage
 from server.service.tables.keyed_tables import find_serving_table
 from server.service.tables.metadata_files import MetadataFiles

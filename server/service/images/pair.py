@@ -9,7 +9,7 @@ from uuid import uuid4
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot, current_snapshot_id
 from catalog.keyed.image import FIRST_WITH_VECTORS, ImageKey, choose_format_version
-from catalog.keyed.image_build import BuildState, ImageBuild, count_allowed_layers
+from catalog.keyed.image_build import BuildState, ImageBuild, count_allowed_layers, list_image_directories
 from catalog.locations.links import Links
 from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.names import CatalogName, TableName
@@ -66,12 +66,6 @@ def read_pair(uow: UnitOfWork, tables: KeyedTables, catalog: CatalogName, name: 
         base_metadata=pin.base_store.metadata_location or "",
     )
     return Pair(pin=pin, key=key, policy=policy)
-
-
-def list_image_directories(relation: Relation) -> list[str]:
-    """The directories of a keyed table's images: first that of data files and manifests, then that of metadata."""
-    root = relation.location.rstrip("/")
-    return [f"{root}/merged", f"{root}/metadata"]
 
 
 def build_image_rule(uow: UnitOfWork, database: Database, links: Links, pin: Pin) -> FileRule:

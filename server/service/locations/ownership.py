@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from catalog.keyed.image_build import list_image_directories
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
 from catalog.removal.ownership import (
@@ -39,8 +40,11 @@ def explain_not_own(
     """
     tables = list_stores(uow, relation)
     reason = _explain_outside_warehouse(uow, tables) if by_listing else None
+    images = find_images_directory(uow, relation) if by_listing else None
+    locations = [*_locations(tables), *([] if images is None else [images])]
     own = {*find_kin(relation), *(table.id for table in tables)}
-    return reason or _explain_not_theirs(uow, tables, properties, uow.dropped.find_overlaps(_locations(tables), own))
+    others = uow.dropped.find_overlaps(locations, own)
+    return reason or _explain_not_theirs(uow, tables, properties, others, locations)
 
 
 def explain_published_not_own(uow: UnitOfWork, relation: Relation, location: str) -> str | None:
@@ -61,7 +65,16 @@ def explain_dropped_not_own(
     """
     tables = [relation for relation in relations if relation.metadata_location is not None]
     others = uow.dropped.find_overlaps(_locations(tables), [relation.id for relation in relations], in_purge=False)
-    return _explain_outside_warehouse(uow, tables) or _explain_not_theirs(uow, tables, properties, others)
+    reason = _explain_outside_warehouse(uow, tables)
+    return reason or _explain_not_theirs(uow, tables, properties, others, _locations(tables))
+
+
+def find_images_directory(uow: UnitOfWork, relation: Relation) -> str | None:
+    """The directory of a keyed table's images, if it lies in the warehouse; None for other tables."""
+    if relation.kind is not RelationKind.KEYED:
+        return None
+    directory = list_image_directories(relation)[0]
+    return None if explain_outside_warehouse(directory, uow.catalogs.get(relation.catalog).warehouse) else directory
 
 
 def list_stores(uow: UnitOfWork, relation: Relation) -> Sequence[Relation]:
@@ -83,10 +96,11 @@ def _explain_not_theirs(
     tables: Sequence[Relation],
     properties: Mapping[RelationId, Mapping[str, str]],
     others: Iterable[UsedLocation],
+    locations: Sequence[str],
 ) -> str | None:
     reasons = (explain_unowned_location(table, properties[table.id]) for table in tables)
     reason = next((reason for reason in reasons if reason is not None), None)
-    return reason or _hide_names(explain_shared_location(_locations(tables), [*others, *_list_firn_locations(uow)]))
+    return reason or _hide_names(explain_shared_location(locations, [*others, *_list_firn_locations(uow)]))
 
 
 def _hide_names(reason: str | None) -> str | None:

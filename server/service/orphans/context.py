@@ -14,7 +14,7 @@ from catalog.removal.ownership import quarantine_location
 from catalog.tables.relation import Relation
 from firn.protocol.locations import lies_in, normalize_location
 from server.service.commit.commit_target import load_metadata
-from server.service.locations.ownership import explain_not_own, list_stores
+from server.service.locations.ownership import explain_not_own, find_images_directory, list_stores
 from server.service.orphans.published_locations import PublishedLocation, find_published_location
 from server.service.planning.planner import load_facts
 from server.service.tables.metadata_files import MetadataFiles
@@ -34,6 +34,8 @@ class OrphanContext:
     """How long files stay in quarantine before the server deletes them."""
     quarantine_root: str
     """The directory of the catalog's quarantine."""
+    images: str | None
+    """The directory of a keyed table's images, in which other writers' files may lie, too."""
     published: PublishedLocation | None
     """Where a linked table publishes to Hive; None if it never has."""
 
@@ -44,8 +46,8 @@ class OrphanContext:
 
     @property
     def own_locations(self) -> list[str]:
-        """The locations of the Iceberg tables, which Hive never reads."""
-        return [table.location for table in self.tables]
+        """The locations of the Iceberg tables and of images, which Hive never reads."""
+        return [*(table.location for table in self.tables), *([] if self.images is None else [self.images])]
 
     @property
     def candidate_locations(self) -> list[str]:
@@ -87,6 +89,7 @@ def load_context(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> OrphanCo
         lease_began=job.leased_at or uow.now(),
         min_age=policy["firn.orphans.min-age"],
         quarantine_period=policy["firn.orphans.quarantine"],
+        images=find_images_directory(uow, relation),
         quarantine_root=quarantine_location(uow.catalogs.get(relation.catalog).warehouse),
         published=find_published_location(uow, relation),
     )

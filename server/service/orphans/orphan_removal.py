@@ -104,6 +104,7 @@ class Orphans:
                 ListedTable(parts=[*table.name.namespace, table.name.name], location=table.location)
                 for table in context.tables
             ],
+            images=context.images,
             published=None if published is None or published.shared else published.location,
             unrepresentable=None if published is None else published.shared,
             before_ms=int(before.timestamp() * 1000),

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
+from catalog.keyed.image_build import list_file_prefixes
 from catalog.locations.location_rule import FileRule
+from catalog.names import RelationId
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database
 from catalog.removal.orphan_removal import is_metadata, list_names
@@ -31,7 +33,8 @@ class ReachableNames:
 
     The table needs every file that a snapshot names: manifest lists, manifests, data and delete files, also entries
     marked as deleted, and statistics. All snapshots of the current metadata and of the metadata files in its log count,
-    whether or not a branch or tag holds them. The table needs the metadata files themselves, too.
+    whether or not a branch or tag holds them. The table needs the metadata files themselves, too, and the files of a
+    keyed table's images.
     """
 
     database: Database
@@ -43,6 +46,7 @@ class ReachableNames:
 
     def find(self, tables: Sequence[Relation]) -> set[str]:
         """The candidate names that these tables need now, or needed at an earlier call."""
+        self._match_images({table.owner_id for table in tables if table.owner_id is not None})
         for table in tables:
             current = table.metadata_location or ""
             document = self.metadata.load(current).parsed
@@ -54,6 +58,12 @@ class ReachableNames:
             for location in older:
                 self._follow_older(location, table, rule)
         return self.needed
+
+    def _match_images(self, keyed: AbstractSet[RelationId]) -> None:
+        """Match the files of images, which no store's metadata names."""
+        with self.database.reading() as uow:
+            prefixes = tuple({prefix for owner in keyed for prefix in list_file_prefixes(uow.images.of_table(owner))})
+        self.needed |= {name for name in self.candidates if name.startswith(prefixes)}
 
     def _follow_older(self, location: str, table: Relation, rule: FileRule) -> None:
         """Follow an older metadata file; files that snapshot expiry has deleted since may be missing."""

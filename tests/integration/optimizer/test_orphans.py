@@ -49,7 +49,7 @@ def test_orphans_of_a_partitioned_table_with_a_branch_are_set_aside_and_come_bac
     assert server.get(f"jobs/{run(table, 'remove-orphans')}")["result"]["orphan_files"] == 0
 
 
-def test_pending_changes_of_a_keyed_table_stay_and_orphans_of_both_stores_go(
+def test_pending_changes_of_a_keyed_table_stay_and_orphans_of_both_stores_and_among_images_go(
     server: RunningServer, worker: Worker
 ) -> None:
     table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.primary-key": "id"})
@@ -58,11 +58,14 @@ def test_pending_changes_of_a_keyed_table_stay_and_orphans_of_both_stores_go(
     table.upsert((1, "c"))
     before = table.rows()
     places = [location_of(server, table, store) for store in ("base", "change")]
-    needed = {path for place in places for path in age(place)}
+    images = places[0].parent / "merged"
+    needed = {path for place in (*places, images) for path in age(place)}
+    assert any(path.parent == images for path in needed)
     orphans = [stray(place, "data/x.parquet") for place in places]
+    orphans.append(stray(images, "f3b0a7de-6d0c-4b6c-9a55-0f4f3cdf2f0e-deletes.parquet"))
     job = server.get(f"jobs/{run(table, 'remove-orphans')}")
-    assert job["result"]["orphan_files"] == 2, job
-    assert [path.exists() for path in orphans] == [False, False]
+    assert job["result"]["orphan_files"] == 3, job
+    assert not any(path.exists() for path in orphans)
     assert all(path.exists() for path in needed)
     assert table.rows() == before
 
