@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from firn.cli.context import CliContext, command
 from firn.cli.processes import run_optimizer
-from firn.cli.show import moment
+from firn.cli.show import moment, size
+from firn.embedded.pyspark_jars import require_pyspark
+from firn.embedded.python import require_server
+from firn.node_package import NodePackage, write_package
 from firn.transport import Json
 
 app = typer.Typer(help="Run an optimizer, or manage the running ones.")
@@ -18,6 +23,7 @@ OptimizerArg = Annotated[
 ]
 Why = Annotated[str | None, typer.Option(help="Reason, which other users see.")]
 _GIB = 1024**3
+UPLOAD_TO = "hdfs:///apps/firn"
 
 
 @app.callback(invoke_without_command=True)
@@ -76,6 +82,66 @@ def undrain(ctx: CliContext, optimizer: OptimizerArg) -> None:
 def stop(ctx: CliContext, optimizer: OptimizerArg, reason: Why = None) -> None:
     """Drain an optimizer, and stop it after its last job."""
     _show_optimizer(ctx, ctx.client.drain_optimizer(optimizer, reason=reason, stop=True))
+
+
+@command(app, "package", local=True)
+def package(
+    ctx: CliContext,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The archive to write, a .zip.")] = Path("firn.zip"),
+    upload_to: Annotated[
+        str, typer.Option(help="Directory of the cluster that the printed commands name.")
+    ] = UPLOAD_TO,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+) -> None:
+    """Write Firn, its Python packages and the Iceberg runtime for the nodes of a cluster.
+
+    The nodes need Java and the same version of Python, and no package index.
+    """
+    require_server("firn optimizer package", extra="spark")
+    require_pyspark("firn optimizer package")
+    _show_package(ctx, write_package(output, overwrite=force), upload_to.rstrip("/"))
+
+
+def _show_package(ctx: CliContext, package: NodePackage, directory: str) -> None:
+    files = [str(path) for path in (package.archive, *package.jars)]
+    upload = [
+        shlex.join(["hdfs", "dfs", "-mkdir", "-p", directory]),
+        shlex.join(["hdfs", "dfs", "-put", "-f", *files, directory]),
+    ]
+    settings = {
+        "master": "yarn",
+        "deploy_mode": "cluster",
+        "archive": f"{directory}/{package.archive.name}",
+        "jars": ",".join(f"{directory}/{jar.name}" for jar in package.jars),
+    }
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    launch = f"firn group launch GROUP {shlex.join(['--kind', 'spark-submit', *words])}"
+    facts = {
+        "archive": f"{package.archive}, {size(package.archive_bytes)}, {size(package.unpacked_bytes)} unpacked",
+        "jars": ", ".join(f"{jar}, {size(jar.stat().st_size)}" for jar in package.jars),
+        "packages": str(len(package.distributions)),
+        "needs": f"Python {package.python} on {package.platform}",
+    }
+    document = {
+        "archive": str(package.archive),
+        "archive_bytes": package.archive_bytes,
+        "unpacked_bytes": package.unpacked_bytes,
+        "jars": files[1:],
+        "packages": dict(package.distributions),
+        "python": package.python,
+        "platform": package.platform,
+        "upload": upload,
+        "launch": settings,
+    }
+
+    def people() -> None:
+        ctx.show.facts(facts)
+        ctx.show.line("\nUpload them, and set the launch of a group:")
+        for line in (*upload, launch):
+            ctx.show.line(f"  {line}")
+
+    ctx.show.emit(document, people)
 
 
 def _show_optimizer(ctx: CliContext, optimizer: Json) -> None:
