@@ -55,6 +55,9 @@ def sqlite_url(tmp_path: Path) -> str:
 
 BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
+ON_SQLITE = pytest.mark.parametrize("opened", ["sqlite"], indirect=True)
+"""For tests whose files and rules have nothing to do with the database: another suite has what they store on both."""
+
 
 @pytest.fixture(params=BOTH)
 def database_url(request: pytest.FixtureRequest) -> str:

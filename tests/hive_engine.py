@@ -83,7 +83,7 @@ class HiveEngine:
         """Answers of earlier requests are dropped: a test that ran out of time does not wait for its own."""
         self._asked += 1
         self._pipe.send((self._asked, *request))
-        number = 0
+        number, failed, answer = self._pipe.recv()
         while number != self._asked:
             number, failed, answer = self._pipe.recv()
         if failed:

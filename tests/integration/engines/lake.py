@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from tests.integration.engines.spark import Row, Spark
+import pytest
+
+from tests.integration.engines.spark import LATEST, Row, Spark
 from tests.spark_fixtures import ServerProcess
+
+IS_SOAK = "SOAK_SECONDS" in os.environ
+LATEST_ON_POSTGRES = pytest.param((LATEST, "postgres"), marks=pytest.mark.postgres, id=f"{LATEST}-postgres")
+LATEST_SPARK_ALONE = [] if IS_SOAK else [pytest.mark.parametrize("lake", [LATEST_ON_POSTGRES], indirect=True)]
+"""Marks of statements whose requests both Sparks send alike: both have the same version of Iceberg.
+
+A soak runs them in both.
+"""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.integration.engines.lake import Lake
+from tests.integration.engines.lake import LATEST_SPARK_ALONE, Lake
 from tests.integration.engines.spark import LATEST, Refused
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), *LATEST_SPARK_ALONE]
 
 
 def described(lake: Lake, table: str = "t") -> dict[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.engines.lake import Lake
+from tests.integration.engines.lake import LATEST_SPARK_ALONE, Lake
 from tests.integration.engines.spark import Refused
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), *LATEST_SPARK_ALONE]
 
 COPYING, MERGING = "copy-on-write", "merge-on-read"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.engines.lake import Lake
+from tests.integration.engines.lake import LATEST_SPARK_ALONE, Lake
 from tests.integration.engines.spark import Refused
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), *LATEST_SPARK_ALONE]
 
 MERGE_ON_READ = (
     "TBLPROPERTIES ('format-version' = '2', 'write.delete.mode' = 'merge-on-read', "

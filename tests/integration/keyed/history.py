@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -45,11 +45,11 @@ class History:
         self.tags: dict[str, Rows] = {}
         self.is_partitioned = shape.partition is not None
 
-    def run(self, steps: int) -> None:
-        """Near the end what was not done yet is done, so that no history leaves an operation out."""
-        for left in range(steps, 0, -1):
-            missing = [name for name in WEIGHTS if name not in self.done]
-            name = self.random.choice(missing if left <= len(missing) else CHOICES)
+    def run(self, steps: int, required: Collection[str]) -> None:
+        """Do operations at random; near the end do those that are required and were not done yet."""
+        for steps_to_go in range(steps, 0, -1):
+            missing = [name for name in WEIGHTS if name in required and name not in self.done]
+            name = self.random.choice(missing if steps_to_go <= len(missing) else CHOICES)
             self.done.append(name)
             OPERATIONS[name](self)
             self.check()

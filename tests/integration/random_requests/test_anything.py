@@ -39,7 +39,7 @@ from tests.server.listening import listening
 pytestmark = pytest.mark.model
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
-EXAMPLES = 8
+EXAMPLES = 6
 POINTLESS_HEADERS = {"x-firn-lease", "idempotency-key"}
 """Hardly any text is a good one of these, and with a bad one nothing else is looked at."""
 MANAGEMENT = json.loads((Path(__file__).parents[2] / "contract" / "openapi.json").read_text(encoding="utf-8"))

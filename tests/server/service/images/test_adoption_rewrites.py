@@ -23,12 +23,15 @@ from optimizer.client import ServerApi, connect
 from optimizer.errors import Refused, Unknown
 from optimizer.images.lineage import ROW_ID, list_lineage_files
 from server.api.deps import parse_lease
+from tests.databases import ON_SQLITE
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import BASE, ORDERS, Lake, altered, set_property
 from tests.server.listening import listening
 from tests.server.service.images.keyed_lake import KeyedLake
 from tests.server.service.images.test_adoption import FaultyApi, adopted_files, lease_merge, run, status_of
+
+pytestmark = ON_SQLITE
 
 STEPS = 14
 

@@ -21,9 +21,12 @@ from server.service.images.images import Images
 from server.service.services import Services
 from server.service.tables.tables import Loaded
 from server.settings import AccessSettings, Settings
+from tests.databases import ON_SQLITE
 from tests.server.lake import BASE, altered, set_property
 from tests.server.listening import listening
 from tests.server.service.images.keyed_lake import KeyedLake
+
+pytestmark = ON_SQLITE
 
 
 @contextmanager

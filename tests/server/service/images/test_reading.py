@@ -8,9 +8,12 @@ from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
 from catalog.keyed.image import IMAGE_SNAPSHOT
 from catalog.names import TableName
+from tests.databases import ON_SQLITE
 from tests.factories import LAKE
 from tests.server.lake import BASE, ORDERS, PLAIN, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
+
+pytestmark = ON_SQLITE
 
 
 def test_an_empty_table_has_no_snapshot(orders: KeyedLake) -> None:

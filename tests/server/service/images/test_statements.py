@@ -17,6 +17,7 @@ from catalog.errors import CatalogError, Invalid, LocationRefused, RequirementFa
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from server.service.commit.commit_path import CommitRequest, Committed, Committer
+from tests.databases import ON_SQLITE
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
@@ -27,6 +28,8 @@ from tests.server.service.images.statements import (
     plan_rewriting_delete,
     plan_statement,
 )
+
+pytestmark = ON_SQLITE
 
 
 @pytest.fixture
