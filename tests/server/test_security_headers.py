@@ -40,11 +40,11 @@ def test_every_answer_says_what_browsers_may_do_with_it(
     client = Client(create_app(settings, services, build_background(settings, services)))
     for method, path in [*ANSWERS, ("GET", "/?refused")]:
         headers = {"host": "evil.example"} if path.endswith("refused") else {}
-        given = client.request(method, path, headers=headers).headers
-        assert given["x-content-type-options"] == "nosniff", path
-        assert given["x-frame-options"] == "DENY", path
-        assert given["referrer-policy"] == "no-referrer", path
-        policy = given["content-security-policy"]
+        answer_headers = client.request(method, path, headers=headers).headers
+        assert answer_headers["x-content-type-options"] == "nosniff", path
+        assert answer_headers["x-frame-options"] == "DENY", path
+        assert answer_headers["referrer-policy"] == "no-referrer", path
+        policy = answer_headers["content-security-policy"]
         assert "frame-ancestors 'none'" in policy, path
         assert policy.startswith("default-src 'none'"), path
         assert "script-src 'self';" in policy or "script-src" not in policy, path

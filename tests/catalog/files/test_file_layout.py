@@ -26,8 +26,8 @@ COMPACT = {"watermark": 3, "target_file_size": 64 * MIB, "min_files": 10, "pack_
 
 
 def a_file(partition: Any = "a", *, size: int = MIB, content: int = 0, **more: Any) -> ManifestEntry:
-    given: dict[str, Any] = {"spec_id": 0, "sequence_number": 5, "record_count": 100, "location": "f"} | more
-    return ManifestEntry(content=content, size=size, partition=(partition,), **given)
+    fields: dict[str, Any] = {"spec_id": 0, "sequence_number": 5, "record_count": 100, "location": "f"} | more
+    return ManifestEntry(content=content, size=size, partition=(partition,), **fields)
 
 
 def test_changes_that_lie_alone_in_their_partitions_are_not_packed() -> None:

@@ -21,7 +21,7 @@ class Table(TableState):
         self.sync()
         self.refilling.clear()
         self.seen_refilling.clear()
-        self.last_given = self.given
+        self.last_published = self.published_to_all
         most = max(self.published.values(), default=0)
         self.published = {
             part: through
@@ -55,7 +55,7 @@ class Table(TableState):
             return
         self.order.append(name)
         self.free |= self._unseen()
-        before = self.given
+        before = self.published_to_all
         for part in (
             {row.part for rows in self.base.values() for row in rows} | self.baseline.keys() | self.published.keys()
         ):
@@ -78,7 +78,7 @@ class Table(TableState):
         if self.origins.keys() & here.keys() - baseline.keys():
             return  # so it is wherever files came; that a moment is left in which they may come is tried with others
         if baseline:
-            self.watched.append(Watched(part, dict(baseline), dict(here), self.published.get(part, self.given)))
+            self.watched.append(Watched(part, dict(baseline), dict(here), self.published_of(part)))
         self.late |= here.keys() - baseline.keys()
         self.taken |= {f"{part}/{name}" for name in baseline} & self.live
         self.own.add(name)
@@ -95,14 +95,14 @@ class Table(TableState):
             self.awake = {part for part, files in self.baseline.items() if files} | self.seen_refilling
             self.seen_refilling |= rebuilt
             self.refilling |= rebuilt
-            given = min(self.given, *(self.published.get(part, self.given) for part in rebuilt))
+            through = min(self.published_to_all, *(self.published_of(part) for part in rebuilt))
             if self.rules.apart:
-                given = min(given, *self.published.values())
+                through = min(through, *self.published.values())
             there = {
                 name for files in [*self.hive.values(), *self.baseline.values()] for name in files
             }  # some are reread
-            given = min([given, *(self.knew[name] for name in there & self.knew.keys())])
-            self._rebuild({part: self._found(part, gone) for part in rebuilt}, given)
+            through = min([through, *(self.knew[name] for name in there & self.knew.keys())])
+            self._rebuild({part: self._found(part, gone) for part in rebuilt}, through)
             for part in rebuilt:
                 self._known(part)
             self.sync()  # what is only added comes after, as upserts: it is newer than all changes there are
@@ -126,8 +126,8 @@ class Table(TableState):
 
     def _known(self, part: Part) -> None:
         """The partition is as Hive lists it; one that Hive has made was given what all others were."""
-        self.last_given = self.given
-        self.published.setdefault(part, self.given)
+        self.last_published = self.published_to_all
+        self.published.setdefault(part, self.published_to_all)
         self.baseline[part] = dict(self.hive.get(part, {}))
         if not self.baseline[part]:
             del self.baseline[part]
@@ -142,7 +142,7 @@ class Table(TableState):
         }
         if self.baseline.get(part) or self.hive.get(part):
             known, there = self.baseline.get(part, {}), self.hive.get(part, {})
-            self.watched.append(Watched(part, dict(known), dict(there), self.published.get(part, self.given)))
+            self.watched.append(Watched(part, dict(known), dict(there), self.published_of(part)))
         self.hive[part], self.baseline[part], self.published[part] = watch.files, watch.listed, watch.published
 
     def _append(self, part: Part, files: dict[str, dict[Key, int]], known: dict[str, dict[Key, int]]) -> None:
@@ -186,7 +186,7 @@ class Table(TableState):
         if not self.rules.moves:
             return set()
         self.seen_lost |= {
-            name: self.published.get(part, self.given)
+            name: self.published_of(part)
             for part in gone
             for name in self.baseline[part].keys() - self.hive.get(part, {}).keys()
         }
@@ -203,7 +203,7 @@ class Table(TableState):
 
     def _knew(self, content: str) -> int:
         """The changes that a file holds which was known elsewhere before it came where it is."""
-        files = [(name, self.published.get(part, self.given)) for part, held in self.baseline.items() for name in held]
+        files = [(name, self.published_of(part)) for part, held in self.baseline.items() for name in held]
         files += [(name, watch.published) for watch in self.watched for name in watch.listed]
         files += [*self.seen_lost.items()]
         return min(self.knew.get(name, through) for name, through in files if self._content_of(name) == content)
@@ -228,7 +228,7 @@ class Table(TableState):
         """By what a file is known again."""
         return self.origins.get(name, name) if self.rules.renames else name
 
-    def _rebuild(self, parts: dict[Part, Found], given: int) -> None:
+    def _rebuild(self, parts: dict[Part, Found], through: int) -> None:
         vanished = {
             f"{part}/{name}" for part, content in parts.items() for name in content.known.keys() - content.files.keys()
         } & self.live
@@ -247,14 +247,14 @@ class Table(TableState):
             else:
                 del hive[key]
                 knew.pop(key, None)
-        since = [change for change in self.changes if change.seq > given or not self.rules.given]
+        since = [change for change in self.changes if change.seq > through or not self.rules.skip_published]
         alive = [change for change in since if change.source not in self.dead]
         keys = {
             change.key for change in alive if change.seq > self.merged or (change.row and change.row.part in parts)
         } | hive.keys()
         if self.rules.lost_keys:
             keys |= {change.key for change in since if change.source in self.dead}
-        if self.rules.apart and self.rules.given:
+        if self.rules.apart and self.rules.skip_published:
             before = {key: [hive[key]] if key in hive else rest.get(key, []) for key in hive.keys() | rest.keys()}
             keys -= self._shown_already(before, since, knew, there)
         baseline = rest | {key: [row] for key, row in hive.items()}
@@ -276,12 +276,12 @@ class Table(TableState):
             if change.source in self.dead
             and change.key in last
             and change.seq > last[change.key].seq
-            and change.seq > self.given_to(change.row.part if change.row else "")
+            and change.seq > self.published_to(change.row.part if change.row else "")
         }
         return {
             key
             for key, change in last.items()
-            if (change.row is None or change.seq <= self.given_to(change.row.part))
+            if (change.row is None or change.seq <= self.published_to(change.row.part))
             and (
                 any(change.seq <= knew.get(key, self.known_in(row.part)) for row in before.get(key, []))
                 or (change.row and key not in fell and (change.row.part, key) not in there)

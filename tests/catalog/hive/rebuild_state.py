@@ -48,7 +48,7 @@ class TableState:
     """The keys of files that are gone."""
     published: dict[Part, int] = field(default_factory=dict)
     """The changes that each partition's listed files contain."""
-    last_given: int = 0
+    last_published: int = 0
     """The same, as it was when there was a partition."""
     open: dict[Part, tuple[str, dict[Key, int], int]] = field(default_factory=dict)
     """Partitions whose new files base stands on, and that the metastore has not been pointed at yet."""
@@ -69,17 +69,21 @@ class TableState:
     """Sources whose files a publish has replaced: their rows are in what it wrote."""
 
     @property
-    def given(self) -> int:
+    def published_to_all(self) -> int:
         """The changes that Hive has been given, whatever partition they are about."""
-        return min((self.published[part] for part in self.baseline), default=self.last_given)
+        return min((self.published[part] for part in self.baseline), default=self.last_published)
 
-    def given_to(self, part: Part) -> int:
+    def published_of(self, part: Part) -> int:
+        """The changes that Hive was given in a partition; in one that it has made, those that all others have."""
+        return self.published.get(part, self.published_to_all)
+
+    def published_to(self, part: Part) -> int:
         """The changes that one partition's files contain; of one that nobody knows, all that were ever given."""
-        return self.published.get(part, max([self.last_given, *self.published.values()]))
+        return self.published.get(part, max([self.last_published, *self.published.values()]))
 
     def known_in(self, part: Part) -> int:
         """The changes that whoever wrote what Hive lists there could know; in a new partition, what all had."""
-        return self.published.get(part, self.given) if part in self.awake else self.given
+        return self.published_of(part) if part in self.awake else self.published_to_all
 
     def loses(self, part: Part, names: set[str], watched: Watched | None = None) -> None:
         """Hive's side takes files away; of those that no sync has seen nobody knows."""
@@ -96,14 +100,14 @@ class TableState:
     def shows(self, part: Part, rows: set[tuple[Key, int]], watched: Watched | None = None) -> None:
         """Hive's side makes something of rows that it reads there, knowing the changes that it sees in them."""
         for key, value in rows:
-            knew = watched.published if watched else self.published.get(part, self.given)
+            knew = watched.published if watched else self.published_of(part)
             same = [change.seq for change in self.changes if (change.key, change.row) == (key, Row(part, value))]
             if shown := [seq for seq in same if seq <= knew]:  # it has seen that change's row, and what was before it
                 self.answers(part, key, watched, through=max(shown))
 
     def answers(self, part: Part, key: Key, watched: Watched | None = None, *, through: int | None = None) -> None:
         """Hive's side speaks of a key, knowing what it had been given there."""
-        knew = watched.published if watched else self.published.get(part, self.given)
+        knew = watched.published if watched else self.published_of(part)
         knew = knew if through is None else min(knew, through)
         other = any(watch.part == part and watch is not watched and watch.is_overwritten for watch in self.watched)
         for change in self.changes:
@@ -116,11 +120,11 @@ class TableState:
 
     def _is_shown(self, change: Change, part: Part) -> bool:
         """Whether Hive's side can know a change that its `part` contains: a row that is put elsewhere it sees there."""
-        return change.row is None or change.row.part == part or change.seq <= self.given_to(change.row.part)
+        return change.row is None or change.row.part == part or change.seq <= self.published_to(change.row.part)
 
     def _is_half_shown(self, change: Change) -> bool:
         """Whether a publish that is under way shows it: Hive's side may have read it, or not."""
-        return any(self.given_to(part) < change.seq <= through for part, (_, _, through) in self.open.items())
+        return any(self.published_to(part) < change.seq <= through for part, (_, _, through) in self.open.items())
 
     def view(self) -> dict[Key, list[Row]]:
         return replayed(self.base, [change for change in self.changes if change.seq > self.merged])

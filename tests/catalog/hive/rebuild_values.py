@@ -46,7 +46,7 @@ class Rules:
     """A moved file holds the changes that the partition was given from which it comes, and no others."""
     moved_are_known: bool = True
     """Rows of a file that was moved win over no row of another partition that they had lost to before."""
-    given: bool = True
+    skip_published: bool = True
     """What Hive was given with a publish is not replayed: its side may have removed it since."""
     reread: bool = True
     """Where a key has lost a change, partitions that are not published are read again: Hive may list the key there."""

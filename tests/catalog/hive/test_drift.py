@@ -168,27 +168,27 @@ def test_a_late_hive_writer_that_points_hms_back_finds_what_was_known_of_that_di
 
 
 def test_what_comes_to_a_directory_that_was_left_is_news_and_overwrites_what_goes() -> None:
-    left = WatchedDirectory(location="hive", files=(A,), published_through=0, since_ns=1)
-    assert detect_late_changes(left, a_listing(A)) == LateChanges(
-        come=(), gone=(), is_overwritten=False, directory=left
+    watched = WatchedDirectory(location="hive", files=(A,), published_through=0, since_ns=1)
+    assert detect_late_changes(watched, a_listing(A)) == LateChanges(
+        come=(), gone=(), is_overwritten=False, directory=watched
     )
     young = ListedFile("d", 5, NOW)
-    news = detect_late_changes(left, a_listing(A, B, young))
+    news = detect_late_changes(watched, a_listing(A, B, young))
     assert (news.come, news.is_overwritten) == ((B,), False)
     assert (news.directory.files, news.directory.directory_mtime_ns) == ((A, B), None)
-    news = detect_late_changes(left, a_listing(B))
+    news = detect_late_changes(watched, a_listing(B))
     assert (news.come, news.is_overwritten, news.directory.files) == ((B,), True, (B,))
     replaced = ListedFile(A.path, A.size, A.mtime_ns + TICK_NS)
-    assert detect_late_changes(left, a_listing(replaced)).is_overwritten
+    assert detect_late_changes(watched, a_listing(replaced)).is_overwritten
 
 
 def test_files_that_only_go_from_where_nobody_reads_are_no_news() -> None:
     """Somebody has cleared up: pointed back there, Hive would show nothing."""
-    left = WatchedDirectory(location="hive", files=(A, B), published_through=0, since_ns=1)
-    assert detect_late_changes(left, a_listing()) == LateChanges(
-        come=(), gone=(A, B), is_overwritten=False, directory=left
+    watched = WatchedDirectory(location="hive", files=(A, B), published_through=0, since_ns=1)
+    assert detect_late_changes(watched, a_listing()) == LateChanges(
+        come=(), gone=(A, B), is_overwritten=False, directory=watched
     )
-    assert detect_late_changes(left, a_listing(C)).is_overwritten  # unless that was the first half of an overwrite
+    assert detect_late_changes(watched, a_listing(C)).is_overwritten  # unless that was the first half of an overwrite
 
 
 def test_a_listing_of_another_directory_is_a_mistake() -> None:
@@ -335,9 +335,9 @@ def test_files_that_were_read_so_far_go_only_when_that_is_asked_for() -> None:
     assert isinstance(held, Held)
     assert "1 files in its sub-directories, for example sub/a, were read so far" in held.reason
     assert isinstance(classify_drift(baseline, HIVE, flat), Held), "nobody has said that they are to be ignored"
-    left = ignored(flat, may_leave=True)
-    assert isinstance(left, Rebuild)
-    assert left.removed == (DEEP,)
-    assert (left.baseline.subdirectories, left.baseline.below) == (("sub",), ())
+    change = ignored(flat, may_leave=True)
+    assert isinstance(change, Rebuild)
+    assert change.removed == (DEEP,)
+    assert (change.baseline.subdirectories, change.baseline.below) == (("sub",), ())
     gone = ignored(a_listing(A))  # with the directory: Hive has removed them
     assert isinstance(gone, Rebuild)

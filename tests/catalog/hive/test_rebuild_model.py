@@ -244,7 +244,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("sync", "p", set()),
         ("move", "q", set()),
     ],
-    "given": [
+    "skip_published": [
         ("delete", "p", {"c"}),
         ("publish", "p", set()),
         ("sync", "p", set()),

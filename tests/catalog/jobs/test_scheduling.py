@@ -37,8 +37,8 @@ def test_every_kind_has_its_patience_and_every_priority_its_factor() -> None:
 
 @pytest.mark.parametrize(("kind", "priority", "penalty"), list(product(JobKind, PRIORITIES, (0.0, 1.0, 1e9))))
 def test_no_deadline_lies_further_ahead_than_the_longest_patience(kind: JobKind, priority: str, penalty: float) -> None:
-    given = compute_deadline(kind_of(kind).max_wait, priority, NOW, penalty=penalty) - NOW
-    assert timedelta(0) < given <= LONGEST_WAIT
+    time_to_begin = compute_deadline(kind_of(kind).max_wait, priority, NOW, penalty=penalty) - NOW
+    assert timedelta(0) < time_to_begin <= LONGEST_WAIT
 
 
 def test_high_waits_a_quarter_and_low_four_times_as_long() -> None:

@@ -71,8 +71,8 @@ def test_a_table_with_an_active_job_gets_no_other() -> None:
 
 def test_merged_rows_left_in_the_change_store_are_cleaned() -> None:
     keyed = a_keyed_table(watermark=4)
-    left = TableStats(relation_id=keyed.change_id, records=7, snapshot_id=1)
-    decision = decide_next_job(facts(keyed=keyed, change=left), (), NOW)
+    change_stats = TableStats(relation_id=keyed.change_id, records=7, snapshot_id=1)
+    decision = decide_next_job(facts(keyed=keyed, change=change_stats), (), NOW)
     assert isinstance(decision, Due)
     assert decision.kind is JobKind.CLEAN
 

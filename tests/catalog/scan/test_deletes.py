@@ -12,8 +12,8 @@ DATA = DataFile(location="a", spec_id=1, partition=("x",), sequence_number=5)
 
 
 def delete(kind: DeleteKind, sequence_number: int, **more: Any) -> DeleteFile:
-    given: dict[str, Any] = {"spec_id": 1, "partition": ("x",)} | more
-    return DeleteFile(kind=kind, sequence_number=sequence_number, **given)
+    fields: dict[str, Any] = {"spec_id": 1, "partition": ("x",)} | more
+    return DeleteFile(kind=kind, sequence_number=sequence_number, **fields)
 
 
 def applies(delete: DeleteFile, *others: DeleteFile, data: DataFile = DATA) -> bool:
