@@ -36,6 +36,7 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.identity.oidc import OidcIssuer
 from server.identity.sealing import Sealer
+from server.kerberos.tickets import KeytabTickets
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
 from server.metastore.registry import MetastoreRegistry
@@ -148,6 +149,7 @@ class _Adapters:
     reachable: Reachable
     table_files: TableFiles
     permissions: StoredPermissions
+    tickets: KeytabTickets | None
     metastores: MetastoreRegistry
 
 
@@ -170,13 +172,14 @@ def build_services(settings: Settings, database: Database) -> Services:
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         access=access,
         vending=_build_vending(adapters, access),
-        tickets=make_tickets(settings),
+        tickets=adapters.tickets,
     )
 
 
 def _build_adapters(settings: Settings, database: Database) -> _Adapters:
     storage = Storage(settings.file_io, make_read_limits(settings.reading))
     listings = Listings(dict(settings.file_io), deadlines=storage.deadlines)
+    tickets = make_tickets(settings)
     return _Adapters(
         settings=settings,
         database=database,
@@ -187,7 +190,8 @@ def _build_adapters(settings: Settings, database: Database) -> _Adapters:
         reachable=Reachable(storage),
         table_files=TableFiles(storage, listings, footer_threads=settings.hive.footer_threads),
         permissions=StoredPermissions(storage.deadlines),
-        metastores=MetastoreRegistry(make_metastore_ways(settings.hive, make_tickets(settings))),
+        tickets=tickets,
+        metastores=MetastoreRegistry(make_metastore_ways(settings.hive, tickets)),
     )
 
 

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from firn.hdfs.configuration import CONF_DIR, USER, choose_limits, find_conf_dir, read_configuration, split_location
+from firn.hdfs.configuration import (
+    CONF_DIR,
+    TICKETS,
+    USER,
+    choose_limits,
+    find_conf_dir,
+    read_configuration,
+    split_location,
+)
 from firn.hdfs.errors import NameNodeBusy, translate
 
 if TYPE_CHECKING:
@@ -22,7 +30,7 @@ _LONGEST_PAUSE_SECONDS = 1.0
 _NEEDS_EXTRA = "HDFS needs the Python package hdfs-native: pip install 'firn[hdfs]'"
 T = TypeVar("T")
 
-_clients: dict[tuple[int, str, str | None, str | None], Client] = {}
+_clients: dict[tuple[int | str | None, ...], Client] = {}
 _lock = threading.Lock()
 
 
@@ -32,7 +40,7 @@ def connect(location: str) -> tuple[Client, str]:
     A client has threads, which a fork does not copy. So the process belongs to the key.
     """
     root, path = split_location(location)
-    key = (os.getpid(), root, os.environ.get(CONF_DIR), os.environ.get(USER))
+    key = (os.getpid(), root, *map(os.environ.get, (CONF_DIR, USER, TICKETS)))
     client = _clients.get(key)
     if client is None:
         with _lock:

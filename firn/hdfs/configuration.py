@@ -15,6 +15,8 @@ FILES = ("core-site.xml", "hdfs-site.xml")
 """In the order in which they are read; the later file wins."""
 CONF_DIR = "HADOOP_CONF_DIR"
 USER = "HADOOP_USER_NAME"
+TICKETS = "KRB5CCNAME"
+"""The cache of Kerberos tickets, and so the user of a cluster with Kerberos."""
 _LIMITS = {
     "dfs.client.failover.max.attempts": "5",
     "dfs.client.failover.sleep.base.millis": "200",

@@ -11,6 +11,8 @@ import re
 
 _RPC = re.compile(r'RPCError\("(?P<kind>[\w.$]+)", "(?P<words>.*)"\)\Z', re.DOTALL)
 _OTHER = re.compile(r'(?P<kind>\w+)\((?:"(?P<words>.*)"|(?P<bare>.*))\)\Z', re.DOTALL)
+_KERBEROS = re.compile(r'GSSAPIError\(GssMajorCodes \{.*\}, \d+, "[^:]*: *(?P<words>.*)"\)\Z', re.DOTALL)
+"""The status of GSSAPI, then what Kerberos says about it."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 _BUSY = frozenset({"StandbyException", "ObserverRetryOnActiveException", "SafeModeException", "RetriableException"})
@@ -27,6 +29,11 @@ _NUMBERS = {
     "QuotaByStorageTypeExceededException": errno.EDQUOT,
     "QuotaExceededException": errno.EDQUOT,
 }
+_DISCONNECTED = "RPC listener disconnected"
+_MAY_BE_SECURE = (
+    ": the name node has closed the connection. If it demands Kerberos, core-site.xml in HADOOP_CONF_DIR must say "
+    "hadoop.security.authentication=kerberos"
+)
 _NO_FILE = "Path is not a file"
 
 
@@ -46,7 +53,8 @@ def translate(error: BaseException) -> OSError | ValueError | None:
     if isinstance(error, FileExistsError):
         return FileExistsError(_first_line(str(error)))
     if isinstance(error, OSError):
-        return OSError(None, _first_line(error.strerror or str(error)))
+        words = _first_line(error.strerror or str(error))
+        return OSError(None, f"{words}{_MAY_BE_SECURE}" if words == _DISCONNECTED else words)
     if isinstance(error, RuntimeError):
         return _translate_words(str(error))
     if type(error).__name__ == "PanicException":
@@ -73,6 +81,9 @@ def _translate_words(text: str) -> OSError | ValueError:
 
 def _translate_own(text: str) -> OSError | ValueError:
     """An error that the client makes itself."""
+    match = _KERBEROS.match(text)
+    if match is not None:
+        return OSError(None, f"no Kerberos ticket for HDFS: {_first_line(_unescape(match['words']))}")
     match = _OTHER.match(text)
     if match is None:
         return OSError(None, _first_line(text))

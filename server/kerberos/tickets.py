@@ -42,7 +42,7 @@ class KeytabTickets:
         away while the server restarts.
         """
         os.environ["KRB5_CLIENT_KTNAME"] = f"FILE:{self.keytab}"
-        os.environ["KRB5CCNAME"] = str(self.cache)  # without `FILE:`, which Java takes for a part of the name
+        os.environ["KRB5CCNAME"] = f"FILE:{self.cache}"
         self._forget_others()
         if stat.S_IMODE(self.keytab.stat().st_mode) & 0o077:
             log.warning(

@@ -64,6 +64,25 @@ def rpc(kind: str, words: str) -> RuntimeError:
             "LeaseExpiredException: File is not open for writing: /wx",
         ),
         (RuntimeError('DataTransferError("no data node")'), OSError, None, "DataTransferError: no data node"),
+        (
+            RuntimeError(
+                'GSSAPIError(GssMajorCodes { raw: "0x00070000", calling_error: "none", routine_error: "GSS_S_NO_CRED", '
+                'supplementary_info: "0x0000" }, 2529639066, "No credentials were supplied, or the credentials were '
+                'unavailable or inaccessible: Cannot find KDC for realm \\"FIRN.TEST\\"")'
+            ),
+            OSError,
+            None,
+            'no Kerberos ticket for HDFS: Cannot find KDC for realm "FIRN.TEST"',
+        ),
+        (
+            OSError("RPC listener disconnected"),
+            OSError,
+            None,
+            (
+                "RPC listener disconnected: the name node has closed the connection. If it demands Kerberos, "
+                "core-site.xml in HADOOP_CONF_DIR must say hadoop.security.authentication=kerberos"
+            ),
+        ),
         (RuntimeError("something else"), OSError, None, "something else"),
         (OSError("Connection refused (os error 111)"), OSError, None, "Connection refused (os error 111)"),
     ],

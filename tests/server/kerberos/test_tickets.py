@@ -80,7 +80,7 @@ def tickets(tmp_path: Path, library: FakeLibrary, monkeypatch: pytest.MonkeyPatc
 def test_the_libraries_of_the_process_find_keytab_and_cache(tickets: KeytabTickets, tmp_path: Path) -> None:
     tickets.prepare()
     assert os.environ["KRB5_CLIENT_KTNAME"] == f"FILE:{tmp_path}/keytab"
-    assert os.environ["KRB5CCNAME"] == f"{tmp_path}/krb5cc"
+    assert os.environ["KRB5CCNAME"] == f"FILE:{tmp_path}/krb5cc"
 
 
 def test_a_restart_keeps_the_ticket_unless_it_is_of_another_principal(
