@@ -134,10 +134,12 @@ def make_launch_environment(settings: Settings) -> LaunchEnvironment:
     # Located without an import, because the server starts no JVM and runs no job.
     spec = find_spec("optimizer")
     locations = [] if spec is None else list(spec.submodule_search_locations or ())
+    spark_submit = _locate_spark_submit(settings.optimizers.spark_submit)
     return LaunchEnvironment(
         server=settings.own_address,
         python=sys.executable,
-        spark_submit=_locate_spark_submit(settings.optimizers.spark_submit),
+        spark_submit=spark_submit,
+        spark_home=_locate_spark_home(spark_submit),
         application=f"{locations[0]}/__main__.py" if locations else "optimizer",
         directory=str(settings.data_dir.absolute() / "optimizers"),
         node_python=f"python{sys.version_info.major}.{sys.version_info.minor}",
@@ -154,6 +156,15 @@ def _locate_spark_submit(program: str) -> str:
     beside = Path(sys.executable).with_name(program)
     is_name = "/" not in program
     return str(beside) if is_name and shutil.which(program) is None and beside.is_file() else program
+
+
+def _locate_spark_home(spark_submit: str) -> str | None:
+    """PySpark's directory, if the program is the one that pip installed with it beside the server's Python."""
+    located = shutil.which(spark_submit)
+    spec = find_spec("pyspark")
+    if located is None or spec is None or spec.origin is None:
+        return None
+    return str(Path(spec.origin).parent) if Path(located).parent == Path(sys.executable).parent else None
 
 
 def _is_local(host: str) -> bool:

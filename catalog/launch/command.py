@@ -38,6 +38,8 @@ class LaunchPaths:
     application: str
     directory: str
     """The directory of this launch's files."""
+    spark_home: str | None = None
+    """The Spark of a spark-submit that pip installed. Without it, this one asks `python3` of the path for PySpark."""
     node_python: str = "python3"
     """The Python of a cluster's nodes, of the same version as the archive's packages."""
     iceberg: Mapping[str, str] = field(default_factory=dict)
@@ -110,7 +112,7 @@ def _build_submit_command(
     """
     group, launch_id = variables["group"], variables["launch"]
     files: dict[str, str] = {}
-    environment = _build_environment(launch, paths) | environment
+    environment = _build_environment(launch, paths, environment.get("PYSPARK_PYTHON")) | environment
     conf = _build_defaults(launch, paths) | conf | _build_own_settings(launch, variables)
     if launch.deploy_mode is DeployMode.CLUSTER:
         conf |= _build_cluster_settings(launch, environment | secret)
@@ -131,18 +133,17 @@ def _build_submit_command(
     if launch.archive is not None:
         arguments += ["--archives", f"{fill_variables(launch.archive, variables)}#{PACKAGE_DIRECTORY}"]
     arguments += [fill_variables(launch.application or paths.application, variables), *optimizer_arguments]
-    # A pip-installed spark-submit asks this Python for PySpark, and would take `python3` of the path.
-    tools = {"PYSPARK_DRIVER_PYTHON": paths.python}
+    tools = {} if paths.spark_home is None else {"SPARK_HOME": paths.spark_home}
     if launch.deploy_mode is DeployMode.CLIENT:
         return Command(arguments=[*arguments, "--tied"], environment=tools | environment | secret, files=files)
     return Command(arguments=arguments, environment=tools, files=files)
 
 
-def _build_environment(launch: Launch, paths: LaunchPaths) -> dict[str, str]:
+def _build_environment(launch: Launch, paths: LaunchPaths, chosen_python: str | None) -> dict[str, str]:
     """The driver's environment, which an operator may replace with `environment`."""
-    python = paths.python if launch.master.startswith("local") else paths.node_python
+    python = chosen_python or (paths.python if launch.master.startswith("local") else paths.node_python)
     if launch.deploy_mode is DeployMode.CLIENT:
-        return {"PYSPARK_PYTHON": python}
+        return {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": paths.python}
     # On Kubernetes the image has the Python. On YARN the environment of spark-submit would reach the driver, with the
     # paths of the server's machine.
     own = {} if launch.is_on_kubernetes else {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}

@@ -7,6 +7,7 @@ directories. Few lines tell a person why it ended.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 REASON_LINES = 5
 REASON_CHARACTERS = 500
@@ -25,6 +26,29 @@ _DIAGNOSTICS = re.compile(r"\s*diagnostics: (?!N/A)\s*\S")
 _ERROR = re.compile(
     r"Exception in thread |Caused by: |(\S+ \S+ )?(ERROR|FATAL)\b|Error: |[\w.$]*(Exception|Error): |firn: "
 )
+
+_POD_END = re.compile(r"exit code: (\d+)\s+termination reason: (\S+)")
+_POD_NAME = re.compile(r"submission ID (\S+):(\S+) finished")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFailure:
+    """The end of a driver's pod that spark-submit reports, although it ends with status 0."""
+
+    exit_status: int
+    reason: str
+
+
+def find_pod_failure(output: str) -> PodFailure | None:
+    """The failure of a driver on Kubernetes; None if spark-submit reports none."""
+    _, final, statuses = output.rpartition("Container final statuses:")
+    ended = _POD_END.search(statuses) if final else None
+    if ended is None or ended.group(1) == "0":
+        return None
+    pod = _POD_NAME.search(statuses)
+    log = "" if pod is None else f"; its log: kubectl logs -n {pod.group(1)} {pod.group(2)}"
+    reason = f"the driver's pod ended with exit code {ended.group(1)} ({ended.group(2)}){log}"
+    return PodFailure(exit_status=int(ended.group(1)), reason=reason)
 
 
 def find_reason(output: str) -> str:

@@ -21,7 +21,7 @@ from catalog.errors import Unavailable
 from catalog.launch.command import Command
 from catalog.launch.record import Process
 from catalog.launch.settings import LaunchId
-from catalog.launch.submit_output import find_reason
+from catalog.launch.submit_output import find_pod_failure, find_reason
 from catalog.ports.launch import Seen
 
 LOG = "log"
@@ -75,7 +75,7 @@ class Processes:
             if child is None:
                 return None
             if _has_ended(child):
-                return Seen(exit_status=_buried(child), resident=None, last_words=_last_words(log))
+                return _describe_end(_buried(child), log)
             _rotate(log)
             return Seen(exit_status=None, resident=_resident(child.pid), last_words="")
 
@@ -175,14 +175,18 @@ def _rotate(log: Path) -> None:
             os.truncate(log, 0)
 
 
-def _last_words(log: Path) -> str:
+def _describe_end(exit_status: int, log: Path) -> Seen:
+    """Describe an ended process. On Kubernetes spark-submit ends with status 0 also if the driver has failed."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _WORDS_BYTES))
             output = file.read().decode(errors="replace")
     except OSError as error:
-        return f"its log cannot be read: {error.strerror}"
-    return find_reason(output)
+        return Seen(exit_status=exit_status, resident=None, last_words=f"its log cannot be read: {error.strerror}")
+    failure = find_pod_failure(output) if exit_status == 0 else None
+    if failure is not None:
+        return Seen(exit_status=failure.exit_status, resident=None, last_words=failure.reason)
+    return Seen(exit_status=exit_status, resident=None, last_words=find_reason(output))
 
 
 def _kill_session(pid: int) -> None:

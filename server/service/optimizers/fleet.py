@@ -268,6 +268,7 @@ class Fleet:
             spark_submit=environment.spark_submit,
             application=environment.application,
             directory=f"{environment.directory}/{launch_id}",
+            spark_home=environment.spark_home,
             node_python=environment.node_python,
             iceberg=environment.iceberg,
         )

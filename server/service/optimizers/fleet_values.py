@@ -47,6 +47,8 @@ class LaunchEnvironment:
     spark_submit: str
     application: str
     directory: str
+    spark_home: str | None = None
+    """The Spark of a spark-submit that pip installed beside the server."""
     node_python: str = "python3"
     iceberg: Mapping[str, str] = field(default_factory=dict)
     """Spark's settings that load the server's Iceberg runtime."""

@@ -20,6 +20,7 @@ PLACE = LaunchPaths(
     spark_submit="spark-submit",
     application="/opt/firn/optimizer/__main__.py",
     directory="/data/optimizers/nightly-1",
+    spark_home="/usr/lib/pyspark",
     node_python="python3.11",
     iceberg={"spark.jars": "/jars/iceberg.jar"},
 )
@@ -73,7 +74,7 @@ def test_on_yarn_the_token_and_the_settings_are_in_a_file_and_not_on_the_command
         *("--py-files", "hdfs:///firn/firn.zip,hdfs:///firn/more.zip", "hdfs:///firn/main.py"),
         *(*OF_OPTIMIZER, "8", "--launch", "nightly-1"),
     ]
-    assert made.environment == {"PYSPARK_DRIVER_PYTHON": "/usr/bin/python3"}
+    assert made.environment == {"SPARK_HOME": "/usr/lib/pyspark"}
     assert made.files == {
         "spark.conf": (
             "spark.a=nightly\n"
@@ -136,6 +137,7 @@ def test_in_client_mode_the_token_is_in_the_environment_alone() -> None:
     made = build_command(launch, group="g", launch_id=ID, paths=PLACE, token="firn_secret")
     assert made.arguments[-1] == "--tied"
     pythons = {"PYSPARK_DRIVER_PYTHON": "/usr/bin/python3", "PYSPARK_PYTHON": "python3.11"}
+    pythons["SPARK_HOME"] = "/usr/lib/pyspark"
     assert made.environment == {**pythons, "TZ": "UTC", "FIRN_TOKEN": "firn_secret"}
     assert "firn_secret" not in "".join([*made.files.values(), *made.arguments])
 
@@ -170,6 +172,7 @@ def test_the_servers_iceberg_goes_to_drivers_that_see_the_servers_files() -> Non
 def test_an_operator_replaces_what_the_server_chooses() -> None:
     conf = build_conf(replace(YARN, environment={"PYSPARK_PYTHON": "/opt/py"}, conf={"spark.yarn.maxAppAttempts": "2"}))
     assert conf["spark.yarn.appMasterEnv.PYSPARK_PYTHON"] == "/opt/py"
+    assert conf["spark.yarn.appMasterEnv.PYSPARK_DRIVER_PYTHON"] == "/opt/py"
     assert conf["spark.yarn.maxAppAttempts"] == "2"
 
 

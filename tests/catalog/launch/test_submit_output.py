@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.launch.submit_output import find_reason
+from catalog.launch.submit_output import find_pod_failure, find_reason
 
 UNKNOWN_QUEUE = """\
 WARNING: Using incubator modules: jdk.incubator.vector
@@ -68,6 +68,30 @@ def test_a_driver_that_failed_says_what_yarn_diagnosed() -> None:
 )
 def test_the_lines_that_say_why_are_kept(output: str, reason: str) -> None:
     assert find_reason(output) == reason
+
+
+POD = """\
+26/11/26 00:11:21 INFO LoggingPodStatusWatcherImpl: Container final statuses:
+
+
+\t container name: spark-kubernetes-driver
+\t container state: terminated
+\t exit code: 137
+\t termination reason: OOMKilled
+26/11/26 00:11:21 INFO LoggingPodStatusWatcherImpl: Application a with application ID spark-1 and submission ID \
+lake:a-driver finished
+"""
+
+
+def test_a_pod_that_failed_is_reported_though_spark_submit_is_content() -> None:
+    failure = find_pod_failure(POD)
+    assert failure is not None
+    assert failure.exit_status == 137
+    assert failure.reason == (
+        "the driver's pod ended with exit code 137 (OOMKilled); its log: kubectl logs -n lake a-driver"
+    )
+    assert find_pod_failure(POD.replace("137", "0")) is None
+    assert find_pod_failure("exit code: 3\n termination reason: Error") is None
 
 
 def test_a_long_line_is_shortened() -> None:
