@@ -13,7 +13,7 @@ import httpx
 from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
-from firn.protocol.tasks.image import BegunImage, CompleteRequest
+from firn.protocol.tasks.image import BegunImage, CompleteRequest, ImageCredentials
 from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
 from firn.transport import is_loopback
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
@@ -141,6 +141,10 @@ class ServerApi:
     def begin_image(self, lease: Lease) -> BegunImage:
         """Have the server note down the build of an image; LeaseLost when the lease has ended."""
         return BegunImage.model_validate(self.ask(lease, "image", {}, seconds=BEGIN_SECONDS))
+
+    def renew_image_credentials(self, lease: Lease) -> ImageCredentials:
+        """Ask for new credentials of a build; LeaseLost when the lease has ended."""
+        return ImageCredentials.model_validate(self.ask(lease, "image/credentials", {}, seconds=BEGIN_SECONDS))
 
     def complete_image(self, lease: Lease, request: CompleteRequest, *, seconds: float) -> None:
         """Have the server write the image's manifests and metadata. It may be asked again."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +29,10 @@ class Gateway:
     denied: list[tuple[str, str]] = field(default_factory=list)
     allowed: list[tuple[str, str]] = field(default_factory=list)
     policies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    session_seconds: float | None = None
+    """For how long new sessions are valid; None for ever."""
+    ends: dict[str, float] = field(default_factory=dict)
+    """The time on the monotonic clock when a session ends."""
 
     def written(self) -> set[str]:
         """The keys, with their bucket, that sessions have written."""
@@ -37,7 +43,9 @@ class Gateway:
         statements = self.policies.get(key_id)
         if statements is None:
             return True
-        is_allowed = any(_allows(statement, action, resource, prefix) for statement in statements)
+        is_allowed = time.monotonic() < self.ends.get(key_id, math.inf) and any(
+            _allows(statement, action, resource, prefix) for statement in statements
+        )
         (self.allowed if is_allowed else self.denied).append((action, resource))
         return is_allowed
 
@@ -108,6 +116,8 @@ class _Handler(BaseHTTPRequestHandler):
         key = _NEW_KEY.search(answer)
         if "Policy" in form and key is not None:
             self.gateway.policies[key[1].decode()] = json.loads(form["Policy"][0])["Statement"]
+            if self.gateway.session_seconds is not None:
+                self.gateway.ends[key[1].decode()] = time.monotonic() + self.gateway.session_seconds
 
     def _answer(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
         self.send_response_only(status)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from catalog.jobs.job import JobKind
-from catalog.keyed.spec import BASE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
@@ -19,9 +18,9 @@ from catalog.tables.relation import RelationKind
 from firn.protocol.tasks.image import ImageTask
 
 
-def build_task(context: JobContext) -> ImageTask:
-    """Name the base store. The job asks for the pair of snapshots when it begins."""
-    return ImageTask(base=[*context.relation.name.as_namespace, BASE])
+def build_task(_: JobContext) -> ImageTask:
+    """The job asks for its facts when it begins, so that it builds the newest pair of snapshots."""
+    return ImageTask()
 
 
 def dry_run(run: DryRun) -> DryRunResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable, Table
 
 from firn.protocol.tasks.image import Layer, LayerTask
@@ -26,14 +27,19 @@ Check = Callable[[Sequence[str]], None]
 """Raises when one of the files may not be opened."""
 
 
-def build_from_task(task: LayerTask, check: Check) -> Layer:
-    """Build the layer. See `build_layer` for failures; what `check` raises ends the build. TooLarge above limits."""
+def build_from_task(task: LayerTask, check: Check, files: FileIO | None = None) -> Layer:
+    """Build the layer, with `files` instead of the task's own access to files.
+
+    See `build_layer` for failures; what `check` raises ends the build. TooLarge above limits.
+    """
     base = StaticTable.from_metadata(task.base_metadata, task.file_io)
     change = StaticTable.from_metadata(task.change_metadata, task.file_io)
+    if files is not None:
+        base.io = change.io = files
     check_metadata(base, check)
     check_metadata(change, check)
-    files = find_change_files(change, task)
-    check([file.file.file_path for file in files])
+    change_files = find_change_files(change, task)
+    check([file.file.file_path for file in change_files])
     tasks = list(base.scan().plan_files()) if base.current_snapshot() else []
     size = measure_key_bytes(base, [part.file for part in tasks], task.primary_key)
     if task.most_key_bytes is not None and size > task.most_key_bytes:
@@ -45,7 +51,7 @@ def build_from_task(task: LayerTask, check: Check) -> Layer:
             base=base,
             base_files=tasks,
             change=change,
-            files=files,
+            files=change_files,
             columns=KeyColumns(primary_key=tuple(task.primary_key), sequence_field=task.sequence_field),
             watermark=task.watermark,
             directory=task.directory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from firn.protocol.tasks.image import BegunImage, CompleteRequest
+from firn.protocol.tasks.image import BegunImage, CompleteRequest, ImageCredentials
 from server.api.deps import LeaseDep, ServicesDep, get_caller
 from server.api.errors import refusals
 
@@ -20,9 +20,20 @@ def begin_image(services: ServicesDep, lease: LeaseDep, request: Request) -> Beg
     begun = services.images.jobs.begin(lease)
     if begun.layer is None:
         return begun
+    granted = renew_credentials(services, lease, request)
+    return begun.model_copy(update=dict(granted))
+
+
+@router.post(
+    "/leases/{lease}/image/credentials",
+    summary="Renew the credentials of a build",
+    responses=refusals(400, 403, 404, 503),
+)
+def renew_credentials(services: ServicesDep, lease: LeaseDep, request: Request) -> ImageCredentials:
+    """Give a job that builds an image credentials again, before those that it has end."""
     grant = services.vending.grant_image_builder(get_caller(request), lease)
     credentials = {} if grant.credential is None else dict(grant.credential.config)
-    return begun.model_copy(update={"credentials": credentials, "no_credentials": grant.refused})
+    return ImageCredentials(credentials=credentials, no_credentials=grant.refused)
 
 
 @router.post("/leases/{lease}/image/complete", summary="Complete an image", responses=refusals(400, 403, 404, 409, 503))

@@ -195,6 +195,7 @@ _WORK: Rules = {
     ("POST", "/leases/{lease}/cleaned"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/complete"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/image/credentials"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans/overdue"): changes(on.server(MAINTAIN)),
 }

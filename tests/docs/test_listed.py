@@ -22,3 +22,10 @@ def test_the_page_of_policies_lists_every_one_with_its_default() -> None:
         (setting.key, f"`{setting.default}`" if setting.default else "–", setting.does) for setting in SETTINGS.values()
     ]
     assert listed == told
+
+
+def test_no_page_has_both_sides_of_a_merge() -> None:
+    """Storage credentials had them for a day."""
+    marks = re.compile(r"^(<<<<<<<|>>>>>>>) ", re.MULTILINE)
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CHANGELOG.md"]
+    assert [page.name for page in pages if marks.search(page.read_text("utf-8"))] == []

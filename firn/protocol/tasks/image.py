@@ -32,10 +32,7 @@ class LayerTask(Task):
 
 
 class ImageTask(Task):
-    """A job that builds an image too large for the server. Its pair is that of the moment when the job begins."""
-
-    base: list[str]
-    """The parts of the base store's name."""
+    """A job that builds an image too large for the server. It gets all facts when it begins: see `BegunImage`."""
 
 
 class BegunImage(Message):
@@ -47,6 +44,13 @@ class BegunImage(Message):
 
     build: UUID | None = None
     layer: LayerTask | None = None
+    credentials: dict[str, str] = {}
+    no_credentials: str | None = None
+
+
+class ImageCredentials(Message):
+    """Credentials of a job that builds an image, as in `BegunImage`."""
+
     credentials: dict[str, str] = {}
     no_credentials: str | None = None
 

@@ -327,6 +327,7 @@ WITHOUT = {
         )
     ),
     "POST /leases/{lease}/image",
+    "POST /leases/{lease}/image/credentials",
     *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
     *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
     "POST /groups",

@@ -83,6 +83,7 @@ OF_THE_SERVER = {
     "POST /leases/{lease}/cleaned",
     "POST /leases/{lease}/image",
     "POST /leases/{lease}/image/complete",
+    "POST /leases/{lease}/image/credentials",
     "POST /leases/{lease}/orphans",
     "POST /leases/{lease}/orphans/overdue",
     "POST /roles",

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import httpx
 import pytest
+from pyiceberg.io import FileIO
 
 from catalog.access.privileges import Privilege
 from catalog.errors import Invalid, LeaseLost
 from catalog.jobs.job import JobKind
 from catalog.names import TableName
 from firn.protocol.leases import Lease
-from firn.protocol.tasks.image import Layer, LayerTask
+from firn.protocol.tasks.image import ImageCredentials, Layer, LayerTask
 from optimizer.client import ServerApi
 from optimizer.client import connect as connect_optimizer
-from optimizer.images.pair import Check
+from optimizer.errors import Refused
+from optimizer.images.pair import Check, build_from_task
 from optimizer.job_run import Attempt
 from optimizer.jobs import image
 from optimizer.lease_keeper import LeaseKeeper
@@ -102,7 +107,7 @@ def test_files_outside_of_the_table_need_the_optimizers_own_credentials(
     """As for other jobs. The server has allowed the files, but the credentials of one table do not reach them."""
     used: list[dict[str, str]] = []
 
-    def build(task: LayerTask, check: Check) -> Layer:
+    def build(task: LayerTask, check: Check, _files: FileIO | None = None) -> Layer:
         used.append(task.file_io)
         check(["s3://elsewhere/a.parquet"])
         return Layer(packs=[], hidden=[], replaced_vectors=[], keys=0, hidden_rows=0)
@@ -114,3 +119,57 @@ def test_files_outside_of_the_table_need_the_optimizers_own_credentials(
         attempt.file_access.allowed.add("s3://elsewhere/")
         image.run(attempt)
     assert [bool(file_io) for file_io in used] == [True, False]
+
+
+LIFE = timedelta(seconds=3)
+
+
+@pytest.fixture
+def short_lived(vault: Vault, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions of a few seconds, which end before the job opens the first data file."""
+    vault.cloud.lives = lambda: datetime.now(UTC) + LIFE
+    gateway.session_seconds = LIFE.total_seconds()
+
+    def build_slowly(task: LayerTask, check: Check, files: FileIO | None = None) -> Layer:
+        remaining = [LIFE.total_seconds()]
+
+        def check_slowly(locations: Sequence[str]) -> None:
+            check(locations)
+            time.sleep(remaining.pop() if remaining else 0)
+
+        return build_from_task(task, check_slowly, files)
+
+    monkeypatch.setattr(image, "build_from_task", build_slowly)
+
+
+@pytest.mark.usefixtures("short_lived")
+def test_a_long_build_renews_its_credentials(
+    vault: Vault,
+    url: str,  # noqa: F811
+    gateway: Gateway,
+    api: ServerApi,
+) -> None:
+    """The job failed when its first credentials ended."""
+    assert run(api, lease_job(vault, api)) == {"keys": 2, "hidden_rows": 1}
+    assert gateway.denied == []
+    assert len(gateway.policies) > 1
+    vault.cloud.lives, gateway.session_seconds = None, None
+    assert read(connect(url, vault.token("ada", Privilege.READ, table="stock"))) == MERGED
+
+
+@pytest.mark.usefixtures("short_lived")
+def test_a_job_whose_credentials_end_says_so(
+    vault: Vault, gateway: Gateway, api: ServerApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next reader plans another job; while the server is away, the job is left to its lease and tried again."""
+
+    def away(*_: object) -> None:
+        raise httpx.ConnectError("the server is away")
+
+    lease = lease_job(vault, api)
+    monkeypatch.setattr(ServerApi, "renew_image_credentials", away)
+    with pytest.raises(httpx.ConnectError):
+        run(api, lease)
+    monkeypatch.setattr(ServerApi, "renew_image_credentials", lambda *_: ImageCredentials())
+    with pytest.raises(Refused, match=r"the credentials of this job end at .*, and the catalog gives no others"):
+        run(api, lease)

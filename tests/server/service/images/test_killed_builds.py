@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from pyiceberg.io import load_file_io
 from pyiceberg.table import StaticTable
 
 from catalog.errors import CatalogError, Conflict, Unavailable
@@ -156,7 +157,7 @@ class History:
         except (Conflict, Unavailable) as error:
             self.met["build given up"] += 1
             if isinstance(error, Conflict):
-                image.delete_layer(begun.layer, layer)
+                image.delete_layer(load_file_io(begun.layer.file_io, begun.layer.directory), layer)
             return
         self.met["built by a job"] += 1
 
