@@ -12,7 +12,10 @@ import { useWhyNot } from '../../components/current-user';
 import { SERVER, type Need } from '../../lib/access';
 import { whyNotDropped, type GroupLoad } from '../../lib/fleet';
 import { GroupForm } from './group-form';
+import { LaunchForm } from './launch-form';
 
+/** A launch runs commands on the server's machine. */
+const GRANT: Need[] = [{ privilege: 'grant', on: SERVER }];
 export const MAINTAIN: Need[] = [{ privilege: 'maintain', on: SERVER }];
 
 const COLUMNS: Column<GroupLoad>[] = [
@@ -75,8 +78,10 @@ export function Groups({ loads, error }: { loads: GroupLoad[] | undefined; error
 
 function GroupActions({ load }: { load: GroupLoad }) {
   const { group } = load;
-  const [doing, set] = useState<'settings' | 'drop' | undefined>();
-  const lacks = useWhyNot()(...MAINTAIN);
+  const [doing, set] = useState<'settings' | 'launch' | 'drop' | undefined>();
+  const whyNot = useWhyNot();
+  const lacks = whyNot(...MAINTAIN);
+  const lacksGrant = whyNot(...GRANT);
   const stays = lacks ?? whyNotDropped(load);
   const close = () => set(undefined);
   return (
@@ -91,12 +96,16 @@ function GroupActions({ load }: { load: GroupLoad }) {
           <ActionMenuItem disabledReason={lacks} onClick={() => set('settings')}>
             Settings…
           </ActionMenuItem>
+          <ActionMenuItem disabledReason={lacksGrant} onClick={() => set('launch')}>
+            Launch…
+          </ActionMenuItem>
           <ActionMenuItem disabledReason={stays} onClick={() => set('drop')}>
             Drop…
           </ActionMenuItem>
         </Menu.Dropdown>
       </Menu>
       {doing === 'settings' && <GroupForm group={group} opened close={close} />}
+      {doing === 'launch' && <LaunchForm group={group.name} close={close} />}
       <ConfirmDialog
         title={`Drop group ${group.name}`}
         opened={doing === 'drop'}

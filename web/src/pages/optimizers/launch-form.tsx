@@ -1,0 +1,158 @@
+import { Button, Modal, Select, TextInput } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+
+import { answered, api } from '../../api/client';
+import { launch as launchQuery } from '../../api/queries';
+import type { Launch } from '../../api/types';
+import { ActionButton } from '../../components/action-button';
+import { ProblemNote } from '../../components/notes';
+import { Snippet } from '../../components/snippet';
+
+const KINDS = [
+  { value: 'none', label: 'people start them' },
+  { value: 'local', label: 'on the server’s machine' },
+  { value: 'spark-submit', label: 'spark-submit, on a cluster' },
+];
+const LISTS = ['jars', 'file_systems'] as const;
+const TEXTS = [
+  'memory',
+  'master',
+  'archive',
+  'queue',
+  'principal',
+  'keytab',
+  'proxy_user',
+  'image',
+  'namespace',
+  'service_account',
+  'application',
+] as const;
+type Field = (typeof TEXTS)[number] | (typeof LISTS)[number];
+
+const FIELDS: { name: Field; label: string; on: (master: string) => boolean; placeholder?: string }[] = [
+  { name: 'master', label: 'Master', on: () => true, placeholder: 'yarn or k8s://https://…' },
+  { name: 'memory', label: 'Memory of the driver', on: () => true },
+  { name: 'archive', label: 'Package', on: isCluster, placeholder: 'hdfs:///apps/firn/firn.zip' },
+  { name: 'jars', label: 'Jars, separated by commas', on: isCluster },
+  { name: 'queue', label: 'Queue', on: (master) => master === 'yarn' },
+  { name: 'principal', label: 'Kerberos principal', on: isCluster },
+  { name: 'keytab', label: 'Keytab on the server’s machine', on: isCluster },
+  { name: 'proxy_user', label: 'Works as the user', on: isCluster },
+  { name: 'file_systems', label: 'Further file systems, separated by commas', on: isCluster },
+  { name: 'image', label: 'Image', on: isKubernetes },
+  { name: 'namespace', label: 'Namespace', on: isKubernetes },
+  { name: 'service_account', label: 'Service account', on: isKubernetes },
+  { name: 'application', label: 'Application', on: isCluster, placeholder: 'the server’s own' },
+];
+
+function isKubernetes(master: string) {
+  return master.startsWith('k8s://');
+}
+
+function isCluster(master: string) {
+  return master === 'yarn' || isKubernetes(master);
+}
+
+/** How the server starts a group's optimizers. Spark's further settings and the environment are set by the command line. */
+export function LaunchForm({ group, close }: { group: string; close: () => void }) {
+  const found = useQuery(launchQuery(group));
+  return (
+    <Modal opened onClose={close} title={`Launch of group ${group}`} closeButtonProps={{ 'aria-label': 'close' }}>
+      {found.error && <ProblemNote error={found.error} />}
+      {found.data && <Fields group={group} launch={found.data} close={close} />}
+    </Modal>
+  );
+}
+
+function Fields({ group, launch, close }: { group: string; launch: Launch; close: () => void }) {
+  const queries = useQueryClient();
+  const [kind, setKind] = useState<string>(launch.kind);
+  const [mode, setMode] = useState<string>(launch.deploy_mode ?? 'client');
+  const [values, setValues] = useState(() => valuesOf(launch));
+  const params = { path: { group } };
+  const body = () => changesOf(kind, mode, values);
+  const preview = useMutation({ mutationFn: () => answered(api.POST('/groups/{group}/launch/dry-run', { params, body: body() })) });
+  const save = useMutation({
+    mutationFn: () => answered(api.PATCH('/groups/{group}/launch', { params, body: body() })),
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+    },
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    save.mutate();
+  };
+  const shown = kind === 'spark-submit' ? FIELDS.filter(({ on }) => on(values.master)) : FIELDS.filter(({ name }) => kind === 'local' && name === 'memory');
+  const error = save.error ?? preview.error;
+  return (
+    <form onSubmit={submit} className="stack">
+      <Select size="xs" label="Started by" data={KINDS} value={kind} onChange={(value) => setKind(value ?? 'none')} allowDeselect={false} />
+      {shown.map(({ name, label, placeholder }) => (
+        <TextInput
+          key={name}
+          size="xs"
+          label={label}
+          placeholder={placeholder}
+          value={values[name]}
+          onChange={(event) => setValues({ ...values, [name]: event.currentTarget.value })}
+        />
+      ))}
+      {kind === 'spark-submit' && (
+        <Select
+          size="xs"
+          label="The driver runs"
+          data={[
+            { value: 'client', label: 'on the server’s machine' },
+            { value: 'cluster', label: 'on the cluster' },
+          ]}
+          value={mode}
+          onChange={(value) => setMode(value ?? 'client')}
+          allowDeselect={false}
+        />
+      )}
+      {error && <ProblemNote error={error} />}
+      {preview.data && <Snippet label="command of the launch" code={preview.data.arguments.join('\n')} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Button variant="default" onClick={() => preview.mutate()} loading={preview.isPending} disabled={kind === 'none'}>
+          Show command
+        </Button>
+        <ActionButton type="submit" loading={save.isPending}>
+          Save
+        </ActionButton>
+      </div>
+    </form>
+  );
+}
+
+function valuesOf(launch: Launch): Record<Field, string> {
+  const texts = TEXTS.map((name) => [name, launch[name] ?? ''] as const);
+  const lists = LISTS.map((name) => [name, (launch[name] ?? []).join(',')] as const);
+  return Object.fromEntries([...texts, ...lists]) as Record<Field, string>;
+}
+
+/** A setting that does not fit the master is removed: the form does not show it, and the server would refuse it. */
+function changesOf(kind: string, mode: string, values: Record<Field, string>) {
+  const master = kind === 'local' ? 'local[*]' : values.master.trim();
+  const removed = new Set(FIELDS.filter(({ on }) => kind !== 'none' && !on(master)).map(({ name }) => name));
+  const text = (name: Field) => (removed.has(name) || values[name].trim() === '' ? null : values[name].trim());
+  const list = (name: Field) => (text(name) ?? '').split(',').flatMap((part) => (part.trim() === '' ? [] : [part.trim()]));
+  return {
+    kind: kind as Launch['kind'],
+    deploy_mode: kind === 'local' ? ('client' as const) : (mode as 'client' | 'cluster'),
+    memory: values.memory.trim(),
+    master,
+    jars: list('jars'),
+    file_systems: list('file_systems'),
+    archive: text('archive'),
+    queue: text('queue'),
+    principal: text('principal'),
+    keytab: text('keytab'),
+    proxy_user: text('proxy_user'),
+    image: text('image'),
+    namespace: text('namespace'),
+    service_account: text('service_account'),
+    application: text('application'),
+  };
+}
