@@ -153,6 +153,14 @@ class Client:
         """The server's version and how its background tasks are."""
         return self.transport.get("/health")
 
+    def clusters(self) -> list[Json]:
+        """The HDFS clusters under the catalogs: whether they answer, and until when the server has a ticket."""
+        return [*self.transport.get("/hadoop")]
+
+    def check_clusters(self) -> list[Json]:
+        """Check every hop to every warehouse on HDFS; the server writes small files there and deletes them."""
+        return [*self.transport.change("POST", "/hadoop/check")]
+
     def status(self) -> Json:
         """All background work at a glance."""
         return self.transport.get("/status")

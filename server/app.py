@@ -28,6 +28,7 @@ from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
 from server.api import groups as api_groups
+from server.api import hadoop as api_hadoop
 from server.api import health as api_health
 from server.api import history as api_history
 from server.api import hive as api_hive
@@ -103,6 +104,7 @@ _API = (
     api_merges,
     api_orphans,
     api_groups,
+    api_hadoop,
     api_status,
     api_launches,
     api_operations,

@@ -23,6 +23,7 @@ from server.component_settings import (
     make_token_times,
 )
 from server.files.aws import Aws
+from server.files.hdfs_check import HdfsFileSystems
 from server.files.images import ImageFiles
 from server.files.listing import Listings
 from server.files.manifest_reading import StoredManifests
@@ -53,6 +54,7 @@ from server.service.drop.purge import Purges
 from server.service.drop.recursive_drop import RecursiveDrops
 from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
+from server.service.hadoop_checks import HadoopChecks
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.downgrade_check import DowngradeCheck
@@ -172,6 +174,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         access=access,
         vending=_build_vending(adapters, access),
+        hadoop=HadoopChecks(database, HdfsFileSystems(adapters.storage.deadlines), adapters.tickets),
         tickets=adapters.tickets,
     )
 

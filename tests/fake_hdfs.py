@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,16 @@ class FakeEntry:
 
 
 @dataclass(frozen=True)
+class FakeSummary:
+    length: int
+    file_count: int
+    directory_count: int
+    quota: int
+    space_consumed: int
+    space_quota: int
+
+
+@dataclass(frozen=True)
 class FakeAcl:
     entries: list[FakeEntry]
 
@@ -62,6 +73,8 @@ class FakeHdfs:
     groups: set[str] = field(default_factory=set)
     has_acls: bool = True
     rights: dict[str, FakeRights] = field(default_factory=dict)
+    quotas: dict[str, tuple[int, int]] = field(default_factory=dict)
+    close_seconds: float = 0.0
 
     def get_file_info(self, path: str) -> FakeStatus:
         here = self._find(path)
@@ -152,7 +165,7 @@ class FakeHdfs:
         here = self._path(path)
         here.parent.mkdir(parents=True, exist_ok=True)
         here.touch(exist_ok=False)
-        return FakeWriter(here)
+        return FakeWriter(here, self.close_seconds)
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:
         assert not overwrite
@@ -177,6 +190,12 @@ class FakeHdfs:
     def mkdirs(self, path: str, *, create_parent: bool) -> None:
         self._refuse()
         self._path(path).mkdir(parents=create_parent, exist_ok=True)
+
+    def get_content_summary(self, path: str) -> FakeSummary:
+        below = [*self._find(path).rglob("*")]
+        quota, space = self.quotas.get(path, (2**64 - 1, 2**64 - 1))
+        size = sum(entry.stat().st_size for entry in below if entry.is_file())
+        return FakeSummary(size, len(below), 1, quota, size, space)
 
     def _path(self, path: str) -> Path:
         return self.top / path.lstrip("/")
@@ -215,10 +234,11 @@ class FakeReader:
 @dataclass
 class FakeWriter:
     path: Path
+    close_seconds: float = 0.0
 
     def write(self, data: bytes) -> int:
         with self.path.open("ab") as file:
             return file.write(data)
 
     def close(self) -> None:
-        pass
+        time.sleep(self.close_seconds)

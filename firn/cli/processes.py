@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,7 @@ from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import require_pyspark
 from firn.embedded.python import python_module, require_server
 from firn.local import LocalFirn
+from firn.transport import Json
 
 CHECK_SECONDS = 1.0
 
@@ -121,30 +124,85 @@ def metastore(
                 raise typer.Exit(1)
 
 
-@command(admin, "check")
-def check(ctx: CliContext) -> None:
-    """Check the server, its background tasks, and the locations of all tables.
+class Part(StrEnum):
+    """A part of `firn admin check`."""
 
-    The command exits with 1 if a task fails, or if a table or its files are outside of the allowed locations.
+    SERVER = "server"
+    LOCATIONS = "locations"
+    HADOOP = "hadoop"
+
+
+@command(admin, "check")
+def check(
+    ctx: CliContext,
+    only: Annotated[
+        list[Part] | None, typer.Option("--only", help="Check only this part; repeat it for several parts.")
+    ] = None,
+) -> None:
+    """Check the server with its background tasks, the locations of all tables, and the HDFS clusters of the warehouses.
+
+    The command exits with 1 if a task fails, if a table or its files are outside of the allowed locations, or if a
+    check of a cluster fails. To check a cluster, the server writes small files into the warehouse and deletes them.
     """
+    parts = only or [*Part]
+    results = [_CHECKS[part](ctx) for part in dict.fromkeys(parts)]
+
+    def people() -> None:
+        for result in results:
+            result.show()
+
+    ctx.show.emit({key: value for result in results for key, value in result.facts.items()}, people)
+    if any(result.has_failed for result in results):
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The result of one part: facts for programs, and a function that prints them for people."""
+
+    facts: Json
+    show: Callable[[], None]
+    has_failed: bool
+
+
+def _check_server(ctx: CliContext) -> _Result:
     show, health = ctx.show, ctx.client.health()
-    misplaced = [
-        {"catalog": catalog.name, **table}
-        for catalog in ctx.client.catalogs.list()
-        for table in ctx.client.catalogs.misplaced(catalog.name)
-    ]
-    misplaced_rows = [(table["catalog"], table["table"], table["problem"], table["advice"]) for table in misplaced]
     task_rows = [(task["name"], task["status"], task["error"], task["does"]) for task in health["tasks"]]
 
     def people() -> None:
         show.facts({"version": health["version"], "database": health["database"], "leads": health["leads"]})
         show.table(("task", "last", "error", "does"), task_rows, none="no background tasks")
-        columns = ("catalog", "table", "problem", "what to do")
-        show.table(columns, misplaced_rows, none="all tables are in allowed locations")
 
-    show.emit({**health, "misplaced": misplaced}, people)
-    if misplaced or any(task["error"] for task in health["tasks"]):
-        raise typer.Exit(1)
+    return _Result(health, people, any(task["error"] for task in health["tasks"]))
+
+
+def _check_locations(ctx: CliContext) -> _Result:
+    misplaced = [
+        {"catalog": catalog.name, **table}
+        for catalog in ctx.client.catalogs.list()
+        for table in ctx.client.catalogs.misplaced(catalog.name)
+    ]
+    rows = [(table["catalog"], table["table"], table["problem"], table["advice"]) for table in misplaced]
+
+    def people() -> None:
+        columns = ("catalog", "table", "problem", "what to do")
+        ctx.show.table(columns, rows, none="all tables are in allowed locations")
+
+    return _Result({"misplaced": misplaced}, people, bool(misplaced))
+
+
+def _check_hadoop(ctx: CliContext) -> _Result:
+    findings = ctx.client.check_clusters()
+    names = ("hop", "severity", "location", "message", "hint")
+    rows = [tuple(finding[name] for name in names) for finding in findings]
+
+    def people() -> None:
+        ctx.show.table(("hop", "result", "at", "message", "what to do"), rows, none="no warehouse is on HDFS")
+
+    return _Result({"hadoop": findings}, people, any(finding["severity"] == "failed" for finding in findings))
+
+
+_CHECKS = {Part.SERVER: _check_server, Part.LOCATIONS: _check_locations, Part.HADOOP: _check_hadoop}
 
 
 @contextmanager

@@ -24,6 +24,7 @@ _LIMITS = {
 }
 """Bounds of calls that no name node answers, about 5 s. The client's own are 15 attempts, and took three minutes."""
 _MOUNTS = "fs.viewfs.mounttable."
+_RPC_ADDRESS = "dfs.namenode.rpc-address"
 
 
 def find_conf_dir(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -76,3 +77,36 @@ def split_location(location: str) -> tuple[str, str]:
     scheme, _, rest = location.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host}", slash + path or "/"
+
+
+def list_name_nodes(properties: Mapping[str, str], location: str) -> list[tuple[str, int]]:
+    """Host and port of the name nodes of a location; empty if the cluster's files do not know its name service.
+
+    Raises ValueError for an address without a port.
+    """
+    root, path = split_location(location)
+    scheme, _, service = root.partition("://")
+    if scheme == "viewfs":
+        return list_name_nodes(properties, _follow_mount(properties, service or "default", path))
+    if ":" in service:
+        return [_parse_address(service)]
+    ids = [name.strip() for name in properties.get(f"dfs.ha.namenodes.{service}", "").split(",") if name.strip()]
+    keys = [f"{_RPC_ADDRESS}.{service}.{name}" for name in ids] or [f"{_RPC_ADDRESS}.{service}"]
+    return [_parse_address(properties[key]) for key in keys if properties.get(key)]
+
+
+def _follow_mount(properties: Mapping[str, str], cluster: str, path: str) -> str:
+    """The location behind a path of ViewFS; `hdfs://` if there is no mount point and no fallback."""
+    link = f"{_MOUNTS}{cluster}.link."
+    mounts = [name.removeprefix(link).rstrip("/") for name in properties if name.startswith(link)]
+    within = [mount for mount in mounts if path == mount or path.startswith(f"{mount}/")]
+    if within:
+        return properties[link + max(within, key=len)]
+    return properties.get(f"{_MOUNTS}{cluster}.linkFallback", "hdfs://")
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    host, _, port = text.strip().rpartition(":")
+    if not (host and port.isdecimal()):
+        raise ValueError(f"{text!r} is no HOST:PORT of a name node")
+    return host.strip("[]"), int(port)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SCHEMES = frozenset({"hdfs", "viewfs"})
 _NANOSECONDS = 1_000_000
 _NAME_LENGTH = 100
+_NO_QUOTA = 2**63 - 1
 
 
 def is_on_hdfs(location: str) -> bool:
@@ -65,6 +67,33 @@ def list_directory(location: str, *, recursive: bool = False) -> list[Status]:
     return [_describe(status, status.path.removeprefix(below)) for status in listed if status.path != base]
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The files and bytes below a directory, and its quotas; None if it has none. Bytes count every replica."""
+
+    names: int
+    space: int
+    name_quota: int | None
+    space_quota: int | None
+
+
+def measure_usage(location: str) -> Usage:
+    """Count what is below a directory. The name node visits every file, so this may take a while."""
+    client, path = connect(location)
+    summary = call(lambda: client.get_content_summary(_without_slash(path)))
+    return Usage(
+        names=summary.file_count + summary.directory_count,
+        space=summary.space_consumed,
+        name_quota=_read_quota(summary.quota),
+        space_quota=_read_quota(summary.space_quota),
+    )
+
+
+def _read_quota(quota: int) -> int | None:
+    """A quota; without one the name node sends -1, which the client may return as 2 to the power of 64, minus 1."""
+    return quota if 0 <= quota < _NO_QUOTA else None
+
+
 def make_directories(location: str) -> None:
     """Create a directory and its parents where they are missing."""
     client, path = connect(location)
@@ -91,13 +120,16 @@ def delete(location: str, *, recursive: bool = False) -> None:
         raise FileNotFoundError(location)
 
 
-def write_new(location: str, data: bytes) -> None:
-    """Create a file with all of `data` or not at all; FileExistsError if the name is taken."""
+def write_new(location: str, data: bytes, *, is_wanted: Callable[[], bool] = lambda: True) -> None:
+    """Create a file with all of `data` or not at all; FileExistsError if the name is taken.
+
+    Once its data is written, the file gets its name only if it `is_wanted` still; TimeoutError otherwise.
+    """
     client, path = connect(location)
     with contextlib.suppress(FileNotFoundError):  # the rename refuses as well, after all of the data was sent
         call(lambda: client.get_file_info(path))
         raise FileExistsError(location)
-    with HdfsWriter(location) as file:
+    with HdfsWriter(location, is_wanted) as file:
         file.write(data)
 
 
@@ -148,9 +180,9 @@ class HdfsReader(io.RawIOBase):
 class HdfsWriter(io.RawIOBase):
     """A new file, which `close` puts under its name. Without a close, or with an error inside `with`, none appears."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, is_wanted: Callable[[], bool] = lambda: True) -> None:
         super().__init__()
-        self._location = location
+        self._location, self._is_wanted = location, is_wanted
         self._client, self._path = connect(location)
         directory, _, name = self._path.rpartition("/")
         # The name is hidden, so Hive and Iceberg do not read a leftover as data if the process dies.
@@ -182,12 +214,17 @@ class HdfsWriter(io.RawIOBase):
         if file is not None:
             try:
                 call(file.close)
+                self._check_wanted()
                 call(lambda: self._client.rename(self._hidden, self._path, overwrite=False))
             except BaseException:
                 self._remove()
                 raise
             finally:
                 super().close()
+
+    def _check_wanted(self) -> None:
+        if not self._is_wanted():
+            raise TimeoutError(None, f"{self._location} was given up while it was written")
 
     def discard(self) -> None:
         """End without a file."""

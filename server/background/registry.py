@@ -215,9 +215,17 @@ def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:
 
 
 def _hadoop_tasks(services: Services) -> list[TaskDef]:
+    clusters = TaskDef(
+        name="check_hadoop",
+        does="asks the HDFS clusters of the warehouses whether they answer",
+        every_seconds=60,
+        activate=services.hadoop.activate,
+        on_every_server=True,
+    )
     if services.tickets is None:
-        return []
+        return [clusters]
     return [
+        clusters,
         TaskDef(
             name="renew_ticket",
             does="renews the Kerberos ticket when half its lifetime has passed",

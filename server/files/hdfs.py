@@ -1,8 +1,9 @@
-"""HDFS through `firn.hdfs`: files and directories as server/files needs them, with a time-out for each read."""
+"""HDFS through `firn.hdfs`: files and directories as server/files needs them. All calls but moves have a time-out."""
 
 from __future__ import annotations
 
 import io
+import threading
 from typing import BinaryIO
 
 from firn.hdfs import files
@@ -11,6 +12,9 @@ from server.files.deadlines import Deadlines, find_store
 from server.files.directories import RemoteEntry
 from server.files.read_limits import LISTING_SECONDS, PIECE_BYTES, NotRegular, TooLarge
 from server.files.remote import TimedStream
+
+WRITE_SECONDS = 60.0
+"""The time-out of a write or a deletion: a name node that fails over takes up to half a minute."""
 
 
 class HdfsFiles:
@@ -29,14 +33,25 @@ class HdfsFiles:
         return self._deadlines.run(find_store(location), read)
 
     def write_new(self, location: str, data: bytes) -> None:
-        files.write_new(location, data)
+        is_abandoned = threading.Event()
+
+        def write() -> None:
+            files.write_new(location, data, is_wanted=lambda: not is_abandoned.is_set())
+
+        try:
+            self._deadlines.run(find_store(location), write, seconds=WRITE_SECONDS)
+        except TimeoutError:
+            # The file appears only if the last step, the rename, is what hangs. Then nothing refers to it: the caller
+            # has refused its commit. Another try writes under another name.
+            is_abandoned.set()
+            raise
 
     def delete(self, location: str) -> None:
-        # Without a time-out: an abandoned deletion could still run after the server has lost the right to delete.
-        files.delete(location)
+        # An abandoned deletion may still happen. It can only hit what nothing refers to, because no name is used twice.
+        self._deadlines.run(find_store(location), lambda: files.delete(location), seconds=WRITE_SECONDS)
 
     def delete_directory(self, location: str) -> None:
-        files.delete(location, recursive=True)
+        self._deadlines.run(find_store(location), lambda: files.delete(location, recursive=True), seconds=WRITE_SECONDS)
 
     def size(self, location: str) -> int:
         status = self._deadlines.run(find_store(location), lambda: files.get_status(location))
@@ -74,7 +89,7 @@ class HdfsDirectories:
         return _describe(self._deadlines.run(find_store(location), lambda: files.get_status(location)))
 
     def delete(self, location: str) -> None:
-        files.delete(location, recursive=True)
+        self._deadlines.run(find_store(location), lambda: files.delete(location, recursive=True), seconds=WRITE_SECONDS)
 
     def can_move(self, location: str, directory: str) -> bool:
         return files.is_on_hdfs(location) and files.can_rename(location, directory)

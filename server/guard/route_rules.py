@@ -164,6 +164,8 @@ _WORK: Rules = {
     **{("POST", f"/operations/{{operation_id}}/{verb}"): changes(on.operation(MAINTAIN)) for verb in _TURNS},
     ("GET", "/events"): reads(anyone),
     ("GET", "/health"): routine(on.server(LIST)),
+    ("GET", "/hadoop"): routine(on.server(LIST)),
+    ("POST", "/hadoop/check"): changes(on.server(MAINTAIN)),
     # An optimizer takes the next job of any table.
     ("GET", "/optimizers"): reads(on.server(LIST)),
     ("POST", "/optimizers"): changes(on.server(MAINTAIN)),

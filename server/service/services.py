@@ -21,6 +21,7 @@ from server.service.drop.purge import Purges
 from server.service.drop.recursive_drop import RecursiveDrops
 from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
+from server.service.hadoop_checks import HadoopChecks
 from server.service.hive.services import HiveServices
 from server.service.images.adoption import Adoptions
 from server.service.images.images import Images
@@ -123,6 +124,7 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices):
     reports: Reports
     access: Access
     vending: Vending
+    hadoop: HadoopChecks
     tickets: Tickets | None
     """The Kerberos ticket; None if the settings name no principal."""
 

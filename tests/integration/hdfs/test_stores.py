@@ -17,9 +17,11 @@ from hdfs_native import WriteOptions
 
 from catalog.errors import AlreadyExists, Denied, Invalid, NotFound, Unavailable
 from catalog.files.permissions import AclEntry, Permissions
+from catalog.ports.hadoop import Hop, Severity
 from firn.hdfs import calls, files
 from firn.hdfs.files import HdfsWriter
 from server.files.deadlines import Deadlines
+from server.files.hdfs_check import HdfsFileSystems
 from server.files.listing import Listings
 from server.files.permissions import StoredPermissions
 from server.files.quarantine import QuarantineFiles
@@ -368,12 +370,37 @@ def test_a_full_quota_names_its_directory(hdfs: Store, cluster: MiniCluster) -> 
     assert hdfs.names() == ["f"]
 
 
+def test_the_check_finds_a_healthy_cluster_and_what_is_wrong(
+    hdfs: Store, cluster: MiniCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters, warehouse = HdfsFileSystems(Deadlines(30)), f"{hdfs.top}/data/warehouse"
+    hdfs.storage.write_new(f"{warehouse}/f", b"1")
+    findings = [*clusters.examine(warehouse)]
+    assert [finding.hop for finding in findings if finding.severity is not Severity.OK] == []
+    assert [finding.hop for finding in findings][2:] == [Hop.PERMISSION, Hop.SLOW_CLOSE, Hop.QUOTA, Hop.QUOTA]
+    assert hdfs.names() == ["data/warehouse/f"]
+    status = clusters.ping(warehouse)
+    assert (status.address, status.error) == (cluster.uri, None)
+    path = hdfs.top.removeprefix(cluster.uri)
+    cluster.administer("-setQuota", "12", f"{path}/data/warehouse")
+    cluster.administer("-setSpaceQuota", "1g", f"{path}/data/warehouse")
+    assert [finding.message for finding in clusters.examine(warehouse)][-2] == "the quota has room"
+    client, _ = calls.connect(warehouse)
+    client.set_permission(f"{path}/data/warehouse", 0o755)
+    monkeypatch.setenv("HADOOP_USER_NAME", "lily")
+    denied = [*clusters.examine(warehouse)][-1]
+    assert (denied.hop, denied.severity) == (Hop.PERMISSION, Severity.FAILED)
+    assert f'user=lily, access=WRITE, inode="{path}/data/warehouse"' in denied.message
+
+
 def test_safe_mode_is_waited_for_and_then_told(
     hdfs: Store, cluster: MiniCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hdfs.storage.write_new(f"{hdfs.top}/f", b"1")
     cluster.administer("-safemode", "enter")
     try:
+        finding = [*HdfsFileSystems(Deadlines(30)).examine(hdfs.top)][-1]
+        assert (finding.hop, finding.severity) == (Hop.SAFE_MODE, Severity.FAILED)
         with pytest.raises(Unavailable, match=r"cannot write .*/g: .*Name node is in safe mode"):
             hdfs.storage.write_new(f"{hdfs.top}/g", b"1")
         assert hdfs.storage.read(f"{hdfs.top}/f") == b"1"

@@ -61,6 +61,8 @@ OF_THE_SERVER = {
     "GET /metrics",
     "POST /catalogs",
     "GET /health",
+    "GET /hadoop",
+    "POST /hadoop/check",
     "GET /status",
     "GET /optimizers",
     "POST /optimizers",

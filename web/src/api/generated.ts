@@ -1407,6 +1407,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/hadoop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the HDFS clusters under the catalogs
+         * @description Show which clusters answer. The state may be half a minute old. Empty if no warehouse is on HDFS.
+         */
+        get: operations["list_clusters_hadoop_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hadoop/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check the HDFS clusters
+         * @description Check every hop to every warehouse on HDFS.  The server writes small files there and deletes them.
+         */
+        post: operations["check_clusters_hadoop_check_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -2770,6 +2810,36 @@ export interface components {
             files: string[];
         };
         /**
+         * ClusterOut
+         * @description A file system that holds the warehouses of `catalogs`.
+         *
+         *     `error` says why it does not answer.  With `has_ticket` the server has a Kerberos principal, and `user` is it;
+         *     `ticket_expires_at` is null if there is no valid ticket.
+         */
+        ClusterOut: {
+            /** Address */
+            address: string;
+            /** Catalogs */
+            catalogs: string[];
+            /**
+             * Checked At
+             * Format: date-time
+             */
+            checked_at: string;
+            /** Error */
+            error: string | null;
+            /** Has Ticket */
+            has_ticket: boolean;
+            /** Name Nodes */
+            name_nodes: string[];
+            /** Ticket Error */
+            ticket_error: string | null;
+            /** Ticket Expires At */
+            ticket_expires_at: string | null;
+            /** User */
+            user: string;
+        };
+        /**
          * ColumnDifferenceOut
          * @description A column, by Hive's name, that differs between Hive (`hive`) and the table (`here`).
          *
@@ -3250,6 +3320,20 @@ export interface components {
          */
         FilesState: "present" | "gone" | "unknown";
         /**
+         * FindingOut
+         * @description The result of one check, and what to do about it.
+         */
+        FindingOut: {
+            /** Hint */
+            hint: string | null;
+            hop: components["schemas"]["Hop"];
+            /** Location */
+            location: string;
+            /** Message */
+            message: string;
+            severity: components["schemas"]["Severity"];
+        };
+        /**
          * ForwardIn
          * @description The new target of a branch: a ref or a snapshot's id.
          */
@@ -3586,6 +3670,12 @@ export interface components {
          * @enum {string}
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded" | "downgrading";
+        /**
+         * Hop
+         * @description A step on the way to a file on HDFS, or a property of the place.
+         * @enum {string}
+         */
+        Hop: "configuration" | "dns" | "kerberos" | "name node" | "safe mode" | "permission" | "quota" | "write" | "slow close" | "encryption zone" | "erasure coding" | "mount point";
         /**
          * HourOut
          * @description The jobs that ended within one hour, and the bytes that they deleted from storage.
@@ -5924,6 +6014,12 @@ export interface components {
             /** Value */
             value: string;
         };
+        /**
+         * Severity
+         * @description How bad a finding is.
+         * @enum {string}
+         */
+        Severity: "ok" | "warning" | "failed";
         /**
          * SideOut
          * @description One of the two compared states.
@@ -11443,6 +11539,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_clusters_hadoop_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterOut"][];
+                };
+            };
+        };
+    };
+    check_clusters_hadoop_check_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FindingOut"][];
                 };
             };
         };

@@ -47,6 +47,10 @@ export const me = () =>
 export const catalogs = () =>
   queryOptions({ queryKey: ['catalogs'], queryFn: () => answered(api.GET('/catalogs')), refetchInterval: SLOW_MS });
 
+/** The HDFS clusters under all warehouses; the server itself asks them at most twice a minute. */
+export const clusters = () =>
+  queryOptions({ ...costly, queryKey: ['clusters'], queryFn: () => answered(api.GET('/hadoop')), refetchInterval: SLOW_MS });
+
 export const namespaces = (catalog: string, parent?: string) =>
   queryOptions({
     queryKey: ['namespaces', catalog, parent],

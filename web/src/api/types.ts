@@ -68,6 +68,7 @@ export type TableIn = Schemas['TableIn'];
 export type TableKind = Schemas['TableKind'];
 export type TableRow = Schemas['TableRow'];
 export type BackgroundTask = Schemas['TaskOut'];
+export type Cluster = Schemas['ClusterOut'];
 
 export const ACTIVE: JobStatus[] = ['pending', 'running', 'committing', 'unknown'];
 /** An optimizer works on these. */

@@ -19,6 +19,7 @@ const TASK_TITLES: Record<string, string> = {
   tidy: 'Cleanup',
   audit: 'Audit log',
   tidy_access: 'Old audit entries and tokens',
+  check_hadoop: 'HDFS clusters',
   renew_ticket: 'Kerberos ticket',
 };
 

@@ -222,13 +222,18 @@ function driftedTable(catalog: string, row: HiveRow): Need {
   };
 }
 
+const TASK_FAILURES: Record<string, string> = {
+  check_hadoop: 'An HDFS cluster has stopped answering',
+  renew_ticket: 'The server cannot renew its Kerberos ticket',
+};
+
 function brokenTasks(health: Health): Need[] {
   return health.tasks
     .filter((task) => task.error !== null)
     .map((task) => ({
       key: `task-${task.name}`,
       tone: 'bad' as const,
-      title: `The server's background task “${taskTitle(task.name)}” fails`,
+      title: TASK_FAILURES[task.name] ?? `The server's background task “${taskTitle(task.name)}” fails`,
       text: task.error,
       action: <Open to={paths.settings()} label="View" />,
     }));

@@ -1,0 +1,241 @@
+"""Checks of HDFS clusters: every hop to a directory, and what the directory allows, by files that it writes there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import secrets
+import socket
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from catalog.ports.hadoop import FileSystemStatus, Finding, Hop, Severity
+from firn.hdfs import access, files
+from firn.hdfs.configuration import find_conf_dir, list_name_nodes, read_configuration, split_location
+from firn.hdfs.errors import NameNodeBusy
+from firn.hdfs.files import HdfsReader, HdfsWriter
+from server.files.deadlines import Deadlines, find_store
+from server.files.read_limits import LISTING_SECONDS
+
+PING_SECONDS = 10.0
+CONNECT_SECONDS = 3.0
+SLOW_CLOSE_SECONDS = 0.4
+"""The client waits half a second if a block was not reported in time; a close without that takes a tenth of this."""
+NEARLY_FULL = 0.9
+_TRIES = 4
+_PROBE = ".firn-probe-"
+_SMALLEST_DEPTH = 2
+T = TypeVar("T")
+_NUM_COMMITTED = "dfs.namenode.file.close.num-committed-allowed"
+_HINTS = {
+    Hop.CONFIGURATION: "set HADOOP_CONF_DIR or hadoop.conf_dir to the directory of the cluster's core-site.xml and "
+    "hdfs-site.xml",
+    Hop.KERBEROS: "see the table of messages about Kerberos in docs/clusters.md",
+    Hop.NAME_NODE: "check that a name node is active: hdfs haadmin -getAllServiceState",
+    Hop.SAFE_MODE: "wait until the name node has left safe mode, or run hdfs dfsadmin -safemode leave",
+    Hop.PERMISSION: "let this user write there (hdfs dfs -chown, -chmod or -setfacl), or set another user or warehouse",
+    Hop.QUOTA: "raise the quota (hdfs dfsadmin -setQuota, -setSpaceQuota), or delete files",
+    Hop.ENCRYPTION_ZONE: "set hadoop.security.key.provider.path in core-site.xml, or use another directory",
+    Hop.ERASURE_CODING: "set a Reed-Solomon policy or none: hdfs ec -setPolicy, hdfs ec -unsetPolicy",
+}
+
+
+class HdfsFileSystems:
+    """Implements `catalog.ports.hadoop.FileSystems`."""
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+
+    def select(self, locations: Collection[str]) -> list[str]:
+        return [location for location in locations if files.is_on_hdfs(location)]
+
+    def get_address(self, location: str) -> str:
+        return split_location(location)[0]
+
+    def can_rename(self, location: str, directory: str) -> bool:
+        return files.can_rename(location, directory)
+
+    def ping(self, location: str) -> FileSystemStatus:
+        nodes, error = list[tuple[str, int]](), None
+        try:
+            nodes = list_name_nodes(read_configuration(find_conf_dir()), location)
+            self._run(location, lambda: self._look(location), PING_SECONDS)
+        except (OSError, ValueError, ImportError) as raised:
+            error = _read_words(raised)
+        return FileSystemStatus(
+            address=self.get_address(location),
+            name_nodes=tuple(f"{host}:{port}" for host, port in nodes),
+            user=access.get_user(),
+            error=error,
+        )
+
+    def examine(self, location: str) -> Iterator[Finding]:
+        nodes: list[tuple[str, int]] = []
+        for finding in self._find_name_nodes(location, nodes):
+            yield finding
+            if finding.severity is Severity.FAILED:
+                return
+        connections = [self._connect(node) for node in nodes]
+        if all(finding.severity is not Severity.OK for finding in connections):
+            yield from (replace(finding, severity=Severity.FAILED) for finding in connections)
+            return
+        yield from connections
+        try:
+            yield from self._try_directory(location)
+        except (OSError, ValueError) as error:
+            yield _explain(location, error)
+            return
+        yield from self._check_quotas(location)
+
+    def _find_name_nodes(self, location: str, nodes: list[tuple[str, int]]) -> Iterator[Finding]:
+        directory, address = find_conf_dir(), self.get_address(location)
+        try:
+            nodes += list_name_nodes(read_configuration(directory), location)
+        except ValueError as error:
+            yield _fail(Hop.CONFIGURATION, address, str(error))
+            return
+        where = "no directory, because HADOOP_CONF_DIR is not set" if directory is None else str(directory)
+        if not nodes:
+            yield _fail(Hop.CONFIGURATION, address, f"the cluster's files name no name node of it (read: {where})")
+            return
+        named = ", ".join(f"{host}:{port}" for host, port in nodes)
+        yield Finding(hop=Hop.CONFIGURATION, severity=Severity.OK, location=address, message=f"name nodes: {named}")
+
+    def _connect(self, node: tuple[str, int]) -> Finding:
+        """Resolve a name node's host and connect to it. One of several may be down: a warning."""
+        (host, port), at = node, f"{node[0]}:{node[1]}"
+        try:
+            self._run(f"dns://{host}/", lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), PING_SECONDS)
+        except (OSError, UnicodeError) as error:
+            message = f"the host {host} is unknown: {_read_words(error)}"
+            hint = "correct the name node's address, or DNS and /etc/hosts of this machine"
+            return Finding(hop=Hop.DNS, severity=Severity.WARNING, location=at, message=message, hint=hint)
+        try:
+            socket.create_connection((host, port), CONNECT_SECONDS).close()
+        except OSError as error:
+            hint = "check that the name node runs, its address, and firewalls"
+            message = f"nothing answers: {_read_words(error)}"
+            return Finding(hop=Hop.NAME_NODE, severity=Severity.WARNING, location=at, message=message, hint=hint)
+        return Finding(hop=Hop.NAME_NODE, severity=Severity.OK, location=at, message="accepts connections")
+
+    def _try_directory(self, location: str) -> Iterator[Finding]:
+        """Write files below the nearest existing directory, read one, and delete all."""
+        here = self._run(location, lambda: self._look(location), PING_SECONDS)
+        rights = self._run(location, lambda: access.read_rights(here), PING_SECONDS)
+        probe = f"{here.rstrip('/')}/{_PROBE}{secrets.token_hex(8)}"
+        try:
+            closes = self._run(location, lambda: _write_files(probe), LISTING_SECONDS)
+            message = f"{access.get_user()} may write ({rights.owner}:{rights.group}, mode {rights.mode:o})"
+            yield Finding(hop=Hop.PERMISSION, severity=Severity.OK, location=here, message=message)
+            yield _judge_closes(here, closes)
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                self._run(location, lambda: files.delete(probe, recursive=True), PING_SECONDS)
+
+    def _check_quotas(self, location: str) -> Iterator[Finding]:
+        """Compare the quotas of a directory and the one above it; never of one directly below the root."""
+        here = self._run(location, lambda: self._look(location), PING_SECONDS)
+        above = here.rpartition("/")[0]
+        deep_enough = split_location(above)[1].strip("/").count("/") + 1 >= _SMALLEST_DEPTH
+        for directory in [here, *([above] if deep_enough else [])]:
+            try:
+                usage = self._run(location, lambda at=directory: files.measure_usage(at), LISTING_SECONDS)  # type: ignore[misc]
+            except OSError as error:
+                message = f"the quotas are unknown: {_read_words(error)}"
+                yield Finding(hop=Hop.QUOTA, severity=Severity.WARNING, location=directory, message=message)
+            else:
+                yield _judge_usage(directory, usage)
+
+    def _look(self, location: str) -> str:
+        """The nearest directory at or above a location that exists. The root of the file system always does."""
+        here = location.rstrip("/")
+        while True:
+            try:
+                files.get_status(here)
+            except FileNotFoundError:
+                here = here.rpartition("/")[0]
+            else:
+                return here
+
+    def _run(self, location: str, function: Callable[[], T], seconds: float) -> T:
+        return self._deadlines.run(f"check {find_store(location)}", function, seconds=seconds)
+
+
+def _write_files(directory: str) -> list[float]:
+    """Write and read small files; returns the seconds that each took to close."""
+    files.make_directories(directory)
+    seconds = []
+    for number in range(_TRIES):
+        file = HdfsWriter(f"{directory}/{number}")
+        try:
+            file.write(b"Firn checks whether it may write here." * 100)
+            before = time.monotonic()
+            file.close()
+        finally:
+            file.discard()
+        seconds.append(time.monotonic() - before)
+    HdfsReader(f"{directory}/0").read()
+    return seconds
+
+
+def _judge_closes(location: str, seconds: list[float]) -> Finding:
+    slow = [time_ for time_ in seconds if time_ >= SLOW_CLOSE_SECONDS]
+    message = f"closing a file takes {max(seconds) * 1000:.0f} ms"
+    if not slow:
+        return Finding(hop=Hop.SLOW_CLOSE, severity=Severity.OK, location=location, message=message)
+    hint = f"set {_NUM_COMMITTED} to 1 on the name node; it helps with two data nodes or more"
+    message = f"{message} ({len(slow)} of {len(seconds)} files), and each commit closes several"
+    return Finding(hop=Hop.SLOW_CLOSE, severity=Severity.WARNING, location=location, message=message, hint=hint)
+
+
+def _judge_usage(location: str, usage: files.Usage) -> Finding:
+    full = [
+        f"{used:,} of {quota:,} {what}"
+        for used, quota, what in (
+            (usage.names, usage.name_quota, "names"),
+            (usage.space, usage.space_quota, "bytes with replicas"),
+        )
+        if quota is not None and used >= NEARLY_FULL * quota
+    ]
+    if full:
+        message = f"the quota is nearly used up: {', '.join(full)}"
+        hint = _HINTS[Hop.QUOTA]
+        return Finding(hop=Hop.QUOTA, severity=Severity.WARNING, location=location, message=message, hint=hint)
+    has_quota = usage.name_quota is not None or usage.space_quota is not None
+    message = "the quota has room" if has_quota else "no quota"
+    return Finding(hop=Hop.QUOTA, severity=Severity.OK, location=location, message=message)
+
+
+def _explain(location: str, error: OSError | ValueError) -> Finding:
+    """Name the hop at which a call has failed."""
+    return _fail(_classify(error), location, _read_words(error))
+
+
+def _classify(error: OSError | ValueError) -> Hop:
+    words = _read_words(error).lower()
+    if "encryption zone" in words or "kms" in words:
+        return Hop.ENCRYPTION_ZONE
+    if "erasure" in words:
+        return Hop.ERASURE_CODING
+    if any(name in words for name in ("gssapi", "sasl", "kerberos")):
+        return Hop.KERBEROS
+    if isinstance(error, PermissionError):
+        return Hop.PERMISSION
+    if isinstance(error, NameNodeBusy):
+        return Hop.SAFE_MODE if "safe mode" in words else Hop.NAME_NODE
+    if isinstance(error, OSError) and error.errno == errno.EDQUOT:
+        return Hop.QUOTA
+    if isinstance(error, TimeoutError | ConnectionError):
+        return Hop.NAME_NODE
+    return Hop.CONFIGURATION if "namenode hosts" in words else Hop.WRITE
+
+
+def _fail(hop: Hop, location: str, message: str) -> Finding:
+    return Finding(hop=hop, severity=Severity.FAILED, location=location, message=message, hint=_HINTS.get(hop))
+
+
+def _read_words(error: BaseException) -> str:
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return strerror or str(error) or type(error).__name__
