@@ -101,11 +101,11 @@ def start_service(jvm: Any, port: int, *, locks: bool = False) -> None:
     serve_handler(jvm, socket, handler, getattr(hive.thrift, "TUGIContainingTransport$Factory")())
 
 
-def serve_handler(jvm: Any, socket: Any, handler: Any, transports: Any) -> None:
-    """Serve a Hive handler's answers on a socket as long as the JVM runs."""
+def serve_handler(jvm: Any, socket: Any, handler: Any, transports: Any, processor: Any = None) -> None:
+    """Serve a Hive handler's answers on a socket as long as the JVM runs; `processor` replaces Hive's without SASL."""
     hive, thrift, beans = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift, jvm.java.beans.EventHandler
     arguments = getattr(thrift.server, "TThreadPoolServer$Args")(hive.metastore.TServerSocketKeepAlive(socket))
-    arguments.processor(hive.metastore.TUGIBasedProcessor(handler))
+    arguments.processor(hive.metastore.TUGIBasedProcessor(handler) if processor is None else processor)
     arguments.transportFactory(transports)
     arguments.minWorkerThreads(MIN_WORKERS)
     arguments.maxWorkerThreads(MAX_WORKERS)

@@ -174,13 +174,16 @@ class EmbeddedMetastore:
             raise self._make_start_error(process)
         seconds = max(1.0, give_up - time.monotonic())
         serve(gateway, self.port, seconds=seconds, log=self.log, start=self._start_service)
-        while not does_answer(self.port):
+        while not self._does_answer():
             if process.exit_status is not None or time.monotonic() > give_up:
                 raise self._make_start_error(process)
             time.sleep(0.1)
 
     def _start_service(self, jvm: Any, port: int) -> None:
         start_service(jvm, port, locks=self._locks)
+
+    def _does_answer(self) -> bool:
+        return does_answer(self.port)
 
     def _make_start_error(self, process: GuardedProcess) -> StartFailed:
         status = process.wait_for_end(1)  # its output ends shortly before the process

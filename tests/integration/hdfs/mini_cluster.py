@@ -14,11 +14,13 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from firn.embedded.errors import JarsUnavailable
+from firn.embedded.ports import LOOPBACK
 from firn.embedded.process import GuardedProcess, read_last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jar
 from firn.hdfs import files
@@ -82,24 +84,34 @@ def fetch() -> Path:
 class MiniCluster:
     """A running HDFS on loopback, on ports that the system chose, in a directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
-        """Start it; EmbeddedError without its jars.  `wait` before the first use."""
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        host: str = LOOPBACK,
+        settings: Mapping[str, str] | None = None,
+        java: Sequence[str] = (),
+    ) -> None:
+        """Start it; EmbeddedError without its jars.  `wait` before the first use.
+
+        `settings` are further ones of its nodes, `java` options of its JVM; clients call it at `host`.
+        """
         if not home().is_dir():
             raise JarsUnavailable("HDFS for the tests is not installed: make clusters")
         self._directory, self._log = directory, directory / "hdfs.log"
         (directory / "log4j2.properties").write_text(_LOG, encoding="utf-8")
-        settings = [word for name, value in _SETTINGS_OF_NODES.items() for word in ("-D", f"{name}={value}")]
+        nodes = _SETTINGS_OF_NODES | dict(settings or {})
         self._process = GuardedProcess(
             [
-                *_java(directory, f"-Dtest.build.data={directory}/data", f"-Dhadoop.log.dir={directory}/logs"),
+                *_java(directory, *java, f"-Dtest.build.data={directory}/data", f"-Dhadoop.log.dir={directory}/logs"),
                 *(_MANAGER, "-format", "-nomr", "-datanodes", "2", "-nnport", "0", "-nnhttpport", "0"),
                 *("-writeConfig", str(directory / "core-site.xml"), "-writeDetails", str(directory / "details.json")),
-                *settings,
+                *(word for name, value in nodes.items() for word in ("-D", f"{name}={value}")),
             ],
             log=self._log,
             cwd=directory,
         )
-        self.uri = ""
+        self._host, self.uri = host, ""
 
     @property
     def conf_dir(self) -> Path:
@@ -114,7 +126,7 @@ class MiniCluster:
             assert time.monotonic() < until, read_last_lines(self._log)
             time.sleep(0.2)
             try:
-                self.uri = f"hdfs://127.0.0.1:{json.loads(details.read_text(encoding='utf-8'))['namenode_port']}"
+                self.uri = f"hdfs://{self._host}:{json.loads(details.read_text(encoding='utf-8'))['namenode_port']}"
                 files.write_new(f"{self.uri}/ready", b"x")
             except (OSError, ValueError):
                 continue

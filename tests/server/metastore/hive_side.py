@@ -25,6 +25,8 @@ from hmsclient.genthrift.hive_metastore.ttypes import (
     UnlockRequest,
 )
 from hmsclient.hmsclient import HMSClient
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport.TTransport import TTransportBase
 
 from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
 from catalog.locations.paths import parse_metastore_address
@@ -39,16 +41,18 @@ class HiveSide:
     Its client is `hmsclient`, which shares only the Thrift runtime with Firn's: see decision 67.
     """
 
-    def __init__(self, uri: str, warehouse: Path) -> None:
+    def __init__(self, uri: str, warehouse: Path | str, transport: TTransportBase | None = None) -> None:
+        """Connect, through a transport that authenticates if the metastore demands that."""
         host, port = parse_metastore_address(uri)
-        self.client = HMSClient(host=host, port=port).open()
-        self._warehouse = warehouse
+        iprot = None if transport is None else TBinaryProtocol(transport)
+        self.client = HMSClient(iprot=iprot, host=host, port=port).open()
+        self._warehouse = warehouse if isinstance(warehouse, str) else f"file:{warehouse}"
 
     def close(self) -> None:
         self.client.close()
 
     def add_database(self, name: str) -> None:
-        self.client.create_database(Database(name=name, locationUri=f"file:{self._warehouse}/{name}.db"))
+        self.client.create_database(Database(name=name, locationUri=f"{self._warehouse}/{name}.db"))
 
     def add_table(self, table: HiveTable) -> None:
         made = Table(
