@@ -330,6 +330,7 @@ WITHOUT = {
     "POST /leases/{lease}/image/credentials",
     *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
     *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
+    "POST /hadoop/check",  # the warehouses of the catalogs alone
     "POST /groups",
     "PUT /groups/{group}",
     "PATCH /groups/{group}",
