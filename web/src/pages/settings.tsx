@@ -84,13 +84,19 @@ function Outcome({ task }: { task: BackgroundTask }) {
 const CLUSTERS: Column<Cluster>[] = [
   { key: 'address', title: 'File system', cell: (row) => <span className="mono">{row.address}</span> },
   { key: 'state', title: 'State', cell: (row) => <Mark look={row.error === null ? { ...HEALTHY, says: 'answers' } : { ...BROKEN, says: 'does not answer' }} /> },
-  { key: 'nodes', title: 'Name nodes', cell: (row) => <span className="mono dim">{row.name_nodes.length === 0 ? 'none known' : row.name_nodes.join(', ')}</span>, wide: true },
+  { key: 'nodes', title: 'Name nodes', cell: (row) => <NameNodes of={row} /> },
   { key: 'user', title: 'User', cell: (row) => <span className="mono">{row.user}</span> },
   { key: 'ticket', title: 'Ticket valid until', cell: (row) => <Ticket of={row} /> },
   { key: 'catalogs', title: 'Catalogs', cell: (row) => row.catalogs.join(', ') },
-  { key: 'error', title: 'Last error', cell: (row) => <div className="wrap-anywhere bad" style={{ minWidth: 200 }}>{row.error ?? row.ticket_error ?? ''}</div>, wide: true },
+  { key: 'error', title: 'Last error', cell: (row) => <div className="wrap-anywhere bad" style={{ minWidth: 160 }}>{row.error ?? row.ticket_error ?? ''}</div>, wide: true },
   { key: 'checked', title: 'Checked', cell: (row) => <When at={row.checked_at} />, right: true },
 ];
+
+/** One below the other: two hosts with their ports side by side would push the last columns out of the card. */
+function NameNodes({ of: row }: { of: Cluster }) {
+  if (row.name_nodes.length === 0) return <span className="dim">none known</span>;
+  return row.name_nodes.map((address) => <div key={address} className="mono dim">{address}</div>);
+}
 
 function Ticket({ of: row }: { of: Cluster }) {
   if (!row.has_ticket) return <span className="dim">no Kerberos principal</span>;
