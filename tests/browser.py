@@ -19,7 +19,7 @@ FLAGS = [
     "--disable-sync",
 ]
 AXE = Path(__file__).parents[1] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-SLOWEST_MS = 30_000
+SLOWEST_MS = 90_000
 
 OpenPage = Callable[..., Page]
 

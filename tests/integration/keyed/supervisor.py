@@ -35,7 +35,8 @@ LINGER_SECONDS = 60
 
 
 def wait_for(reached: Callable[[], bool], what: str, *, seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
+    """Wait for a state; `seconds` are those of a free machine, and the bound grows with the load."""
+    deadline = time.monotonic() + seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     while not reached():
         assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.05)

@@ -25,7 +25,7 @@ SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 SEED = int(os.environ.get("HISTORY_SEED", "0")) or (random.SystemRandom().getrandbits(32) if SOAK_SECONDS else 1)
 STEPS = 100 if SOAK_SECONDS else 42
 """At least as many as there are operations and deaths, each of which a history takes."""
-pytestmark = [pytest.mark.spark, pytest.mark.hive, pytest.mark.model, pytest.mark.timeout(900 + SOAK_SECONDS)]
+pytestmark = [pytest.mark.spark, pytest.mark.hive, pytest.mark.model, pytest.mark.timeout(1800 + SOAK_SECONDS)]
 KILLS = 5
 
 
