@@ -100,6 +100,7 @@ _OF_WORK: Limits = {
     ("PUT", "/groups/{group}/launch"): DOCUMENT,
     ("PATCH", "/groups/{group}/launch"): DOCUMENT,
     ("POST", "/groups/{group}/launch/dry-run"): DOCUMENT,
+    ("POST", "/hadoop/check"): FORM,
     ("POST", "/groups/{group}/scale"): FORM,
     ("POST", "/leases"): FORM,
     ("PUT", _LEASE): METADATA,  # lines of a log among it
@@ -110,6 +111,7 @@ _OF_WORK: Limits = {
     ("POST", f"{_LEASE}/adopted"): METADATA,
     ("POST", f"{_LEASE}/cleaned"): METADATA,
     ("POST", f"{_LEASE}/image"): FORM,
+    ("POST", f"{_LEASE}/image/credentials"): FORM,
     ("POST", f"{_LEASE}/image/complete"): METADATA,
     ("POST", f"{_LEASE}/orphans"): METADATA,
     ("POST", f"{_LEASE}/orphans/overdue"): FORM,
