@@ -81,7 +81,7 @@ def write_package(archive: Path, *, overwrite: bool = False) -> NodePackage:
         archive_bytes=archive.stat().st_size,
         unpacked_bytes=sum(source.stat().st_size for source in members.values()),
         jars=(jar,),
-        distributions={name: found.version for name, found in sorted(_close_over(DISTRIBUTIONS).items())},
+        distributions={name: dist.version for name, dist in sorted(_close_over(DISTRIBUTIONS).items())},
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         platform=sysconfig.get_platform(),
     )
@@ -107,8 +107,8 @@ def _list_members() -> Iterator[tuple[str, Path]]:
         yield from _list_package(package)
     for name in OWN_DISTRIBUTIONS:
         yield from _list_files(_find(name, needed_by="Firn"), only_metadata=True)
-    for found in _close_over(DISTRIBUTIONS).values():
-        yield from _list_files(found)
+    for dist in _close_over(DISTRIBUTIONS).values():
+        yield from _list_files(dist)
 
 
 def _list_package(package: str) -> Iterator[tuple[str, Path]]:
@@ -125,8 +125,8 @@ def _list_package(package: str) -> Iterator[tuple[str, Path]]:
                 yield f"{package}/{path.relative_to(top).as_posix()}", path
 
 
-def _list_files(found: Distribution, *, only_metadata: bool = False) -> Iterator[tuple[str, Path]]:
-    for file in found.files or ():
+def _list_files(dist: Distribution, *, only_metadata: bool = False) -> Iterator[tuple[str, Path]]:
+    for file in dist.files or ():
         path = PurePosixPath(file)
         is_metadata = path.parts[0].endswith(".dist-info")
         outside = path.is_absolute() or ".." in path.parts  # a script
@@ -137,7 +137,7 @@ def _list_files(found: Distribution, *, only_metadata: bool = False) -> Iterator
             or (only_metadata and not is_metadata)
         ):
             continue
-        source = Path(str(found.locate_file(file)))
+        source = Path(str(dist.locate_file(file)))
         if source.is_file():
             yield str(path), source
 
@@ -151,19 +151,19 @@ def _close_over(names: Iterable[str]) -> dict[str, Distribution]:
         if name in closed or name in BY_SPARK:
             continue
         try:
-            found = _find(name, needed_by=needed_by)
+            dist = _find(name, needed_by=needed_by)
         except PackageRefused:
             if is_certain:
                 raise
             continue  # a marker says for which Python or system it is
-        closed[name] = found
-        waiting += [(needed, name, certain) for needed, certain in _list_requirements(found)]
+        closed[name] = dist
+        waiting += [(needed, name, certain) for needed, certain in _list_requirements(dist)]
     return closed
 
 
-def _list_requirements(found: Distribution) -> Iterator[tuple[str, bool]]:
+def _list_requirements(dist: Distribution) -> Iterator[tuple[str, bool]]:
     """The names that a distribution needs without extras, and whether it needs them on every system."""
-    for requirement in found.requires or ():
+    for requirement in dist.requires or ():
         named, _, marker = requirement.partition(";")
         match = _NAME.match(named.strip())
         if match is not None and "extra" not in marker:

@@ -153,7 +153,7 @@ def grant(
 ) -> Permissions:
     """Permissions of this owner and group that give everybody the access; the owner gets `owner_bits` in any case.
 
-    Without ACLs, they give nobody more access than he has, and some perhaps less (`Access.list_losers`).
+    Without ACLs, nobody gets more access, and some may lose access (`Access.list_losers` names them).
     """
     own = access.get_user(owner) | owner_bits
     # Members of a group without an entry had the access of others, and that of no other group that denies more.

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -113,8 +112,6 @@ def test_a_missing_distribution_is_named_with_who_needs_it(monkeypatch: pytest.M
 
 
 def test_the_command_prints_sizes_and_the_commands_that_follow(tmp_path: Path) -> None:
-    if find_spec("pyspark") is None:
-        pytest.skip("without PySpark the command refuses")
     output = tmp_path / "my firn.zip"
     said = OFFLINE("optimizer", "package", "-o", str(output), "--upload-to", "hdfs://prod/apps/")
     assert said.code == 0, said.err

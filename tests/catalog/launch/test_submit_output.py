@@ -11,7 +11,7 @@ WARNING: Using incubator modules: jdk.incubator.vector
 Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
 26/11/25 23:01:10 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform
 26/11/25 23:01:11 INFO DefaultNoHARMFailoverProxyProvider: Connecting to ResourceManager at /127.0.0.1:18702
-26/11/25 23:01:14 INFO Client: Deleted staging directory hdfs://127.0.0.1:18700/user/root/.sparkStaging/application_1
+26/11/25 23:01:14 INFO Client: Deleted staging directory hdfs://prod/user/firn/.sparkStaging/application_1
 Exception in thread "main" org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit application_1 to YARN : \
 Application application_1 submitted by user root to unknown queue: nope
 \tat org.apache.hadoop.yarn.client.api.impl.YarnClientImpl.submitApplication(YarnClientImpl.java:336)
