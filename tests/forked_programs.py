@@ -1,25 +1,29 @@
-"""Programs that tests start by a fork of a process that has imported the server.
+"""Programs that tests start by a fork of a process that has imported the server and the builder of images.
 
-The import takes 2 of the 2.5 CPU seconds of a server's start. A forked program is a process like any other: it has
-arguments, an environment and an id of its own, and tests kill and freeze it.
+The imports take 2 of the 2.5 CPU seconds of a server's start, and nearly all of a builder's. A forked program is a
+process like any other: it has arguments, an environment and an id of its own, and tests kill and freeze it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+from server.launch import layer_builder
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["server.__main__"])
+START_BUILDER = layer_builder.start_builder
+CONTEXT.set_forkserver_preload(["server.__main__", "optimizer.images.__main__"])
 
 
 class ForkedProgram:
@@ -84,5 +88,60 @@ def _run(module: str, arguments: tuple[str, ...], environment: dict[str, str], l
     output.close()
     os.environ.clear()
     os.environ.update(environment)
+    layer_builder.start_builder = start_builder
+    multiprocessing.current_process().daemon = False  # it may start a process of its own
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+class ForkedBuilder:
+    """`python -m optimizer.images`, with the methods of `subprocess.Popen` that the server calls."""
+
+    def __init__(self) -> None:
+        """Start it in a session of its own, like the real one."""
+        tasks, own_tasks = CONTEXT.Pipe(duplex=False)
+        own_messages, messages = CONTEXT.Pipe(duplex=False)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("FIRN_")}
+        with tasks, messages, own_tasks, own_messages:
+            self._process = CONTEXT.Process(target=_build, args=(environment, tasks, messages), daemon=True)
+            self._process.start()
+            self.stdin = os.fdopen(os.dup(own_tasks.fileno()), "wb")
+            self.stdout = os.fdopen(os.dup(own_messages.fileno()), "rb")
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+    def wait(self) -> int | None:
+        """Wait for the end and return the exit code."""
+        self._process.join()
+        return self._process.exitcode
+
+    def communicate(self) -> None:
+        """Wait for the end and close the pipes."""
+        self.wait()
+        for pipe in (self.stdin, self.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+def start_builder(command: Sequence[str]) -> Any:
+    """In place of `layer_builder.start_builder`: a forked builder, unless the command is another program."""
+    return ForkedBuilder() if command == layer_builder.COMMAND else START_BUILDER(command)
+
+
+def _build(environment: dict[str, str], tasks: Connection, messages: Connection) -> None:
+    os.setsid()
+    os.dup2(tasks.fileno(), 0)
+    os.dup2(messages.fileno(), 1)
+    tasks.close()
+    messages.close()
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["optimizer.images"]
+    sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")  # noqa: SIM115 -- till it ends
+    runpy.run_module("optimizer.images", run_name="__main__", alter_sys=True)

@@ -114,10 +114,7 @@ class LayerBuilderProcess:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIRN_")}
-            self._process = subprocess.Popen(
-                list(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=inherited, start_new_session=True
-            )
+            self._process = start_builder(self.command)
             weakref.finalize(self, _kill, self._process)
         return self._process
 
@@ -125,6 +122,14 @@ class LayerBuilderProcess:
         if self._process is not None:
             _kill(self._process)
             self._process = None
+
+
+def start_builder(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start the program of a builder, without the server's secrets in its environment."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIRN_")}
+    return subprocess.Popen(
+        list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=inherited, start_new_session=True
+    )
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

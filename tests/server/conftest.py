@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from server.launch import layer_builder
 from tests.databases import open_copy
+from tests.forked_programs import start_builder
 from tests.server.clocks import clock
 from tests.server.guarded import Guarded, guarded
 from tests.server.lake import PLAIN, Lake, a_lake
 
 __all__ = ["clock"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def builders_are_forked() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layer_builder, "start_builder", start_builder)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import LocationRefused, NotFound, Unavailable
-from server.launch.layer_builder import LayerBuilderProcess
+from server.launch.layer_builder import COMMAND, LayerBuilderProcess
 from tests.server.files.keyed_stores import KeyedStores, read_rows
 from tests.server.files.test_images import change, row
 
@@ -24,7 +24,7 @@ def stores(tmp_path: Path) -> KeyedStores:
 
 @pytest.fixture
 def builder() -> Iterator[LayerBuilderProcess]:
-    process = LayerBuilderProcess()
+    process = LayerBuilderProcess(command=list(COMMAND))  # a list: the real program, which other tests fork
     yield process
     process.stop()
 
