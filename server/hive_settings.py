@@ -9,6 +9,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, field_validat
 
 from server.hadoop import check_conf_dir, check_kerberos
 from server.kerberos.keytab import find_principal, resolve_host
+from server.kerberos.principals import HOST, check_principal
 from server.settings_group import Group
 
 
@@ -33,7 +34,6 @@ class HiveSettings(Group):
     password: SecretStr | None = Field(default=None, description="Password of `user`, for `plain`.")
     kerberos_principal: str = Field(
         default="hive/_HOST",
-        pattern=r"^[^/@\s]+/[^/@\s]+(@[^/@\s]+)?$",
         description="Kerberos principal of the metastores, as their `hive.metastore.kerberos.principal`; `_HOST` "
         "stands for each one's host.",
     )
@@ -45,6 +45,11 @@ class HiveSettings(Group):
     lock_timeout_seconds: PositiveFloat = Field(
         default=5, description="Time to wait for a lock that somebody else holds."
     )
+
+    @field_validator("kerberos_principal")
+    @classmethod
+    def _is_service(cls, name: str) -> str:
+        return check_principal(name, needs_host=True)
 
     @model_validator(mode="after")
     def _whole_identity(self) -> Self:
@@ -69,7 +74,6 @@ class HadoopSettings(Group):
     )
     principal: str | None = Field(
         default=None,
-        pattern=r"^[^/@\s]+(/[^/@\s]+)?(@[^/@\s]+)?$",
         description="Kerberos principal of the server; `_HOST` stands for this machine's name. See docs/clusters.md.",
     )
     keytab: Path | None = Field(default=None, description="Keytab with the keys of `principal`.")
@@ -78,6 +82,11 @@ class HadoopSettings(Group):
     @classmethod
     def _is_configuration(cls, directory: Path | None) -> Path | None:
         return None if directory is None else check_conf_dir(directory)
+
+    @field_validator("principal")
+    @classmethod
+    def _is_principal(cls, name: str | None) -> str | None:
+        return None if name is None else check_principal(name)
 
     @model_validator(mode="after")
     def _has_key(self) -> Self:
@@ -95,4 +104,10 @@ class HadoopSettings(Group):
         """The principal as the keytab has it, with its realm; ValueError if it has none."""
         if self.principal is None or self.keytab is None:
             return None
-        return find_principal(self.keytab, resolve_host(self.principal))
+        try:
+            return find_principal(self.keytab, resolve_host(self.principal))
+        except ValueError as error:
+            if f"/{HOST}" not in self.principal:
+                raise
+            text = f"{error}. {HOST} is this machine's name, as DNS or /etc/hosts gives it; hadoop.principal may name"
+            raise ValueError(f"{text} another host instead") from None

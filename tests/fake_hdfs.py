@@ -75,6 +75,7 @@ class FakeHdfs:
     rights: dict[str, FakeRights] = field(default_factory=dict)
     quotas: dict[str, tuple[int, int]] = field(default_factory=dict)
     close_seconds: float = 0.0
+    erasure_coded: str | None = None
 
     def get_file_info(self, path: str) -> FakeStatus:
         here = self._find(path)
@@ -87,8 +88,13 @@ class FakeHdfs:
             blocksize=None if here.is_dir() else BLOCK_BYTES,
             owner=self.rights_of(path).owner,
             group=self.rights_of(path).group,
-            permission=self.rights_of(path).mode | (0o10000 if self.rights_of(path).acl else 0),
+            permission=self.rights_of(path).mode | self._bits_of(path),
         )
+
+    def _bits_of(self, path: str) -> int:
+        """The bits above the mode that the protocol adds."""
+        is_erasure_coded = self.erasure_coded is not None and path.startswith(self.erasure_coded)
+        return (0o10000 if self.rights_of(path).acl else 0) | (0o40000 if is_erasure_coded else 0)
 
     def rights_of(self, path: str) -> FakeRights:
         default = FakeRights(owner=self.user, mode=0o755 if self._path(path).is_dir() else 0o644)

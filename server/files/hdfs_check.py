@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import secrets
 import socket
 import time
@@ -14,9 +13,9 @@ from typing import TypeVar
 from catalog.ports.hadoop import FileSystemStatus, Finding, Hop, Severity
 from firn.hdfs import access, files
 from firn.hdfs.configuration import find_conf_dir, list_name_nodes, read_configuration, split_location
-from firn.hdfs.errors import NameNodeBusy
 from firn.hdfs.files import HdfsReader, HdfsWriter
 from server.files.deadlines import Deadlines, find_store
+from server.files.hdfs_refusals import ADVICE, find_hop, read_words
 from server.files.read_limits import LISTING_SECONDS
 
 PING_SECONDS = 10.0
@@ -29,17 +28,6 @@ _PROBE = ".firn-probe-"
 _SMALLEST_DEPTH = 2
 T = TypeVar("T")
 _NUM_COMMITTED = "dfs.namenode.file.close.num-committed-allowed"
-_HINTS = {
-    Hop.CONFIGURATION: "set HADOOP_CONF_DIR or hadoop.conf_dir to the directory of the cluster's core-site.xml and "
-    "hdfs-site.xml",
-    Hop.KERBEROS: "see the table of messages about Kerberos in docs/clusters.md",
-    Hop.NAME_NODE: "check that a name node is active: hdfs haadmin -getAllServiceState",
-    Hop.SAFE_MODE: "wait until the name node has left safe mode, or run hdfs dfsadmin -safemode leave",
-    Hop.PERMISSION: "let this user write there (hdfs dfs -chown, -chmod or -setfacl), or set another user or warehouse",
-    Hop.QUOTA: "raise the quota (hdfs dfsadmin -setQuota, -setSpaceQuota), or delete files",
-    Hop.ENCRYPTION_ZONE: "set hadoop.security.key.provider.path in core-site.xml, or use another directory",
-    Hop.ERASURE_CODING: "set a Reed-Solomon policy or none: hdfs ec -setPolicy, hdfs ec -unsetPolicy",
-}
 
 
 class HdfsFileSystems:
@@ -63,7 +51,7 @@ class HdfsFileSystems:
             nodes = list_name_nodes(read_configuration(find_conf_dir()), location)
             self._run(location, lambda: self._look(location), PING_SECONDS)
         except (OSError, ValueError, ImportError) as raised:
-            error = _read_words(raised)
+            error = read_words(raised)
         return FileSystemStatus(
             address=self.get_address(location),
             name_nodes=tuple(f"{host}:{port}" for host, port in nodes),
@@ -109,14 +97,14 @@ class HdfsFileSystems:
         try:
             self._run(f"dns://{host}/", lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), PING_SECONDS)
         except (OSError, UnicodeError) as error:
-            message = f"the host {host} is unknown: {_read_words(error)}"
+            message = f"the host {host} is unknown: {read_words(error)}"
             hint = "correct the name node's address, or DNS and /etc/hosts of this machine"
             return Finding(hop=Hop.DNS, severity=Severity.WARNING, location=at, message=message, hint=hint)
         try:
             socket.create_connection((host, port), CONNECT_SECONDS).close()
         except OSError as error:
             hint = "check that the name node runs, its address, and firewalls"
-            message = f"nothing answers: {_read_words(error)}"
+            message = f"nothing answers: {read_words(error)}"
             return Finding(hop=Hop.NAME_NODE, severity=Severity.WARNING, location=at, message=message, hint=hint)
         return Finding(hop=Hop.NAME_NODE, severity=Severity.OK, location=at, message="accepts connections")
 
@@ -129,6 +117,8 @@ class HdfsFileSystems:
             closes = self._run(location, lambda: _write_files(probe), LISTING_SECONDS)
             message = f"{access.get_user()} may write ({rights.owner}:{rights.group}, mode {rights.mode:o})"
             yield Finding(hop=Hop.PERMISSION, severity=Severity.OK, location=here, message=message)
+            if rights.is_erasure_coded:
+                yield _warn_of_erasure_coding(here)
             yield _judge_closes(here, closes)
         finally:
             with contextlib.suppress(OSError, ValueError):
@@ -143,7 +133,7 @@ class HdfsFileSystems:
             try:
                 usage = self._run(location, lambda at=directory: files.measure_usage(at), LISTING_SECONDS)  # type: ignore[misc]
             except OSError as error:
-                message = f"the quotas are unknown: {_read_words(error)}"
+                message = f"the quotas are unknown: {read_words(error)}"
                 yield Finding(hop=Hop.QUOTA, severity=Severity.WARNING, location=directory, message=message)
             else:
                 yield _judge_usage(directory, usage)
@@ -180,6 +170,18 @@ def _write_files(directory: str) -> list[float]:
     return seconds
 
 
+def _warn_of_erasure_coding(location: str) -> Finding:
+    """The client does not say which policy it is, and writes the same parity for all of them."""
+    path = split_location(location)[1]
+    return Finding(
+        hop=Hop.ERASURE_CODING,
+        severity=Severity.WARNING,
+        location=location,
+        message="files are erasure coded, and the client supports Reed-Solomon policies (RS-…) only",
+        hint=f"see hdfs ec -getPolicy -path {path}; if it is XOR or RS-LEGACY, {ADVICE[Hop.ERASURE_CODING]}",
+    )
+
+
 def _judge_closes(location: str, seconds: list[float]) -> Finding:
     slow = [time_ for time_ in seconds if time_ >= SLOW_CLOSE_SECONDS]
     message = f"closing a file takes {max(seconds) * 1000:.0f} ms"
@@ -201,7 +203,7 @@ def _judge_usage(location: str, usage: files.Usage) -> Finding:
     ]
     if full:
         message = f"the quota is nearly used up: {', '.join(full)}"
-        hint = _HINTS[Hop.QUOTA]
+        hint = ADVICE[Hop.QUOTA]
         return Finding(hop=Hop.QUOTA, severity=Severity.WARNING, location=location, message=message, hint=hint)
     has_quota = usage.name_quota is not None or usage.space_quota is not None
     message = "the quota has room" if has_quota else "no quota"
@@ -210,32 +212,8 @@ def _judge_usage(location: str, usage: files.Usage) -> Finding:
 
 def _explain(location: str, error: OSError | ValueError) -> Finding:
     """Name the hop at which a call has failed."""
-    return _fail(_classify(error), location, _read_words(error))
-
-
-def _classify(error: OSError | ValueError) -> Hop:
-    words = _read_words(error).lower()
-    if "encryption zone" in words or "kms" in words:
-        return Hop.ENCRYPTION_ZONE
-    if "erasure" in words:
-        return Hop.ERASURE_CODING
-    if any(name in words for name in ("gssapi", "sasl", "kerberos")):
-        return Hop.KERBEROS
-    if isinstance(error, PermissionError):
-        return Hop.PERMISSION
-    if isinstance(error, NameNodeBusy):
-        return Hop.SAFE_MODE if "safe mode" in words else Hop.NAME_NODE
-    if isinstance(error, OSError) and error.errno == errno.EDQUOT:
-        return Hop.QUOTA
-    if isinstance(error, TimeoutError | ConnectionError):
-        return Hop.NAME_NODE
-    return Hop.CONFIGURATION if "namenode hosts" in words else Hop.WRITE
+    return _fail(find_hop(error), location, read_words(error))
 
 
 def _fail(hop: Hop, location: str, message: str) -> Finding:
-    return Finding(hop=hop, severity=Severity.FAILED, location=location, message=message, hint=_HINTS.get(hop))
-
-
-def _read_words(error: BaseException) -> str:
-    strerror = error.strerror if isinstance(error, OSError) else None
-    return strerror or str(error) or type(error).__name__
+    return Finding(hop=hop, severity=Severity.FAILED, location=location, message=message, hint=ADVICE.get(hop))

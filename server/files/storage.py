@@ -26,6 +26,7 @@ from catalog.locations.location_rule import FileRule
 from server.files.deadlines import Deadlines
 from server.files.directories import has_times
 from server.files.hdfs import HdfsFiles
+from server.files.hdfs_refusals import find_advice
 from server.files.local import LocalFiles
 from server.files.locations import local_path
 from server.files.read_limits import ReadLimits
@@ -225,12 +226,14 @@ def translate_errors(verb: str, location: str) -> Iterator[None]:
     except OSError as error:
         raise storage_failure(verb, location, error) from error
     except ValueError as error:  # a scheme that nobody knows, a bucket that cannot be one, a NUL in a path
-        raise Invalid(f"cannot {verb} {location!r}: {error}", hint="Give a full path or a URI.") from error
+        hint = find_advice(error) if has_times(location) else None
+        raise Invalid(f"cannot {verb} {location!r}: {error}", hint=hint or "Give a full path or a URI.") from error
 
 
 def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:
-    """The catalog's words for an operating system's refusal."""
+    """The catalog's words for a refusal by an operating system or a name node."""
     reason = error.strerror or str(error) or type(error).__name__
     is_denied = isinstance(error, PermissionError) or error.errno == errno.EIO
     number = errno.EACCES if isinstance(error, PermissionError) else error.errno
-    return (Denied if is_denied else Unavailable)(f"cannot {verb} {location}: {reason}", hint=_HINTS.get(number or 0))
+    hint = find_advice(error) if has_times(location) else _HINTS.get(number or 0)
+    return (Denied if is_denied else Unavailable)(f"cannot {verb} {location}: {reason}", hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,10 @@ def test_no_principal_makes_no_tickets() -> None:
     [
         ("KEYTAB", None, "hadoop.principal and hadoop.keytab need each other"),
         ("PRINCIPAL", None, "hadoop.principal and hadoop.keytab need each other"),
-        ("PRINCIPAL", "firn@A@B", "String should match pattern"),
+        ("PRINCIPAL", "firn@A@B", "'firn@A@B' is no principal: write NAME, NAME/HOST, NAME@REALM or NAME/HOST@REALM"),
+        ("PRINCIPAL", "firn/a/b", "'firn/a/b' is no principal: write NAME"),
+        ("PRINCIPAL", "firn/@R", "'firn/@R' is no principal: write NAME"),
+        ("PRINCIPAL", "firn/a@R", "has no key of firn/a@R, only of firn@FIRN.TEST; correct the principal"),
         ("PRINCIPAL", "firn@OTHER", "has no key of firn@OTHER, only of firn@FIRN.TEST"),
         ("KEYTAB", "/nowhere/firn.keytab", "/nowhere/firn.keytab does not exist; export it"),
         ("USER", "hive", "hadoop.user is for clusters without Kerberos"),
@@ -87,8 +91,44 @@ def test_a_principal_for_a_cluster_without_kerberos_is_refused(secure: Path) -> 
         load_settings(None)
 
 
-@pytest.mark.parametrize("principal", ["hive", "hive/h/more", "hive/h@", "hive@REALM"])
-def test_a_metastores_principal_has_a_service_and_a_host(monkeypatch: pytest.MonkeyPatch, principal: str) -> None:
+def test_a_host_that_stands_for_another_machine_is_explained(secure: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that does not know its full name calls itself localhost, or by its short name."""
+    keytab = write_keytab(secure / "node.keytab", "firn/node1.example.com@FIRN.TEST")
+    monkeypatch.setenv("FIRN_HADOOP__KEYTAB", str(keytab))
+    monkeypatch.setenv("FIRN_HADOOP__PRINCIPAL", "firn/_HOST")
+    monkeypatch.setattr(socket, "getfqdn", lambda: "localhost")
+    words = (
+        "has no key of firn/localhost, only of firn/node1.example.com@FIRN.TEST",
+        "_HOST is this machine's name, as DNS or /etc/hosts gives it; hadoop.principal may name another host",
+    )
+    with pytest.raises(ValidationError) as refused:
+        load_settings(None)
+    assert [text for text in words if text not in str(refused.value)] == []
+    monkeypatch.setenv("FIRN_HADOOP__PRINCIPAL", "firn/node1.example.com@FIRN.TEST")
+    assert load_settings(None).hadoop.resolved_principal == "firn/node1.example.com@FIRN.TEST"
+
+
+def test_a_keytab_that_the_server_may_not_read_is_explained(secure: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ValidationError, match=f"{secure}/firn.keytab cannot be read by the server's user; give it to"):
+        load_settings(None)
+
+
+@pytest.mark.parametrize(
+    ("principal", "words"),
+    [
+        ("hive", "'hive' has no host: write SERVICE/HOST or SERVICE/HOST@REALM, with _HOST for the address"),
+        ("hive@REALM", "'hive@REALM' has no host"),
+        ("hive/h/more", "'hive/h/more' is no principal: write NAME"),
+        ("hive/h@", "'hive/h@' is no principal: write NAME"),
+    ],
+)
+def test_a_metastores_principal_has_a_service_and_a_host(
+    monkeypatch: pytest.MonkeyPatch, principal: str, words: str
+) -> None:
     monkeypatch.setenv("FIRN_HIVE__KERBEROS_PRINCIPAL", principal)
-    with pytest.raises(ValidationError, match="String should match pattern"):
+    with pytest.raises(ValidationError, match=re.escape(words)):
         load_settings(None)

@@ -106,8 +106,15 @@ def test_of_two_name_nodes_one_may_be_down(address: str, tmp_path: Path, monkeyp
         (f'RPCError("{JAVA}.hdfs.SafeModeException", "Name node is in safe mode.")', Hop.SAFE_MODE, "safe mode"),
         (f'RPCError("{JAVA}.ipc.StandbyException", "not supported in state standby")', Hop.NAME_NODE, "standby"),
         (f'RPCError("{JAVA}.NSQuotaExceededException", "quota of /w is exceeded")', Hop.QUOTA, "/w is exceeded"),
-        ('UnsupportedErasureCodingPolicy("XOR-2-1-1024k")', Hop.ERASURE_CODING, "XOR-2-1-1024k"),
-        ('OperationFailed("File is in an HDFS encryption zone but no KMS")', Hop.ENCRYPTION_ZONE, "encryption zone"),
+        ('UnsupportedErasureCodingPolicy("codec: xor")', Hop.ERASURE_CODING, "codec: xor"),
+        (
+            (
+                'OperationFailed("File is in an HDFS encryption zone but no KMS provider is configured (set '
+                '`hadoop.security.key.provider.path` in core-site.xml)")'
+            ),
+            Hop.ENCRYPTION_ZONE,
+            "no KMS provider is configured",
+        ),
         ('GSSAPIError(GSS_C_ROUTINE_ERROR, 1, "No Kerberos credentials available")', Hop.KERBEROS, "credentials"),
     ],
 )
@@ -122,6 +129,14 @@ def test_a_refusal_is_named_by_its_hop(
     assert (finding.hop, finding.severity) == (hop, Severity.FAILED)
     assert message in finding.message
     assert finding.hint
+
+
+def test_an_erasure_coded_directory_is_a_warning_because_its_policy_is_unknown(hdfs: FakeHdfs, address: str) -> None:
+    hdfs.erasure_coded = "/data/w"
+    [warning] = [finding for finding in examine(f"{address}/data/w") if finding.severity is not Severity.OK]
+    assert (warning.hop, warning.severity) == (Hop.ERASURE_CODING, Severity.WARNING)
+    assert warning.message == "files are erasure coded, and the client supports Reed-Solomon policies (RS-…) only"
+    assert "hdfs ec -getPolicy -path /data/w; if it is XOR or RS-LEGACY, set a Reed-Solomon" in str(warning.hint)
 
 
 def test_a_slow_close_names_the_setting_of_the_name_node(
