@@ -49,7 +49,7 @@ function ToHome() {
 function Nowhere() {
   return (
     <Page title="No such page">
-      <Empty title="There is no page at this address">Choose a place on the left, or search for a table with ⌘K.</Empty>
+      <Empty title="There is no page at this address">Choose a place on the left, or search for a table above.</Empty>
     </Page>
   );
 }

@@ -1,5 +1,7 @@
 import { SegmentedControl } from '@mantine/core';
 
+import styles from './components.module.css';
+
 interface ChoiceProps {
   label: string;
   value: string;
@@ -9,5 +11,9 @@ interface ChoiceProps {
 
 /** One of a few, all in sight. */
 export function Choice({ label, value, set, options }: ChoiceProps) {
-  return <SegmentedControl size="xs" aria-label={label} value={value} onChange={set} data={options} />;
+  return (
+    <div className={styles.choice}>
+      <SegmentedControl size="xs" aria-label={label} value={value} onChange={set} data={options} />
+    </div>
+  );
 }

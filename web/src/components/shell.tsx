@@ -1,5 +1,5 @@
 import { ActionIcon, AppShell, Burger, Button, Kbd, Menu, Tooltip, useMantineColorScheme } from '@mantine/core';
-import { useDisclosure, useHotkeys } from '@mantine/hooks';
+import { useDisclosure, useHotkeys, useOs } from '@mantine/hooks';
 import {
   IconActivity,
   IconAlertTriangleFilled,
@@ -35,6 +35,7 @@ const UNTOLD_MS = 15_000;
 /** What surrounds every page: where one is, what needs somebody, search, and whether the server still answers. */
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure();
+  const os = useOs();
   const location = useLocation();
   const place = location.pathname;
   useEffect(close, [place, close]);
@@ -56,7 +57,7 @@ export function Shell() {
           leftSection={<IconSearch size={14} />}
           rightSection={
             <Kbd size="xs" visibleFrom="sm">
-              ⌘K
+              {os === 'macos' ? '⌘K' : 'Ctrl K'}
             </Kbd>
           }
         >

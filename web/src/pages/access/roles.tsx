@@ -28,10 +28,10 @@ function Grants({ role }: { role: Role }) {
   if (role.grants.length === 0) return <span className="dim">nothing yet</span>;
   const more = role.grants.length - 3;
   return (
-    <span className="wrap-anywhere">
+    <div className="wrap-anywhere" style={{ minWidth: 220 }}>
       {role.grants.slice(0, 3).map(grantText).join('; ')}
       {more > 0 && <span className="dim"> and {more} more</span>}
-    </span>
+    </div>
   );
 }
 

@@ -88,7 +88,7 @@ export function TokensPage() {
 function columns(withOwner: boolean, revoke: (token: Token) => void): Column<Token>[] {
   const owner: Column<Token> = { key: 'owner', title: 'Of', cell: (row) => <span className="mono">{row.owner}</span> };
   return [
-    { key: 'name', title: 'Token', cell: (row) => <span className="wrap-anywhere">{row.name}</span>, wide: true },
+    { key: 'name', title: 'Token', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 120 }}>{row.name}</div>, wide: true },
     { key: 'state', title: 'State', cell: (row) => <State token={row} /> },
     ...(withOwner ? [owner] : []),
     { key: 'roles', title: 'Roles', cell: (row) => <Limits names={row.roles} all="all of the owner" />, help: 'what it is limited to' },
