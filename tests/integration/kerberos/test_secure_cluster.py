@@ -20,9 +20,11 @@ from hdfs_native import Client
 from pyiceberg.catalog import load_catalog
 from thrift.transport.TSocket import TSocket
 
+import firn
 from catalog.errors import Unavailable
 from firn.embedded.ports import LOOPBACK
 from firn.hdfs import calls, files
+from firn.hdfs.files import HdfsReader
 from firn.hdfs.registration import register_file_io
 from server.kerberos.errors import KerberosError
 from server.kerberos.keytab import find_principal
@@ -34,14 +36,15 @@ from tests.integration.kerberos.cluster import HIVE, SECURITY, SecureCluster, se
 from tests.integration.kerberos.realm import NAME
 from tests.server.kerberos.keytabs import write_keytab
 from tests.server.metastore.hive_side import HiveSide
-from tests.spark_fixtures import ServerProcess, server_process, wait_for_images
+from tests.spark_fixtures import ServerProcess, interpret_queries, server_process, wait_for_images
 
-pytestmark = [pytest.mark.hive, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.hive, pytest.mark.spark]
 SERVER = f"firn/{socket.getfqdn().lower()}"
 IS_SOAK = "SOAK_SECONDS" in os.environ
 LIFETIME_SECONDS = 120 if IS_SOAK else 15
 """The lifetime of the tickets of the principal `brief`."""
 RENEWING_SECONDS = 10 * LIFETIME_SECONDS if IS_SOAK else 2.5 * LIFETIME_SECONDS
+JOB_SECONDS = 540
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +61,12 @@ def server(cluster: SecureCluster, tmp_path_factory: pytest.TempPathFactory) -> 
     directory = tmp_path_factory.mktemp("firn")
     settings = {
         **cluster.settings,
+        **interpret_queries(directory),
+        "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {cluster.realm.java}",
         "FIRN_HADOOP__PRINCIPAL": f"firn/_HOST@{NAME}",
         "FIRN_HADOOP__KEYTAB": str(cluster.realm.export("firn.keytab", SERVER)),
+        "FIRN_OPTIMIZERS__LOCAL": "1",
+        "FIRN_OPTIMIZERS__SCALING_SECONDS": "1",
         "FIRN_BACKGROUND__OPERATION_SECONDS": "0.3",
         "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "1",
     }
@@ -128,6 +135,13 @@ def write(location: str, *rows: tuple[int, str]) -> None:
     client.set_times(path, long_ago, long_ago)
 
 
+def read(directory: str) -> list[tuple[int, str]]:
+    """The rows of all Parquet files in a directory."""
+    names = [status.path for status in files.list_directory(directory) if status.path.endswith(".parquet")]
+    tables = [pq.ParquetFile(HdfsReader(f"{directory}/{name}")).read(columns=["id", "v"]) for name in names]
+    return sorted((row["id"], row["v"]) for table in tables for row in table.to_pylist())
+
+
 def append(server: ServerProcess, table: str, row: dict[str, Any]) -> None:
     """Append a row with PyIceberg, as the current principal."""
     register_file_io()
@@ -136,7 +150,13 @@ def append(server: ServerProcess, table: str, row: dict[str, Any]) -> None:
     catalog.load_table(table).append(pa.Table.from_pylist([row], schema=schema))
 
 
-def wait_for(look: Callable[[], Any], done: Callable[[Any], bool], seconds: float) -> Any:
+def scan(server: ServerProcess, table: str) -> list[tuple[int, str]]:
+    """The rows as a reader without Spark gets them, read as the current principal."""
+    with firn.connect(server.url) as client:
+        return sorted((row["id"], row["v"]) for row in client.scan(table).to_arrow().to_pylist())
+
+
+def wait_for(look: Callable[[], Any], done: Callable[[Any], bool], seconds: float = JOB_SECONDS) -> Any:
     until = time.monotonic() + seconds
     while not done(seen := look()):
         assert time.monotonic() < until, seen
@@ -144,7 +164,7 @@ def wait_for(look: Callable[[], Any], done: Callable[[Any], bool], seconds: floa
     return seen
 
 
-def test_a_hive_table_is_upgraded_synced_and_written(
+def test_a_hive_table_is_upgraded_and_synced(
     cluster: SecureCluster, server: ServerProcess, hive: HiveSide, clients: Clients
 ) -> None:
     location = f"{cluster.hdfs.uri}/hive/orders"
@@ -156,10 +176,12 @@ def test_a_hive_table_is_upgraded_synced_and_written(
     operation = server.post("catalogs/lake/hive/db.orders/upgrade", {"primary_key": ["id"], "properties": {}})
     ended = wait_for(lambda: server.get(f"operations/{operation['id']}"), lambda seen: seen["status"] != "running", 60)
     assert ended["status"] == "succeeded", ended
+    assert scan(server, "db.orders") == [(1, "a"), (2, "b")]
     write(f"{location}/p=x/2.parquet", (3, "theirs"))
     assert server.post("catalogs/lake/hive/db.orders/sync")["message"] == "partitions new files: 1"
     clients.act_as("firn", cluster.realm.export("writer.keytab", "firn"))
     append(server, "db.orders", {"id": 1, "v": "mine", "p": "x"})
+    assert scan(server, "db.orders")[:2] == [(1, "mine"), (2, "b")]
 
 
 def test_tickets_lie_in_the_data_directory_for_the_server_alone(server: ServerProcess) -> None:
@@ -235,3 +257,18 @@ def test_a_metastore_with_another_principal_or_key_is_explained(cluster: SecureC
     cluster.realm.export("hive.keytab", HIVE)
     tickets.cache.unlink()
     assert "default" in clients.ask_metastore(tickets)
+
+
+@pytest.mark.timeout(900)
+def test_an_optimizer_that_the_server_starts_publishes(
+    cluster: SecureCluster, server: ServerProcess, hive: HiveSide
+) -> None:
+    """The table of the test above. The optimizer's Java reads the server's tickets."""
+    path = "catalogs/lake/hive/db.orders"
+    server.post(f"{path}/publish?merge=true")
+    request = wait_for(lambda: server.get(path)["publish_request"], lambda seen: seen["step"] in ("done", "failed"))
+    assert request["step"] == "done", request
+    published = hive.partitions("db", "orders", ["p=x"])[0].storage.location
+    assert published.startswith(f"{cluster.hdfs.uri}/warehouse/")
+    assert read(published) == [(1, "mine"), (2, "b"), (3, "theirs")]
+    assert files.get_status(f"{cluster.hdfs.uri}/hive/orders/p=x/1.parquet").size > 0
