@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID, uuid4
 
+from catalog.iceberg.json import Json
 from catalog.names import RelationId
 from catalog.tables.relation import Relation
 
@@ -57,6 +58,15 @@ class ImageBuild:
     keep_until: datetime
     state: BuildState = BuildState.BUILDING
     id: UUID = field(default_factory=uuid4)
+
+
+def has_written(build: ImageBuild, metadata: Json) -> bool:
+    """Whether the build has written this metadata of its image: a manifest list has the name of its build.
+
+    The image of an empty table has no manifest list, and is the same for every build.
+    """
+    snapshots = metadata["snapshots"]
+    return not snapshots or build.name in snapshots[-1]["manifest-list"]
 
 
 def list_removable(build: ImageBuild, others: Iterable[ImageBuild]) -> list[str]:

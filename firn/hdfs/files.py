@@ -189,6 +189,8 @@ class HdfsWriter(io.RawIOBase):
         self._hidden = f"{directory}/.{name[:_NAME_LENGTH]}.{secrets.token_hex(8)}.tmp"
         try:
             self._file: FileWriter | None = call(lambda: self._client.create(self._hidden))
+        except FileExistsError as error:  # no other file has this name: the client has asked twice
+            raise OSError(None, f"the name node has created the file without an answer: {error}") from None
         except ValueError as error:  # a name that HDFS refuses, such as one with a colon
             raise ValueError(str(error).replace(self._hidden, self._path)) from None
         self._length = 0
@@ -215,12 +217,22 @@ class HdfsWriter(io.RawIOBase):
             try:
                 call(file.close)
                 self._check_wanted()
-                call(lambda: self._client.rename(self._hidden, self._path, overwrite=False))
+                self._rename()
             except BaseException:
                 self._remove()
                 raise
             finally:
                 super().close()
+
+    def _rename(self) -> None:
+        """Give the file its name; OSError without one of the numbers of a missing file if nobody knows whether it has.
+
+        A client that got no answer asks again, and the name node misses the hidden file that it has already renamed.
+        """
+        try:
+            call(lambda: self._client.rename(self._hidden, self._path, overwrite=False))
+        except FileNotFoundError as error:
+            raise OSError(None, f"the name node has lost the file, or renamed it without an answer: {error}") from None
 
     def _check_wanted(self) -> None:
         if not self._is_wanted():

@@ -47,7 +47,8 @@ class HdfsFiles:
             raise
 
     def delete(self, location: str) -> None:
-        # An abandoned deletion may still happen. It can only hit what nothing refers to, because no name is used twice.
+        # An abandoned deletion may still happen. It can only hit what nothing refers to, because no name is used twice
+        # but that of an image's metadata, which readers build again (docs/decisions/0100).
         self._deadlines.run(find_store(location), lambda: files.delete(location), seconds=WRITE_SECONDS)
 
     def delete_directory(self, location: str) -> None:

@@ -15,11 +15,12 @@ from uuid import uuid4
 from catalog.errors import AlreadyExists, CatalogError, CommitUnknown, NotFound, Unavailable
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from catalog.keyed.image_build import BuildState, ImageBuild
+from catalog.keyed.image_build import BuildState, ImageBuild, has_written
 from catalog.names import RelationId
 from catalog.ports.images import BuildTooLarge, ImageFiles, ImageParts, LayerBuilder
 from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.tasks.image import Layer, LayerTask
+from server.service.images.documents import load_image
 from server.service.images.pair import (
     Pair,
     build_image_rule,
@@ -59,6 +60,8 @@ class ImageBuilder:
         """
         with self.database.reading() as uow:
             below = find_image_below(pair, uow.images.of_table(pair.relation.id))
+        if below is not None and not self._is_readable(below):
+            below = None
         self._check_size(pair, below)
         build = self.begin(pair, below)
         try:
@@ -67,6 +70,16 @@ class ImageBuilder:
             self._discard(build)
             raise
         return self.finish(pair, build, layer, below)
+
+    def _is_readable(self, below: ImageBuild) -> bool:
+        """Whether the image has its metadata; if not, it is given up, so that nobody else builds on it."""
+        try:
+            load_image(self.metadata, below)
+        except NotFound:
+            with self.database.writing() as uow:
+                uow.images.give_up(below.id)
+            return False
+        return True
 
     def begin(self, pair: Pair, below: ImageBuild | None) -> ImageBuild:
         """Note down a build before its first file is written; returns it."""
@@ -145,7 +158,7 @@ class ImageBuilder:
         with self.database.reading() as uow:
             rule = build_image_rule(uow, self.database, self.metadata.files, pair.pin)
             builds = uow.images.of_table(pair.relation.id)
-        base = pair.pin.base if below is None else self.metadata.load(below.metadata_location).parsed
+        base = pair.pin.base if below is None else load_image(self.metadata, below).parsed
         parts = ImageParts(
             key=pair.key,
             base=base,
@@ -166,7 +179,7 @@ class ImageBuilder:
             return []
         kept = {other.snapshot_id for other in builds if other.state is BuildState.COMPLETE}
         with suppress(NotFound):
-            snapshots = self.metadata.load(newest.metadata_location).parsed["snapshots"]
+            snapshots = load_image(self.metadata, newest).parsed["snapshots"]
             return [snapshot for snapshot in reversed(snapshots) if snapshot["snapshot-id"] in kept]
         return []
 
@@ -183,16 +196,16 @@ class ImageBuilder:
 
         It is this build itself if a request to complete it comes twice.
         """
-        written = self.metadata.read(build.metadata_location)
-        lists = [snapshot["manifest-list"] for snapshot in written["snapshots"][-1:]]
-        if lists and build.name in lists[0]:
+        written = self.metadata.load_anew(build.metadata_location).parsed
+        if written["snapshots"] and has_written(build, written):
             return self._complete(pair, build)
         self._discard(build)
         with self.database.writing() as uow:
             others = [other for other in uow.images.of_table(pair.relation.id) if other.digest == build.digest]
             for other in others:
-                is_its = not lists or other.name in lists[0]
-                if is_its and uow.images.complete(other.id, uow.now() + pair.policy["firn.read.keep"]):
+                if has_written(other, written) and uow.images.complete(
+                    other.id, uow.now() + pair.policy["firn.read.keep"]
+                ):
                     return other
         if not others:  # a database that was restored from a copy does not know it
             self.metadata.discard(build.metadata_location)

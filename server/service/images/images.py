@@ -30,6 +30,7 @@ from catalog.tables.relation import RelationKind
 from server.prometheus import IMAGE_FAILURES, IMAGE_SECONDS, OLDER_IMAGES
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.images.builder import ImageBuilder
+from server.service.images.documents import load_image
 from server.service.images.image_jobs import ImageJobs
 from server.service.images.pair import Pair, read_pair
 from server.service.images.retention import ImageRetention
@@ -146,9 +147,9 @@ class Images:
 
     def _serve(self, pair: Pair, build: ImageBuild, *, lag: timedelta | None = None) -> Loaded | None:
         """The image of a build; None, and the build is given up, when somebody has deleted its metadata."""
-        database, metadata = self.builder.database, self.builder.metadata
+        database = self.builder.database
         try:
-            document = metadata.load_present(build.metadata_location)
+            document = load_image(self.builder.metadata, build)
         except NotFound:
             with database.writing() as uow:
                 uow.images.give_up(build.id)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from catalog.errors import CatalogError, CommitUnknown, NotFound
-from catalog.keyed.image_build import BuildState, ImageBuild, is_read, list_removable
+from catalog.keyed.image_build import BuildState, ImageBuild, has_written, is_read, list_removable
 from catalog.ports.images import ImageFiles
 from catalog.ports.store import Database
 from server.service.tables.metadata_files import MetadataFiles
@@ -85,8 +85,8 @@ def _owns_metadata(metadata: MetadataFiles, build: ImageBuild, others: Sequence[
     A manifest list has the name of its build. The image of an empty table has none, so any build may have written it.
     """
     with suppress(NotFound):
-        snapshots = metadata.read(build.metadata_location)["snapshots"]
-        if snapshots:
-            return build.name in snapshots[-1]["manifest-list"]
+        written = metadata.load_anew(build.metadata_location).parsed
+        if written["snapshots"]:
+            return has_written(build, written)
         return all(other.digest != build.digest or other.state is BuildState.REMOVING for other in others)
     return False

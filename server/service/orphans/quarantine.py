@@ -93,15 +93,18 @@ class Quarantine:
         return batch
 
     def _set_aside(self, line: ReportedFile) -> bool:
-        """Take one file; False when it is gone, or has changed since the check, because then it is another file."""
+        """Take one file; False when it is gone, or has changed since the check, because then it is another file.
+
+        A client of HDFS that got no answer repeats a rename, and the name node then misses the file that it has moved.
+        """
         (now,) = self.files.inspect([line.file.location])
         if now is None or not now.same_as(line.file):
             return False
         try:
             if line.aside is not None:
                 self.files.move(line.file.location, line.aside)
-        except NotFound:  # its writer has just deleted it
-            return False
+        except NotFound:  # its writer has just deleted it, or the first of two renames has moved it
+            return line.aside is not None and self.files.is_moved(line.file.location, line.aside)
         return True
 
     def _record_batch(
@@ -248,6 +251,8 @@ class Quarantine:
                 self.files.move(line.aside, line.file.location)
             except AlreadyExists:  # another file lies in the place: both stay where they are
                 return False
+            except NotFound:  # moved by the first of two renames: what lies in the place shows it
+                pass
         (now,) = self.files.inspect([line.file.location])
         return now is not None and now.same_as(line.file)
 

@@ -72,6 +72,12 @@ class MetadataFiles:
             raise _gone(location)
         return document
 
+    def load_anew(self, location: str) -> Document:
+        """The document as it is in the storage now; raises NotFound when the file is gone."""
+        document = self._parsed(location)
+        self._keep(location, document)
+        return document
+
     def with_refs_only(self, location: str) -> bytes:
         """The text of a table's metadata with only the snapshots that a branch or tag holds."""
         with self._lock:

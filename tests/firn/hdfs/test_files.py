@@ -75,6 +75,32 @@ def test_the_second_of_two_writers_is_refused(hdfs: FakeHdfs) -> None:
     assert (hdfs.top / "t" / "f").read_bytes() == b"1"
 
 
+def test_a_rename_that_the_client_repeats_does_not_look_like_a_missing_file(
+    hdfs: FakeHdfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one had no answer: nobody can tell whether the file under the name is this one."""
+    rename = hdfs.rename
+
+    def rename_twice(source: str, target: str, *, overwrite: bool) -> None:
+        rename(source, target, overwrite=overwrite)
+        rename(source, target, overwrite=overwrite)
+
+    monkeypatch.setattr(hdfs, "rename", rename_twice)
+    file = HdfsWriter(f"{TOP}/t/f")
+    file.write(b"rows")
+    with pytest.raises(OSError, match="renamed it without an answer") as refused:
+        file.close()
+    assert type(refused.value) is OSError
+    assert names(hdfs) == ["t/f"]
+
+
+def test_a_creation_that_the_client_repeats_does_not_look_like_a_taken_name(hdfs: FakeHdfs) -> None:
+    hdfs.refusals.append(FileExistsError(".f.tmp for client 127.0.0.1 already exists"))
+    with pytest.raises(OSError, match="created the file without an answer") as refused:
+        HdfsWriter(f"{TOP}/t/f")
+    assert type(refused.value) is OSError
+
+
 def test_a_reader_never_reads_beyond_the_end(hdfs: FakeHdfs) -> None:
     (hdfs.top / "f").write_bytes(b"0123456789")
     file = HdfsReader(f"{TOP}/f")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import Conflict
+from catalog.errors import Conflict, NotFound
 from catalog.names import TableName
 from catalog.removal.orphan_removal import KeepReason, SeenFile
 from firn.protocol.orphans import BatchState
+from server.files.quarantine import QuarantineFiles
 from server.service.locations.ownership import SHARED
 from tests.server.lake import PLAIN, Lake, altered, set_property
 from tests.server.service import sharing
@@ -218,6 +219,34 @@ def test_a_store_that_does_not_say_what_time_it_is_loses_nothing(lake: Lake) -> 
     timeless = replace(orphans, files=files)  # type: ignore[arg-type]
     with pytest.raises(Conflict, match="does not say how old"):
         proposed(lake, begun(lake), [orphan], timeless)
+    assert orphan.exists()
+
+
+class RepeatingFiles:
+    """A client that gets no answer to a rename and asks again: the name node misses the file that it has moved."""
+
+    def __init__(self, real: QuarantineFiles) -> None:
+        self.real = real
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+    def move(self, location: str, to: str) -> None:
+        self.real.move(location, to)
+        raise NotFound(f"{location} does not exist")
+
+
+def test_a_file_whose_move_got_no_answer_is_recorded_and_goes_back(lake: Lake) -> None:
+    fill_with_old_files(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    orphans = lake.services.orphans
+    quarantine = replace(orphans.quarantine, files=RepeatingFiles(orphans.quarantine.files))  # type: ignore[arg-type]
+    judged = proposed(lake, begun(lake), [orphan], replace(orphans, quarantine=quarantine))
+    assert names(judged) == {"orphan.parquet"}
+    assert not orphan.exists()
+    (batch,) = batches(lake)
+    assert batch.files == 1
+    assert quarantine.restore(relation_id(lake)) == [f"file://{orphan}"]
     assert orphan.exists()
 
 
