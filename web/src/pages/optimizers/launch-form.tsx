@@ -56,11 +56,11 @@ function isCluster(master: string) {
 
 /** How the server starts a group's optimizers. Spark's further settings and the environment are set by the command line. */
 export function LaunchForm({ group, close }: { group: string; close: () => void }) {
-  const found = useQuery(launchQuery(group));
+  const launch = useQuery(launchQuery(group));
   return (
     <Modal opened onClose={close} title={`Launch of group ${group}`} closeButtonProps={{ 'aria-label': 'close' }}>
-      {found.error && <ProblemNote error={found.error} />}
-      {found.data && <Fields group={group} launch={found.data} close={close} />}
+      {launch.error && <ProblemNote error={launch.error} />}
+      {launch.data && <Fields group={group} launch={launch.data} close={close} />}
     </Modal>
   );
 }
@@ -114,6 +114,9 @@ function Fields({ group, launch, close }: { group: string; launch: Launch; close
       )}
       {error && <ProblemNote error={error} />}
       {preview.data && <Snippet label="command of the launch" code={preview.data.arguments.join('\n')} />}
+      {Object.entries(preview.data?.files ?? {}).map(([name, text]) => (
+        <Snippet key={name} label={name} code={text.trimEnd()} />
+      ))}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={() => preview.mutate()} loading={preview.isPending} disabled={kind === 'none'}>
           Show command

@@ -43,9 +43,9 @@ function Trouble({ launch }: { launch: Launch }) {
 
 /** The groups whose optimizers the server starts and watches; nothing is shown while there are none. */
 export function Launches({ groups }: { groups: string[] }) {
-  const found = useQueries({ queries: groups.map(launchQuery) });
+  const answers = useQueries({ queries: groups.map(launchQuery) });
   const rows = groups.flatMap((group, index): Launched[] => {
-    const launch = found[index]?.data;
+    const launch = answers[index]?.data;
     return launch === undefined || launch.kind === 'none' ? [] : [{ group, launch }];
   });
   if (rows.length === 0) return null;
