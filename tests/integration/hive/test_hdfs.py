@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from firn.client import connect
-from firn.embedded.metastore import EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore, MetastoreSession
 from firn.hdfs import calls, files
 from firn.hdfs.files import HdfsReader
+from server.files.deadlines import Deadlines
+from server.files.permissions import StoredPermissions
 from tests.hive_engine import HiveEngine, Rows
 from tests.hive_lake import NUMBERS, HiveTable, Side
 from tests.integration.hdfs.jvms import has_jvm
@@ -22,6 +26,8 @@ from tests.spark_fixtures import server_process, wait_for_images
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 LAKE = "on_hdfs"
 LONG_AGO_MS = 1_767_225_600_000
+MEMBER = "daemon"
+"""A user in a group of the same name: the name node asks the machine for groups, and every machine has this one."""
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +73,27 @@ def age(location: str) -> None:
 def fingerprint(location: str) -> list[tuple[str, int, int]]:
     listed = files.list_directory(location, recursive=True)
     return [(status.path, status.size, status.mtime_ns) for status in listed if not status.is_directory]
+
+
+def give(location: str, owner: str, group: str) -> None:
+    """Give a directory, and all below it, to a user and a group, and close it to others."""
+    client, top = calls.connect(location)
+    below = [(f"{top}/{status.path}", status.is_directory) for status in files.list_directory(location, recursive=True)]
+    for path, is_directory in [(top, True), *below]:
+        client.set_owner(path, owner, group)
+        client.set_permission(path, 0o770 if is_directory else 0o660)
+
+
+def find_partition(metastore: EmbeddedMetastore, table: HiveTable, value: str) -> str:
+    """The directory of a partition that Hive's users read."""
+    with MetastoreSession(metastore.port) as session:
+        return str(session.get_partition("db", table.short, [value]).sd.location)
+
+
+def write_parquet(location: str, number: int, text: str) -> None:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"id": [number], "v": [text]}), buffer)
+    files.write_new(location, buffer.getvalue())
 
 
 def scan(side: Side, table: str) -> Rows:
@@ -133,3 +160,35 @@ def test_a_file_that_is_written_in_place_is_registered_once_and_whole(cluster: M
     table.sync()
     assert table.rows() == [(1, "x"), (1, "x")]
     assert table.ask_sync(everything=True)["outcome"] == "unchanged"
+
+
+def test_hives_writers_keep_access_to_what_is_published(
+    cluster: MiniCluster, hdfs: Side, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is lily's, and another user writes there as a member of its group; Firn is a third user."""
+    table, location = create(cluster, hdfs, "id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x'), (2, 'b', 'y')")
+    give(location, "lily", MEMBER)
+    table.upgrade("id")
+    table.change("SELECT 3, 'new', 'x'")
+    assert table.publish()["result"]["switched"] == 1
+
+    published = find_partition(metastore, table, "x")
+    assert published.startswith(f"{cluster.uri}/warehouse/")
+    permissions = StoredPermissions(Deadlines(30))
+    assert permissions.read(published).describe() == "lily:daemon rwxrwx---"
+    (file,) = permissions.read_files(published)
+    assert file.describe() == "lily:daemon rw-rw----"
+    monkeypatch.setenv("HADOOP_USER_NAME", "ann")
+    with pytest.raises(PermissionError, match="user=ann"):
+        files.list_directory(published)
+
+    for number, user in enumerate(("lily", MEMBER), start=4):
+        monkeypatch.setenv("HADOOP_USER_NAME", user)
+        write_parquet(f"{published}/by-{user}.parquet", number, user)
+    (merged,) = [path for path, _, _ in fingerprint(published) if not path.startswith("by-")]
+    files.delete(f"{published}/{merged}")  # as INSERT OVERWRITE does
+    monkeypatch.delenv("HADOOP_USER_NAME")
+    age(published)
+    table.sync()
+    assert table.rows() == table.hive_rows() == [(2, "b", "y"), (4, "lily", "x"), (5, MEMBER, "x")]
+    assert permissions.read(published).describe() == "lily:daemon rwxrwx---"
