@@ -1,9 +1,16 @@
-"""A catalog on HDFS without any Spark: PyIceberg commits, the server builds images, `client.scan` reads them."""
+"""A catalog on HDFS without any Spark: PyIceberg commits, the server builds images, `client.scan` reads them.
+
+The server quarantines orphans, and deletes the files of purged tables.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import timedelta
+from unittest.mock import ANY
 
+import httpx
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
@@ -11,10 +18,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 import firn
-from firn.hdfs import files
+from firn.hdfs import calls, files
 from firn.hdfs.registration import register_file_io
+from firn.protocol.leases import Outcome, Result
+from optimizer.client import ServerApi
 from tests.integration.hdfs.jvms import has_jvm
-from tests.integration.hdfs.mini_cluster import MiniCluster, shared_cluster
+from tests.integration.hdfs.mini_cluster import MiniCluster
 from tests.spark_fixtures import ServerProcess, server_process, wait_for_images
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "v", StringType(), required=False))
@@ -22,13 +31,12 @@ ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.
 
 
 @pytest.fixture(scope="module")
-def cluster() -> MiniCluster:
-    return shared_cluster()
-
-
-@pytest.fixture(scope="module")
 def server(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    settings = {"FIRN_WAREHOUSE": f"{cluster.uri}/warehouse", "FIRN_HADOOP__CONF_DIR": str(cluster.conf_dir)}
+    settings = {
+        "FIRN_WAREHOUSE": f"{cluster.uri}/warehouse",
+        "FIRN_HADOOP__CONF_DIR": str(cluster.conf_dir),
+        "FIRN_BACKGROUND__PURGE_SECONDS": "0.5",
+    }
     with server_process(tmp_path_factory.mktemp("hdfs") / "data", **settings) as running:
         wait_for_images(running.http)
         yield running
@@ -74,3 +82,72 @@ def test_a_keyed_table_is_read_as_its_image(server: ServerProcess, catalog: Cata
     read = catalog.load_table("keyed.t").scan().to_arrow().to_pylist()
     assert sorted((row["id"], row["v"]) for row in read) == expected
     assert not has_jvm(server.process.pid)
+
+
+def list_files(location: str) -> set[str]:
+    return {status.path for status in files.list_directory(location, recursive=True) if not status.is_directory}
+
+
+def test_a_purge_deletes_the_directory_of_a_dropped_table(server: ServerProcess, catalog: Catalog) -> None:
+    catalog.create_namespace("gone")
+    table = catalog.create_table("gone.t", SCHEMA)
+    table.append(rows((1, "a")))
+    before = list_files(table.location())
+    catalog.purge_table("gone.t")
+    assert list_files(table.location()) == before, "the files stay until the retention ends"
+    [entry] = server.get("catalogs/lake/dropped?name=gone.t")["items"]
+    assert server.http.delete(f"/api/v1/catalogs/lake/dropped/{entry['id']}").status_code == httpx.codes.ACCEPTED
+    until = time.monotonic() + 60
+    while server.get("catalogs/lake/dropped?name=gone.t")["items"]:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    with pytest.raises(FileNotFoundError):
+        list_files(table.location())
+
+
+def remove_orphans(server: ServerProcess, table: str, proposed: list[str]) -> tuple[str, int]:
+    """Be an optimizer that lists without Spark; returns the job's id, and how many files left the quarantine."""
+    job_id: str = server.post(f"catalogs/lake/tables/{table}/jobs", {"kind": "remove-orphans"})["id"]
+    client = ServerApi(server.http)
+    optimizer = client.register(host="h", pid=1, version="test")
+    lease = client.take_lease(optimizer.id, ["remove-orphans"], wait_seconds=0)
+    assert lease is not None
+    ended = client.ask(lease, "orphans/overdue", {"cursor": None}, seconds=60)
+    client.ask(lease, "orphans", {"files": proposed}, seconds=60)
+    client.report(lease, Result(outcome=Outcome.NOTHING), [])
+    client.unregister(optimizer.id)
+    return job_id, ended["deleted_files"]
+
+
+def test_orphans_are_set_aside_come_back_and_are_deleted_for_good(
+    cluster: MiniCluster, server: ServerProcess, catalog: Catalog
+) -> None:
+    catalog.create_namespace("strays")
+    table = catalog.create_table("strays.t", SCHEMA)
+    table.append(rows((1, "a")))
+    needed = list_files(table.location())
+    stray = f"{table.location()}/data/p=a%3Ab/stray.parquet"
+    files.write_new(stray, b"nobody's rows")
+    client, top = calls.connect(table.location())
+    long_ago = int((time.time() - timedelta(days=30).total_seconds()) * 1000)
+    for name in (*needed, "data/p=a%3Ab/stray.parquet"):
+        client.set_times(f"{top}/{name}", long_ago, long_ago)
+    everything = [f"{table.location()}/{name}" for name in list_files(table.location())]
+    job_id, _ = remove_orphans(server, "strays.t", everything)
+    assert list_files(table.location()) == needed
+    [batch] = server.get("catalogs/lake/tables/strays.t/quarantine")["items"]
+    assert ([file["path"] for file in batch["files"]], batch["state"]) == ([stray], "aside")
+    quarantine = f"{cluster.uri}/warehouse/_firn_quarantine"
+    [aside] = [path for path in list_files(quarantine) if "report" not in path]
+    assert files.get_status(f"{quarantine}/{aside}").size == len(b"nobody's rows")
+    restored = server.post("catalogs/lake/tables/strays.t/quarantine/restore", {"job_id": job_id})
+    assert restored == {"restored": [stray]}
+    assert list_files(table.location()) == {*needed, "data/p=a%3Ab/stray.parquet"}
+    assert scan(server, "strays.t") == [(1, "a")]
+    remove_orphans(server, "strays.t", everything)
+    policy = server.http.patch("/api/v1/catalogs/lake/policy", json={"set": {"firn.orphans.quarantine": "1 s"}})
+    assert policy.is_success, policy.text
+    time.sleep(1.5)
+    assert remove_orphans(server, "strays.t", []) == (ANY, 1)
+    assert [path for path in list_files(quarantine) if "report" not in path] == []
+    assert list_files(table.location()) == needed
