@@ -23,6 +23,7 @@ class FakeStatus:
     owner: str = ""
     group: str = ""
     permission: int = 0
+    replication: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class FakeHdfs:
     quotas: dict[str, tuple[int, int]] = field(default_factory=dict)
     close_seconds: float = 0.0
     erasure_coded: str | None = None
+    replicas: dict[str, int] = field(default_factory=dict)
 
     def get_file_info(self, path: str) -> FakeStatus:
         here = self._find(path)
@@ -88,13 +90,14 @@ class FakeHdfs:
             blocksize=None if here.is_dir() else BLOCK_BYTES,
             owner=self.rights_of(path).owner,
             group=self.rights_of(path).group,
-            permission=self.rights_of(path).mode | self._bits_of(path),
+            permission=self.rights_of(path).mode | (0o10000 if self.rights_of(path).acl else 0),
+            replication=0 if here.is_dir() else self._count_replicas(path),
         )
 
-    def _bits_of(self, path: str) -> int:
-        """The bits above the mode that the protocol adds."""
+    def _count_replicas(self, path: str) -> int:
+        """The name node counts one replica of an erasure coded file, however many were asked for."""
         is_erasure_coded = self.erasure_coded is not None and path.startswith(self.erasure_coded)
-        return (0o10000 if self.rights_of(path).acl else 0) | (0o40000 if is_erasure_coded else 0)
+        return 1 if is_erasure_coded else self.replicas.get(path, 3)
 
     def rights_of(self, path: str) -> FakeRights:
         default = FakeRights(owner=self.user, mode=0o755 if self._path(path).is_dir() else 0o644)
@@ -166,8 +169,10 @@ class FakeHdfs:
             raise FileNotFoundError(f"Path is not a file: {path}\n\tat java.Trace")
         return FakeReader(here.read_bytes())
 
-    def create(self, path: str) -> FakeWriter:
+    def create(self, path: str, options: Any = None) -> FakeWriter:
         self._refuse()
+        if options is not None:
+            self.replicas[path] = options.replication
         here = self._path(path)
         here.parent.mkdir(parents=True, exist_ok=True)
         here.touch(exist_ok=False)

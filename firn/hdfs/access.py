@@ -20,7 +20,6 @@ _SOME = re.compile(r'Some\("(?P<name>.*)"\)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _LETTERS = ("---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx")
 _ACCESS, _DEFAULT = "access", "default"
-_ERASURE_CODED = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +45,6 @@ class Rights:
     group: str
     mode: int
     entries: frozenset[Entry]
-    is_erasure_coded: bool = False
 
 
 def get_user() -> str:
@@ -127,16 +125,8 @@ def parse_entry(entry: ClientEntry) -> Entry:
 
 
 def _describe(status: FileStatus, name: str, entries: frozenset[Entry]) -> Rights:
-    # Above the mode, the protocol has bits for an ACL, encryption and erasure coding.
-    return Rights(
-        path=name,
-        is_directory=status.isdir,
-        owner=status.owner,
-        group=status.group,
-        mode=status.permission & 0o1777,
-        entries=entries,
-        is_erasure_coded=bool(status.permission & _ERASURE_CODED),
-    )
+    # Without the bits of the protocol: that there is an ACL, encryption or erasure coding.
+    return Rights(name, status.isdir, status.owner, status.group, status.permission & 0o1777, entries)
 
 
 def _read_acl(location: str, path: str) -> frozenset[Entry]:

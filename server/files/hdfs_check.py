@@ -13,6 +13,7 @@ from typing import TypeVar
 from catalog.ports.hadoop import FileSystemStatus, Finding, Hop, Severity
 from firn.hdfs import access, files
 from firn.hdfs.configuration import find_conf_dir, list_name_nodes, read_configuration, split_location
+from firn.hdfs.erasure_coding import is_erasure_coded
 from firn.hdfs.files import HdfsReader, HdfsWriter
 from server.files.deadlines import Deadlines, find_store
 from server.files.hdfs_refusals import ADVICE, find_hop, read_words
@@ -117,7 +118,7 @@ class HdfsFileSystems:
             closes = self._run(location, lambda: _write_files(probe), LISTING_SECONDS)
             message = f"{access.get_user()} may write ({rights.owner}:{rights.group}, mode {rights.mode:o})"
             yield Finding(hop=Hop.PERMISSION, severity=Severity.OK, location=here, message=message)
-            if rights.is_erasure_coded:
+            if self._run(location, lambda: _is_erasure_coded(probe), PING_SECONDS):
                 yield _warn_of_erasure_coding(here)
             yield _judge_closes(here, closes)
         finally:
@@ -168,6 +169,14 @@ def _write_files(directory: str) -> list[float]:
         seconds.append(time.monotonic() - before)
     HdfsReader(f"{directory}/0").read()
     return seconds
+
+
+def _is_erasure_coded(directory: str) -> bool:
+    """False also if the cluster refuses the file that would tell, for example because it allows only one replica."""
+    try:
+        return is_erasure_coded(directory)
+    except OSError:
+        return False
 
 
 def _warn_of_erasure_coding(location: str) -> Finding:

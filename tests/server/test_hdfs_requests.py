@@ -8,8 +8,9 @@ import pytest
 
 from firn.hdfs import calls
 from tests.databases import OpenDatabase
+from tests.factories import LAKE
 from tests.fake_hdfs import FakeHdfs
-from tests.server.lake import COLUMNS, LAKE, Lake, a_lake
+from tests.server.lake import COLUMNS, Lake, a_lake
 
 TABLES = "/iceberg/v1/lake/namespaces/db/tables"
 STANDBY = (

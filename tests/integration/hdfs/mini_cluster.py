@@ -36,11 +36,13 @@ _OF_PYSPARK = (
 )
 _MANAGER = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
 _ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+_ERASURE_CODING = "org.apache.hadoop.hdfs.tools.ECAdmin"
 _START_SECONDS = 180
 _SETTINGS_OF_NODES = {
     # With two data nodes, a closed file need not wait for the reports of both, which takes half a second.
     "dfs.namenode.file.close.num-committed-allowed": "1",
     "dfs.namenode.fs-limits.min-block-size": "1024",
+    "dfs.namenode.ec.system.default.policy": "XOR-2-1-1024k",
 }
 _LOG = """rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = console
@@ -103,7 +105,9 @@ class MiniCluster:
         nodes = _SETTINGS_OF_NODES | dict(settings or {})
         self._process = GuardedProcess(
             [
-                *_java(directory, *java, f"-Dtest.build.data={directory}/data", f"-Dhadoop.log.dir={directory}/logs"),
+                *java_command(
+                    directory, *java, f"-Dtest.build.data={directory}/data", f"-Dhadoop.log.dir={directory}/logs"
+                ),
                 *(_MANAGER, "-format", "-nomr", "-datanodes", "2", "-nnport", "0", "-nnhttpport", "0"),
                 *("-writeConfig", str(directory / "core-site.xml"), "-writeDetails", str(directory / "details.json")),
                 *(word for name, value in nodes.items() for word in ("-D", f"{name}={value}")),
@@ -134,17 +138,27 @@ class MiniCluster:
 
     def administer(self, *arguments: str) -> str:
         """Run a command of `hdfs dfsadmin`; returns what it prints."""
-        command = [*_java(self._directory), _ADMIN, "-fs", self.uri, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return run_tool(self._directory, _ADMIN, "-fs", self.uri, *arguments)
+
+    def set_erasure_coding(self, path: str) -> None:
+        """Let new files in a directory be erasure coded, by a policy that the client does not know."""
+        run_tool(self._directory, _ERASURE_CODING, "-fs", self.uri, "-setPolicy", "-path", path)
 
     def stop(self) -> None:
         self._process.stop()
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _java(directory: Path, *options: str) -> list[str]:
+def run_tool(directory: Path, tool: str, *arguments: str) -> str:
+    """Run a program of Hadoop with the configuration of a directory; returns what it prints."""
+    command = [*java_command(directory), tool, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def java_command(directory: Path, *options: str) -> list[str]:
+    """The command of a JVM with Hadoop's classes and the configuration of a directory."""
     jars = [str(directory), f"{home()}/*", *(str(pyspark_jar(f"{name}.jar")) for name in _OF_PYSPARK)]
     return [str(require_java().path), "-Xmx512m", *options, "-cp", os.pathsep.join(jars)]
 
