@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from tests.models import deletion, hive, hive_steps, image_scopes, image_steps, images, jobs, keyed
+from tests.models import deletion, hive, hive_steps, image_scopes, image_steps, images, jobs, keyed, streams
 from tests.models.explore import Exploration, exhaust, walk
 from tests.models.keyed_scopes import LONG_SCOPES, SCOPES
 
@@ -49,9 +49,17 @@ def explore_images(states: int) -> Iterator[tuple[str, Exploration]]:
     yield "image, random", walk(everything.start(), steps, images.check, histories=states // 4, length=60)
 
 
+def explore_streams(states: int) -> Iterator[tuple[str, Exploration]]:
+    steps = streams.stream_steps(streams.Rules())
+    yield "stream", exhaust(streams.World(left=streams.budget()), steps, streams.CHECK, states)
+    left = streams.budget(produce=6, register=6, lose=4, crash=3, other=3, rollback=2, expire=3)
+    many = streams.World(copies=(streams.Copy(),) * 3, left=left)
+    yield "stream, random", walk(many, steps, streams.CHECK, histories=states // 4, length=60)
+
+
 def main(states: int) -> int:
     violations = 0
-    for explore in (explore_keyed, explore_images, explore_jobs, explore_hive):
+    for explore in (explore_keyed, explore_images, explore_jobs, explore_hive, explore_streams):
         for name, seen in explore(states):
             sys.stdout.write(f"{name}: {seen}\n")
             sys.stdout.flush()

@@ -1,0 +1,59 @@
+"""The rules of docs/protocols.md#streams hold in every explored world; without one of them a world breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.models.explore import exhaust, find_stuck, walk
+from tests.models.streams import CHECK, Copy, Rules, World, budget, is_done, stream_steps
+
+STATES = 8_000
+START = World(left=budget())
+NEEDED = [
+    ("compares_position", "a record was lost"),
+    ("replays_first", "the newest copy was refused"),
+    ("fences_epoch", "the newest copy was refused"),
+    ("registers_first", "the newest copy was refused"),
+    ("names_positions", "a writer has gone on past records that the table does not have"),
+    ("ends_at_stable_offset", "a record was lost"),
+    ("stops_at_gap", "a record was lost"),
+    ("stamps_position", "a read of table and topic shows a record twice"),
+    ("rolls_position_back", "a record was lost"),
+]
+
+
+def test_the_rules_hold() -> None:
+    seen = exhaust(START, stream_steps(Rules()), CHECK, STATES)
+    assert seen.violations == {}
+    assert seen.states >= STATES
+
+
+def test_the_rules_hold_with_three_copies_in_random_histories() -> None:
+    left = budget(produce=6, register=6, lose=4, crash=3, other=3, rollback=2, expire=3)
+    start = World(copies=(Copy(),) * 3, left=left)
+    seen = walk(start, stream_steps(Rules()), CHECK, histories=500, length=60)
+    assert seen.violations == {}
+    assert seen.states > 2_000
+
+
+@pytest.mark.parametrize(("rule", "violation"), NEEDED)
+def test_each_rule_is_needed(rule: str, violation: str) -> None:
+    seen = walk(
+        World(left=budget(produce=4, register=4, lose=2, forget=2)),
+        stream_steps(Rules()._replace(**{rule: False})),
+        CHECK,
+        histories=600,
+        length=30,
+    )
+    assert violation in seen.violations
+
+
+def test_every_rule_has_a_history_that_breaks_without_it() -> None:
+    assert {rule for rule, _ in NEEDED} == set(Rules._fields)
+
+
+def test_every_record_can_still_reach_the_table() -> None:
+    calm = World(left=budget(produce=2, register=3, crash=0, lose=1, other=0, rollback=0, expire=0))
+    is_complete, stuck = find_stuck(calm, stream_steps(Rules()), is_done, 80_000)
+    assert is_complete
+    assert stuck is None
