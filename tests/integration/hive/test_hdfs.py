@@ -16,12 +16,15 @@ from firn.hdfs import calls, files
 from firn.hdfs.files import HdfsReader
 from server.files.deadlines import Deadlines
 from server.files.permissions import StoredPermissions
+from tests.docs.blocks import ADDRESS, DOCS, blocks
 from tests.hive_engine import HiveEngine, Rows
 from tests.hive_lake import NUMBERS, HiveTable, Side
 from tests.integration.hdfs.jvms import has_jvm
 from tests.integration.hdfs.mini_cluster import MiniCluster, shared_cluster
 from tests.integration.hive.conftest import QUIET
-from tests.spark_fixtures import server_process, wait_for_images
+from tests.integration.hive.page_commands import Terminal
+from tests.integration.keyed.supervisor import free_port
+from tests.spark_fixtures import interpret_queries, server_process, wait_for_images
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 LAKE = "on_hdfs"
@@ -192,3 +195,51 @@ def test_hives_writers_keep_access_to_what_is_published(
     table.sync()
     assert table.rows() == table.hive_rows() == [(2, "b", "y"), (4, "lily", "x"), (5, MEMBER, "x")]
     assert permissions.read(published).describe() == "lily:daemon rwxrwx---"
+
+
+def test_the_first_commands_of_the_page_upgrade_a_table_and_publish_it(
+    cluster: MiniCluster, metastore: EmbeddedMetastore, hive: HiveEngine, tmp_path: Path
+) -> None:
+    """An ordinary user runs them, as docs/clusters.md has them; only addresses and directories are the test's."""
+    make_home(cluster, "firn")
+    hive.sql(
+        "CREATE DATABASE sales",
+        f"CREATE TABLE sales.orders (id BIGINT, v STRING) STORED AS PARQUET LOCATION '{cluster.uri}/hive/sales/orders'",
+        "INSERT INTO sales.orders VALUES (1, 'a'), (2, 'b')",
+    )
+    age(f"{cluster.uri}/hive/sales/orders")
+    url = f"http://127.0.0.1:{free_port()}"
+    here = {
+        "/etc/hadoop/conf": str(cluster.conf_dir),
+        "hdfs://prod": cluster.uri,
+        "/srv/firn": str(tmp_path / "srv"),
+        "thrift://metastore:9083": metastore.uri,
+        ADDRESS: url,
+    }
+    page = (DOCS / "clusters.md").read_text(encoding="utf-8")
+    commands = next(blocks(page)).text
+    for word, other in here.items():
+        commands = commands.replace(word, other)
+    assert len(commands.splitlines()) == 10
+    own = {"FIRN_PORT": url.rpartition(":")[2], "FIRN_SERVER": url, **interpret_queries(tmp_path)}
+    printed = ""
+    with Terminal(tmp_path / "log", own) as terminal:
+        for line in commands.splitlines():
+            if line.startswith("firn hive sync"):
+                hive.sql("INSERT INTO sales.orders VALUES (3, 'c')")
+                age(f"{cluster.uri}/hive/sales/orders")
+            printed = terminal.type(line)
+            if line.startswith("firn serve"):
+                terminal.wait_until_printed(url)
+        assert "orders" in printed
+        with connect(url) as client:
+            rows = client.scan("lake.sales.orders").to_arrow().to_pylist()
+        hive.sql("DROP DATABASE sales CASCADE")
+    assert sorted(row["id"] for row in rows) == [1, 2, 3]
+
+
+def make_home(cluster: MiniCluster, user: str) -> None:
+    """Give a user a directory, as the administrator of a cluster does."""
+    client, path = calls.connect(f"{cluster.uri}/user/{user}")
+    client.mkdirs(path, create_parent=True)
+    client.set_owner(path, user, user)
