@@ -44,7 +44,7 @@ _SETTINGS_OF_NODES = {
     "dfs.namenode.fs-limits.min-block-size": "1024",
     "dfs.namenode.ec.system.default.policy": "XOR-2-1-1024k",
 }
-_LOG = """rootLogger.level = warn
+LOG = """rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
 appender.console.name = console
@@ -101,7 +101,7 @@ class MiniCluster:
         if not home().is_dir():
             raise JarsUnavailable("HDFS for the tests is not installed: make clusters")
         self._directory, self._log = directory, directory / "hdfs.log"
-        (directory / "log4j2.properties").write_text(_LOG, encoding="utf-8")
+        (directory / "log4j2.properties").write_text(LOG, encoding="utf-8")
         nodes = _SETTINGS_OF_NODES | dict(settings or {})
         self._process = GuardedProcess(
             [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import firn
 from server.files.manifests import Manifests
 from server.files.storage import Storage
+from tests.integration.hdfs.paths import path_at
 from tests.integration.hive.threeway.hive_table import plain
 from tests.integration.hive.threeway.oracle_values import WHOLE, Part
 from tests.integration.hive.threeway.world import CATALOG, World
@@ -86,7 +86,7 @@ class FirnSide:
     def missing_files(self) -> list[str]:
         """What the heads of its stores refer to and is not there."""
         live = [*self.base.live_files(), *self.change.live_files()]
-        return [path for path in map(plain, live) if not Path(path).is_file()]
+        return [path for path in map(plain, live) if not path_at(path).is_file()]
 
     # -- what it is asked for --------------------------------------------------------------------------------------
 

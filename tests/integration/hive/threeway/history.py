@@ -11,17 +11,18 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from uuid import UUID
 
 from tests.hive_lake import NUMBERS
+from tests.integration.hdfs.paths import AnyPath, path_at
 from tests.integration.hive.threeway import hive_users
-from tests.integration.hive.threeway.deaths import DEATHS, Deaths
+from tests.integration.hive.threeway.deaths import DEATHS
 from tests.integration.hive.threeway.firn_side import FirnSide
 from tests.integration.hive.threeway.hive_table import KEYS, PARTITIONS, removed
 from tests.integration.hive.threeway.hive_users import HiveUsers
 from tests.integration.hive.threeway.oracle import Oracle
 from tests.integration.hive.threeway.oracle_values import File, Ground, Part, Place
+from tests.integration.hive.threeway.outages import OUTAGES, Outages
 from tests.integration.hive.threeway.told import by_key, in_order, same, told
 from tests.integration.hive.threeway.weights import OF_ALL, OF_PARTITIONS, OPERATIONS_OF_FIRN
 from tests.integration.hive.threeway.world import World
@@ -35,11 +36,13 @@ class History:
     """One table, all who work on it, and what must come of it. The same seed takes the same steps."""
 
     def __init__(self, world: World, seed: int, *, partitioned: bool = True, managed: bool = False) -> None:
+        self.deaths: Mapping[str, Callable[[Outages], str]] = DEATHS if world.hdfs is None else OUTAGES
         self.random = random.Random(f"{seed} {partitioned} {managed}")
         self.world = world
-        self.name = f"db.three{next(NUMBERS)}"
+        self.name = f"{world.database}.three{next(NUMBERS)}"
         self.hive = HiveUsers(
-            world.engine, world.metastore.uri, world.directory, self.name, self.random, partitioned, managed
+            *(world.engine, world.metastore.uri, world.tables, world.directory),
+            *(self.name, self.random, partitioned, managed),
         )
         self.weights = {**OPERATIONS_OF_FIRN, **OF_ALL, **(OF_PARTITIONS if partitioned else {})}
         self.firn = FirnSide(world, self.name, partitioned)
@@ -50,7 +53,7 @@ class History:
         self.kills = 0
         self.at_switch: dict[Part, Place] = {}
         """What Hive had when the metastore was last pointed at what was published."""
-        self.roots: set[Path] = set()
+        self.roots: set[AnyPath] = set()
         """Where Hive's files are, or were before a publish."""
         self.excused: set[str] = set()
         """Files that Hive's side has changed while Firn was at work."""
@@ -61,7 +64,8 @@ class History:
         """Near the end what was not done yet is done, so that no history leaves an operation out."""
         self.hive.create()
         self.upgrade()
-        deadly = dict(zip(self.random.sample(range(5, steps), kills), self._shuffled([*DEATHS], kills), strict=True))
+        deaths = self._shuffled([*self.deaths], kills)
+        deadly = dict(zip(self.random.sample(range(5, steps), kills), deaths, strict=True))
         choices = [name for name, weight in self.weights.items() for _ in range(weight)]
         for step in range(steps):
             missing = [name for name in self.weights if name not in self.done]
@@ -84,9 +88,9 @@ class History:
         self.done.append(name)
         self.said.append(f"{len(self.done)} {name}")
         began = time.monotonic()
-        if name in DEATHS:
+        if name in self.deaths:
             self.kills += 1
-            message = DEATHS[name](Deaths(self))
+            message = self.deaths[name](Outages(self))
         else:
             message = self.hive_does(name) if name in hive_users.OPERATIONS else OPERATIONS[name](self)
         self.said[-1] += f": {message} [{time.monotonic() - began:.1f} s]"
@@ -123,7 +127,7 @@ class History:
         known = {part: Place(ground.location, ground.files) for part, ground in grounds.items()}
         same(self.hive.places(), known, "what Hive lists")
         for part, place in self.hive.places().items():
-            assert Path(place.location).is_dir() or not [row for row in expected.values() if row.get("p") == part]
+            assert path_at(place.location).is_dir() or not [row for row in expected.values() if row.get("p") == part]
         assert self.firn.missing_files() == []
         assert self.firn.active_jobs() == []
 
@@ -131,7 +135,7 @@ class History:
         """Whether Hive has removed or replaced files that base stands on: until the next sync readers meet that."""
         known = {f"{known_file.directory}/{known_file.name}": known_file for known_file in self._known_files()}
         return any(
-            not Path(path).is_file() or (path in known and known[path] not in self.hive.files(known[path].directory))
+            not path_at(path).is_file() or (path in known and known[path] not in self.hive.files(known[path].directory))
             for _, path, _ in self.firn.files()
         )
 
@@ -154,7 +158,7 @@ class History:
         if clears:
             lefts = [place for ground in self.oracle.grounds.values() for place in (ground.left, *ground.watched)]
             used = {*places.values(), *(place.location for place in lefts)}
-            lost = {path for path in lost if "published-to-hive" not in path or str(Path(path).parent) in used}
+            lost = {path for path in lost if "published-to-hive" not in path or str(path_at(path).parent) in used}
         assert not lost, f"Firn has changed or removed {sorted(lost)}"
         if not moves:
             same(self.hive.locations(), places, "the metastore")
@@ -162,7 +166,7 @@ class History:
     def fingerprint(self) -> dict[str, tuple[int, int, str]]:
         """Every file of Hive's side, where it was published too."""
         own = self.world.supervisor.data_dir
-        self.roots |= {self.hive.root(), self.world.directory, own / "warehouse" / "published-to-hive"}
+        self.roots |= {self.hive.root(), self.world.tables, self.world.warehouse / "published-to-hive"}
         paths = {path for root in self.roots for path in root.rglob("*") if path.is_file()}
         return {
             str(path): (path.stat().st_size, path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
@@ -329,7 +333,7 @@ class History:
     def _written(self) -> dict[Part, Place]:
         """Partitions whose rows base has in published files, and where these lie."""
         directories = {
-            part: str(Path(path).parent) for part, path, _ in self.firn.files() if "/published-to-hive/" in path
+            part: str(path_at(path).parent) for part, path, _ in self.firn.files() if "/published-to-hive/" in path
         }
         return {part: Place(location, self.hive.files(location)) for part, location in directories.items()}
 
@@ -360,7 +364,7 @@ class History:
             return "nothing was left"
         location, rows = self.random.choice(left), self.hive.new_rows()
         for file in self.hive.files(location):
-            removed(Path(file.directory, file.name))
+            removed(path_at(file.directory) / file.name)
         self.hive.write_file(location, rows)
         return f"{location}: {hive_users.told([(row, None) for row in rows])}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import time
@@ -16,7 +17,9 @@ import pyarrow.parquet as pq
 from hmsclient.hmsclient import HMSClient
 
 from catalog.hive.partition_names import escape_value
+from firn.hdfs.files import is_on_hdfs
 from tests.hive_engine import HiveEngine
+from tests.integration.hdfs.paths import AnyPath, HdfsPath, path_at
 from tests.integration.hive.threeway.oracle_values import WHOLE, File, Part, Place
 from tests.integration.keyed.model import Row
 from tests.server.metastore.hive_side import HiveSide
@@ -25,6 +28,8 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 PARTITIONS: tuple[Part, ...] = ("x", "y y/ü", "z", None)
 KEYS = range(1, 9)
 LONG_AGO_NS = 1_700_000_000 * 10**9
+TICK_NS = 10**6
+"""HDFS keeps times in milliseconds."""
 
 
 @dataclass
@@ -33,15 +38,17 @@ class HiveTable:
 
     engine: HiveEngine
     metastore: str
-    directory: Path
+    directory: AnyPath
     """Where the table lies, and what is put beside it."""
+    scratch: Path
+    """A directory of this machine."""
     name: str
     random: random.Random
     partitioned: bool = True
     managed: bool = False
     columns: dict[str, str] = field(default_factory=lambda: {"id": "BIGINT", "v": "STRING"})
     written: int = 0
-    opened: list[Path] = field(default_factory=list)
+    opened: list[AnyPath] = field(default_factory=list)
     """Files that are being written in place: nothing of them is seen yet."""
     _rows: dict[tuple[str, int, int], tuple[Row, ...]] = field(default_factory=dict)
 
@@ -57,7 +64,7 @@ class HiveTable:
     # -- what they see ---------------------------------------------------------------------------------------------
 
     @property
-    def path(self) -> Path:
+    def path(self) -> AnyPath:
         return self.directory / self.name.rpartition(".")[2]
 
     def places(self) -> dict[Part, Place]:
@@ -75,25 +82,25 @@ class HiveTable:
                 for partition in partitions
             }
 
-    def root(self) -> Path:
+    def root(self) -> AnyPath:
         """Where the table itself is."""
         database, _, name = self.name.partition(".")
         with self.asking() as hive:
-            return Path(plain(hive.get_table(database, name).sd.location))
+            return path_at(plain(hive.get_table(database, name).sd.location))
 
     def files(self, location: str) -> frozenset[File]:
         """Data files of a directory, as Hive lists them: hidden ones are none, and empty ones hold nothing."""
-        directory = Path(location)
+        directory = path_at(location)
         if not location or not directory.is_dir():
             return frozenset()
         files = (path for path in directory.iterdir() if not path.name.startswith(("_", ".")) and path.is_file())
         return frozenset(self._file(location, path) for path in files if path.stat().st_size)
 
-    def _file(self, location: str, path: Path) -> File:
+    def _file(self, location: str, path: AnyPath) -> File:
         stat = path.stat()
         identity = (str(path), stat.st_mtime_ns, stat.st_ino)
         if identity not in self._rows:
-            table = pq.read_table(path, partitioning=None)
+            table = pq.read_table(pa.BufferReader(path.read_bytes()))
             names = {name.lower(): name for name in table.column_names}
             told = [{low: row[name] for low, name in names.items()} for row in table.to_pylist()]
             self._rows[identity] = tuple(told)
@@ -118,7 +125,7 @@ class HiveTable:
 
     @contextmanager
     def asking(self) -> Iterator[HMSClient]:
-        side = HiveSide(self.metastore, self.directory)
+        side = HiveSide(self.metastore, self.scratch)
         try:
             yield side.client
         finally:
@@ -166,19 +173,27 @@ class HiveTable:
         self._insert("INTO", [(row, "x") for row in self.new_rows()])
         return "x"
 
-    def write_file(self, location: str, rows: Sequence[Row], name: str | None = None, *, young: bool = False) -> Path:
+    def write_file(
+        self, location: str, rows: Sequence[Row], name: str | None = None, *, young: bool = False
+    ) -> AnyPath:
         """As a copy from elsewhere does: under a hidden name, then renamed; it may bring an older time along."""
         self.written += 1
-        path = Path(location) / (name or f"copied-{self.written}.parquet")
+        path = path_at(location) / (name or f"copied-{self.written}.parquet")
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}.tmp")
         schema = pa.schema([(column, pa.int64() if column == "id" else pa.string()) for column in self.columns])
-        pq.write_table(pa.Table.from_pylist(list(rows), schema), hidden)
+        data = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(list(rows), schema), data)
+        hidden.write_bytes(data.getvalue())
         if not young:
-            os.utime(hidden, ns=(LONG_AGO_NS + self.written, LONG_AGO_NS + self.written))
+            self.make_old(hidden)
         removed(path)  # before: one that is written over in place may keep its inode
-        hidden.rename(path)
+        hidden.rename(str(path))
         return path
+
+    def make_old(self, path: AnyPath) -> None:
+        """Give a file an old time that no other one has."""
+        set_time(path, LONG_AGO_NS + self.written * TICK_NS)
 
     def _insert(self, how: str, rows: Sequence[tuple[Row, Part]], partition: str = "") -> None:
         by_name = [*self.columns, *(["p"] if self.partitioned and not partition else [])]
@@ -188,21 +203,30 @@ class HiveTable:
         source = f"VALUES {values}" if rows else f"SELECT {', '.join(['NULL'] * len(by_name))} WHERE false"
         self.engine.sql(f"INSERT {how} {self.name} {partition} {source}")
 
-    def _file_of(self, part: Part) -> Path | None:
+    def _file_of(self, part: Part) -> AnyPath | None:
         """One of its files, the same for one seed: their names are not."""
         location = self.locations().get(part)
         files = sorted(self.files(location), key=lambda file: file.mtime_ns) if location else []
-        return Path(location or "", self.random.choice(files).name) if files else None
+        return path_at(location) / self.random.choice(files).name if location and files else None
 
 
-def removed(path: Path) -> None:
+def set_time(path: AnyPath, ns: int) -> None:
+    if isinstance(path, HdfsPath):
+        path.set_time(ns)
+    else:
+        os.utime(path, ns=(ns, ns))
+
+
+def removed(path: AnyPath) -> None:
     """With the checksums that Hadoop keeps beside files on local disks."""
     path.unlink(missing_ok=True)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 def plain(location: str) -> str:
-    """A location as a path."""
+    """A location as a path; that of HDFS as it is."""
+    if is_on_hdfs(location):
+        return location.rstrip("/")
     return "/" + location.removeprefix("file:").lstrip("/").rstrip("/")
 
 

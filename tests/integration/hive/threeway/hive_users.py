@@ -5,13 +5,11 @@ None of it goes through Firn. Whatever is drawn comes from the history's own gen
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from tests.integration.hive.threeway.hive_table import KEYS, LONG_AGO_NS, HiveTable, literal, plain, removed
+from tests.integration.hdfs.paths import AnyPath, HdfsPath, path_at
+from tests.integration.hive.threeway.hive_table import KEYS, HiveTable, literal, plain, removed, set_time
 from tests.integration.hive.threeway.oracle_values import Part
 from tests.integration.hive.threeway.weights import OF_ALL, OF_PARTITIONS
 from tests.integration.keyed.model import Row
@@ -57,7 +55,7 @@ class HiveUsers(HiveTable):
 
     def load_data(self) -> str:
         part, rows = self.listed_part(named=True), self.new_rows()
-        path = self.write_file(str(self.directory / "to load"), rows)
+        path = self.write_file(str(self.scratch / "to load"), rows)
         into = f"PARTITION (p={literal(part)})" if self.partitioned else ""
         self.engine.sql(f"LOAD DATA LOCAL INPATH '{path}' INTO TABLE {self.name} {into}")
         return f"{part}: {told([(row, part) for row in rows])}"
@@ -86,21 +84,21 @@ class HiveUsers(HiveTable):
             return f"{part} has none, or there is no other"
         other = self.random.choice(others)
         self.written += 1
-        renamed = path.rename(path.with_name(f"moved-{self.written}.parquet"))
+        renamed = path.rename(str(path.with_name(f"moved-{self.written}.parquet")))
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
         if is_loaded and other is not None and "%" not in str(renamed):
             self.engine.sql(f"LOAD DATA INPATH '{renamed}' INTO TABLE {self.name} PARTITION (p={literal(other)})")
         else:
-            directory = Path(self.locations()[other])
+            directory = path_at(self.locations()[other])
             directory.mkdir(parents=True, exist_ok=True)
-            renamed.rename(directory / renamed.name)
+            renamed.rename(str(directory / renamed.name))
         return f"{renamed.name} of {part} to {other}"
 
     def open_in_place(self) -> str:
         """What is written under its last name is listed before it holds anything."""
         part = self.listed_part()
         self.written += 1
-        path = Path(self.locations()[part]) / f"in-place-{self.written}.parquet"
+        path = path_at(self.locations()[part]) / f"in-place-{self.written}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         self.opened.append(path)
@@ -112,15 +110,18 @@ class HiveUsers(HiveTable):
         if path is None or not path.is_file():
             return "there is none"
         rows = self.new_rows()
-        whole = self.write_file(str(self.directory / "to close"), rows)
-        with path.open("r+b") as file:
-            file.write(whole.read_bytes())
-        os.utime(path, ns=(LONG_AGO_NS + self.written, LONG_AGO_NS + self.written))
+        whole = self.write_file(str(self.scratch / "to close"), rows).read_bytes()
+        if isinstance(path, HdfsPath):
+            path.finish(whole)
+        else:
+            with path.open("r+b") as file:
+                file.write(whole)
+        self.make_old(path)
         return f"{path.name}: {told([(row, None) for row in rows])}"
 
     def leave_unfinished_work(self) -> str:
         """What writers that died, or are at it, have in a partition's directory is none of its files."""
-        location = Path(self.locations()[self.listed_part()])
+        location = path_at(self.locations()[self.listed_part()])
         for below in ("_temporary/0/task_1", ".hive-staging_hive_2026/-ext-10000"):
             self.write_file(str(location / below), [self.row(99)])
         (location / "_SUCCESS").write_bytes(b"")
@@ -134,7 +135,7 @@ class HiveUsers(HiveTable):
                 self.engine.sql(f"TRUNCATE TABLE {self.name} {spec}")
                 return str(part)
         for file in self.files(self.locations()[part]):
-            removed(Path(file.directory, file.name))
+            removed(path_at(file.directory) / file.name)
         return f"{part}, by removing its files"
 
     def add_column(self) -> str:
@@ -180,8 +181,8 @@ class HiveUsers(HiveTable):
         if self.locations()[free] == before:  # of a table that is not Hive's own; the next p=… would share it
             self.written += 1
             location = self._elsewhere("renamed")
-            if Path(before).is_dir():
-                Path(before).rename(location)
+            if path_at(before).is_dir():
+                path_at(before).rename(str(location))
             self._alter(f"PARTITION (p={literal(free)}) SET LOCATION '{location}'")
         return f"{part} to {free}"
 
@@ -193,7 +194,7 @@ class HiveUsers(HiveTable):
         before = self.locations()[part]
         location.mkdir(parents=True)
         for file in sorted(self.files(before), key=lambda file: file.mtime_ns):
-            shutil.copy2(Path(before, file.name), location / file.name)
+            copy(path_at(before) / file.name, location / file.name)
         is_more = self.random.random() < 0.5
         if is_more:
             self.write_file(str(location), rows)
@@ -230,12 +231,18 @@ class HiveUsers(HiveTable):
             hive.exchange_partition({"p": str(part)}, database, other, database, name)
         return f"{part}: {told([(row, part) for row in rows])}"
 
-    def _elsewhere(self, word: str) -> Path:
+    def _elsewhere(self, word: str) -> AnyPath:
         """A directory outside of the table's, which no other table has."""
         return self.directory / f"{word} {self.written} of {self.root().name}"
 
     def _alter(self, what: str) -> None:
         self.engine.sql(f"ALTER TABLE {self.name} {what}")
+
+
+def copy(path: AnyPath, to: AnyPath) -> None:
+    """With its time."""
+    to.write_bytes(path.read_bytes())
+    set_time(to, path.stat().st_mtime_ns)
 
 
 def told(rows: Sequence[tuple[Row, Part]]) -> str:

@@ -38,13 +38,17 @@ def world(metastore: EmbeddedMetastore, hive: HiveEngine, tmp_path_factory: pyte
 def test_hive_firn_and_the_oracle_agree_whoever_dies(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     met, seed, deadline = Counter[str](), SEED, time.monotonic() + SOAK_SECONDS
     while not met or time.monotonic() < deadline:
-        shapes = {"partitioned": seed % 4 != 0, "managed": seed % 3 == 0}
-        met += run(History(world, seed, **shapes), seed)
+        met += run(History(world, seed, **shapes(seed)), seed)
         seed += 1
     if SOAK_SECONDS:
         with capsys.disabled():
             print(f"\n{met.total()} steps: {dict(met.most_common())}")  # noqa: T201 -- whoever soaks wants to know
     assert met.total() > STEPS
+
+
+def shapes(seed: int) -> dict[str, bool]:
+    """What kind of table a seed makes."""
+    return {"partitioned": seed % 4 != 0, "managed": seed % 3 == 0}
 
 
 def run(history: History, seed: int) -> Counter[str]:

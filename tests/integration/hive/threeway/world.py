@@ -19,6 +19,8 @@ from catalog.locations.paths import parse_metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import is_open
 from tests.hive_engine import HiveEngine
+from tests.integration.hdfs.daemons import Daemons
+from tests.integration.hdfs.paths import AnyPath, HdfsPath
 from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for, wait_for_kill
 from tests.spark_fixtures import wait_for_images
 
@@ -98,6 +100,13 @@ class World:
     metastore: EmbeddedMetastore
     line: Line
     directory: Path
+    tables: AnyPath
+    """Where Hive's tables lie."""
+    warehouse: AnyPath
+    """Where Firn's files lie."""
+    database: str = "db"
+    hdfs: Daemons | None = None
+    """Where all of them lie; None for this machine's disk."""
 
     @property
     def url(self) -> str:
@@ -164,7 +173,9 @@ def kill(metastore: EmbeddedMetastore) -> None:
 
 
 @contextmanager
-def a_world(metastore: EmbeddedMetastore, engine: HiveEngine, directory: Path) -> Iterator[World]:
+def a_world(
+    metastore: EmbeddedMetastore, engine: HiveEngine, directory: Path, hdfs: Daemons | None = None
+) -> Iterator[World]:
     line = Line(parse_metastore_address(metastore.uri), lambda: kill(metastore))
     quiet = {
         "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
@@ -173,12 +184,24 @@ def a_world(metastore: EmbeddedMetastore, engine: HiveEngine, directory: Path) -
         "FIRN_HIVE__READ_TIMEOUT_SECONDS": "8",
         "FIRN_METASTORE": line.uri,
     }
+    tables, warehouse, database = _places(directory, hdfs)
+    if hdfs is not None:
+        quiet |= {"FIRN_WAREHOUSE": str(warehouse), "FIRN_HADOOP__CONF_DIR": str(hdfs.conf_dir)}
+        engine.sql(f"CREATE DATABASE {database} LOCATION '{tables / 'managed'}'")
     supervisor = Supervisor(directory / "data", free_port(), "tests.integration.hive.dying", quiet)
     supervisor.start()
     wait_for_images(supervisor.http)
     try:
         engine.attach(supervisor.url, CATALOG)
-        yield World(supervisor, engine, metastore, line, directory)
+        yield World(supervisor, engine, metastore, line, directory, tables, warehouse, database, hdfs)
     finally:
         supervisor.stop()
         line.close()
+
+
+def _places(directory: Path, hdfs: Daemons | None) -> tuple[AnyPath, AnyPath, str]:
+    """Where Hive's tables and the warehouse lie, and the database of the tables."""
+    if hdfs is None:
+        return directory, directory / "data" / "warehouse", "db"
+    top = HdfsPath(hdfs.uri)
+    return top / "hive", top / "warehouse", "on_hdfs"
