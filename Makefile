@@ -137,7 +137,7 @@ clusters: $(STAMPS)/hdfs ## the HDFS that the second tier of tests uses; its Ker
 	  echo "the tests of Kerberos need a KDC; on Debian: apt-get install krb5-kdc krb5-admin-server"
 
 $(STAMPS)/hdfs: $(addprefix tests/integration/hdfs/,mini-cluster.xml mini_cluster.py) $(STAMPS)/locked
-	@$(STEP) "fetching HDFS for the tests (40 MB)" $(BIN)/python -m tests.integration.hdfs.mini_cluster
+	@$(STEP) "fetching HDFS for the tests (50 MB)" $(BIN)/python -m tests.integration.hdfs.mini_cluster
 	@touch $@
 
 # Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,

@@ -118,9 +118,9 @@ def interpret_queries(directory: Path) -> dict[str, str]:
 
 @contextmanager
 def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess]:
-    """Run a server that plans nothing by itself."""
+    """Run a server that plans nothing by itself, on a free port unless FIRN_PORT names one."""
     quiet = {"FIRN_BACKGROUND__PLAN_SECONDS": "3600", "FIRN_BACKGROUND__REAP_SECONDS": "1"}
-    arguments = ["--data-dir", str(data_dir), "--port", "0"]
+    arguments = ["--data-dir", str(data_dir), "--port", environment.get("FIRN_PORT", "0")]
     log = data_dir.parent / f"{data_dir.name}.log"
     with ForkedProgram("server", *arguments, environment={**os.environ, **quiet, **environment}, log=log) as process:
         try:
