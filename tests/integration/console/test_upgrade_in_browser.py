@@ -15,7 +15,7 @@ from tests.browser import OpenPage, violations
 from tests.command_line import Command
 from tests.hive_data import CUT_OFF, DATABASE, DAYS, FULL_NAME, NESTED, ROWS_A_DAY, SUBDIRECTORIES, hive_files
 from tests.keyed_tables import a_worker
-from tests.spark_fixtures import ServerProcess, shared_spark
+from tests.spark_fixtures import ServerProcess, shared_spark, wait_for_images
 
 pytestmark = [pytest.mark.browser, pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -26,6 +26,7 @@ ALL = ROWS_A_DAY * len(DAYS)
 def test_upgrade_change_and_merge(
     linked_server: ServerProcess, metastore: EmbeddedMetastore, open_page: OpenPage
 ) -> None:
+    wait_for_images(linked_server.http)
     before = hive_files(metastore.warehouse)
     page = open_page(f"{linked_server.url}/c/lake/hive")
 
@@ -58,7 +59,7 @@ def test_upgrade_change_and_merge(
     expect(page.get_by_text(f"{changed + removed + new} changes in 2 commits")).to_be_visible()
     expect(page.get_by_text("No syncs or publishes since the upgrade")).to_be_visible()
     assert violations(page) == []
-    publish_by_one_click(page, linked_server)
+    publish_after_a_preview(page, linked_server)
     what_was_left_behind(page, metastore)
     given_back_and_canceled(page, linked_server)
     assert hive_files(metastore.warehouse) == before, "a Hive file was touched"
@@ -180,13 +181,18 @@ def upgrade_with_key(page: Page, key: str) -> None:
     expect(page.get_by_text("none moved or rewritten")).to_be_visible()
 
 
-def publish_by_one_click(page: Page, server: ServerProcess) -> None:
-    """What is pending is merged first; then it is published without another click."""
+def publish_after_a_preview(page: Page, server: ServerProcess) -> None:
+    """The dialog shows what new directories get. What is pending is merged first; then it is published."""
     columns = "id long, customer string, amount double, day string"
     violation = session(server).createDataFrame([(1, "once more", 1.0, DAYS[0])], columns)
     upsert(violation, TABLE, batch="once more")
     expect(fact(page, "pending changes")).to_have_text("1")
     page.get_by_role("button", name="Publish", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("others may not enter")).to_be_visible()
+    expect(fact(dialog, "directory now")).to_contain_text(f"{DATABASE}.db/orders/day=")
+    dialog.get_by_role("button", name="Publish", exact=True).click()
+    expect(dialog).to_have_count(0)
     told = page.get_by_label("requested publish")
     expect(page.get_by_text("1 of 2, merging pending changes")).to_be_visible()
     expect(told.get_by_text("Closing this page does not stop it")).to_be_visible()
@@ -260,6 +266,6 @@ def run_one_job(server: ServerProcess) -> None:
     assert worker.work_once(optimizer_id, wait_seconds=10)
 
 
-def fact(page: Page, name: str) -> Locator:
+def fact(page: Page | Locator, name: str) -> Locator:
     """The value beside a name."""
     return page.locator("dt", has_text=re.compile(f"^{re.escape(name)}$")).locator("xpath=../dd")

@@ -60,6 +60,20 @@ export const publishPreview = (catalog: string, name: string, published: string 
     retry: false,
   });
 
+/** What a publish would do. The server tries permissions on an empty directory, so this is asked once for each dialog. */
+export const publishPermissions = (catalog: string, name: string) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['hive', catalog, name, 'publish-permissions'],
+    queryFn: () =>
+      answered(
+        api.GET('/catalogs/{catalog}/hive/{full_name}/publish', { params: { path: { catalog, full_name: name }, query: { permissions: true } } }),
+      ),
+    retry: false,
+    staleTime: Infinity,
+    gcTime: 0,
+  });
+
 /** What publishes have left behind. */
 export const supersededDirectories = (catalog: string, name: string) =>
   queryOptions({

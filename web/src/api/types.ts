@@ -28,6 +28,7 @@ export type Predicted = Schemas['PredictedOut'];
 export type OrphanBatch = Schemas['OrphanBatchOut'];
 export type HiveRow = Schemas['HiveTableOut'];
 export type HiveDatabase = Schemas['DatabaseOut'];
+export type PublishPreview = Schemas['PublishPreviewOut'];
 export type HiveTableDetail = Schemas['HiveTableDetailOut'];
 export type HiveColumnDifference = Schemas['ColumnDifferenceOut'];
 export type SupersededDirectory = Schemas['SupersededDirectoryOut'];

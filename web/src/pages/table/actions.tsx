@@ -1,11 +1,9 @@
 import { Button, Menu, Modal } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconChevronDown } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
-import { hiveTable } from '../../api/hive-queries';
 import type { JobKind, Table } from '../../api/types';
 import { ActionButton, ActionMenuItem } from '../../components/action-button';
 import { useDo } from '../../components/confirm-dialog';
@@ -13,10 +11,10 @@ import { useWhyNot } from '../../components/current-user';
 import { need, onTable } from '../../lib/access';
 import { KINDS, kindsOf, type StartableKind } from '../../lib/job-kinds';
 import { fullName } from '../../lib/paths';
-import { isOpen } from './publish-request';
 import { PauseOptimization } from './blockers';
 import { DropTable } from './drop';
 import { DryRun } from './dry-run';
+import { Publish } from './publish';
 
 const needsOf = (table: Table) => need(onTable(table.catalog, fullName(table)), 'maintain');
 const whyNot = (table: Table, kind: JobKind): string | null => (table.allowed_actions.includes(kind) ? null : (table.unavailable_actions[kind] ?? 'Not available for this table.'));
@@ -40,7 +38,7 @@ export function TableActions({ table }: { table: Table }) {
       ))}
       {more.length > 0 && <MoreJobs table={table} kinds={more} ask={ask} />}
       {table.hive_name !== null && <Sync table={table} hive={table.hive_name} />}
-      {table.hive_name !== null && <Publish table={table} hive={table.hive_name} />}
+      {table.hive_name !== null && <Publish table={table} hive={table.hive_name} unavailable={whyNot(table, 'publish')} />}
       <PauseOptimization table={table} />
       <DropTable table={table} />
       <Modal
@@ -91,39 +89,6 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
   return (
     <ActionButton variant="default" loading={sync.isPending} needs={needsOf(table)} disabledReason={whyNot(table, 'sync')} onClick={() => sync.mutate()}>
       Sync
-    </ActionButton>
-  );
-}
-
-/** Pending changes are merged first; the server remembers to publish them then, and the page shows how far it is. */
-function Publish({ table, hive }: { table: Table; hive: string }) {
-  const { data: known } = useQuery(hiveTable(table.catalog, hive));
-  const queries = useQueryClient();
-  const asked = known?.publish_request;
-  const under = asked && isOpen(asked) && asked.job_id !== null ? 'A publish is running: see below.' : null;
-  const publish = useDo('cannot publish', async () => {
-    const outcome = await answered(
-      api.POST('/catalogs/{catalog}/hive/{full_name}/publish', {
-        params: { path: { catalog: table.catalog, full_name: hive }, query: { merge: true } },
-      }),
-    );
-    const merges = outcome.job?.kind === 'merge';
-    await queries.invalidateQueries({ queryKey: hiveTable(table.catalog, hive).queryKey });
-    const waits = outcome.job === null && outcome.waiting;
-    notifications.show({
-      title: merges ? 'Merging first' : waits ? 'To be published' : outcome.job === null ? 'Nothing is published now' : `Publishing to ${hive}`,
-      message: merges ? 'Only merged changes can be published. The publish starts when the merge ends.' : outcome.message,
-    });
-  });
-  return (
-    <ActionButton
-      variant="default"
-      loading={publish.isPending}
-      needs={needsOf(table)}
-      disabledReason={under ?? whyNot(table, 'publish')}
-      onClick={() => publish.mutate()}
-    >
-      Publish
     </ActionButton>
   );
 }
