@@ -1,6 +1,6 @@
-"""An optimizer that the server starts on YARN, with the package from HDFS: it merges and leaves.
+"""An optimizer that the server starts on YARN, with the package from HDFS: it merges and leaves, and is replaced.
 
-A further test kills an executor and a driver. It costs as much again, so it runs with the long histories.
+Each test costs minutes of CPU, most of them in Spark's own starts, so they run with the long histories.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.integration.hdfs.mini_yarn import MiniYarn
 from tests.integration.hdfs.test_catalog import SCHEMA, rows
 from tests.spark_fixtures import INTERPRETED, ServerProcess, server_process, wait_for_images
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(1800)]
 
 BARE_PYTHON = f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
 """Has no package of Firn's: these come from the archive."""
@@ -146,6 +146,11 @@ def request_merge(server: ServerProcess, name: str) -> Callable[[], bool]:
     return lambda: bool(server.get(f"jobs/{job}")["status"] == "succeeded")
 
 
+def get_last_error(server: ServerProcess) -> str:
+    """Why the last launch failed; empty if none has."""
+    return server.http.get(LAUNCH).json()["last_error"] or ""
+
+
 def list_optimizers(server: ServerProcess) -> list[dict[str, Any]]:
     registered: list[dict[str, Any]] = server.http.get("/api/v1/optimizers").json()
     return registered
@@ -164,10 +169,9 @@ def test_an_optimizer_on_yarn_merges_and_leaves(
     worked, ended = len(yarn.list_working()), len(yarn.list_ended())
     merged = request_merge(server, "merged")
     start_optimizers(server, package, queue="nope")
-    wait_for(lambda: server.http.get(LAUNCH).json()["last_error"] is not None, "the refusal of the queue", server)
-    reason = server.http.get(LAUNCH).json()["last_error"]
-    assert re.search(r"submitted by user \w+ to unknown queue: nope", reason)
-    assert "\tat " not in reason
+    reason = re.compile(r"submitted by user \w+ to unknown queue: nope")
+    wait_for(lambda: reason.search(get_last_error(server)) is not None, "the refusal of the queue", server)
+    assert "\tat " not in get_last_error(server)
 
     change_launch(server, queue="default")
     wait_for(merged, "the merge on YARN", server)
@@ -182,7 +186,6 @@ def test_an_optimizer_on_yarn_merges_and_leaves(
     assert on_default["name"] == f"firn-optimizer-default-{list_launches(server)[0]['id']}"
 
 
-@pytest.mark.model
 def test_a_lost_executor_and_a_dead_driver_are_replaced(
     server: ServerProcess, catalog: Catalog, yarn: MiniYarn, package: dict[str, Any]
 ) -> None:
