@@ -163,8 +163,12 @@ class Daemons:
 
     def activate(self, name: str) -> None:
         """Make a standby the active name node; the other one is dead or a standby."""
-        wait_for(lambda: self._is_open(name), f"{name} answers", seconds=_START_SECONDS)
+        self.wait_for_answer(name)
         self._run(*self._java("admin"), _HA_ADMIN, "-transitionToActive", "--forceactive", name)
+
+    def wait_for_answer(self, name: str) -> None:
+        """Wait until a name node that starts has read its names."""
+        wait_for(lambda: self._is_open(name), f"{name} answers", seconds=_START_SECONDS)
 
     def _is_open(self, name: str) -> bool:
         assert self.running[name].exit_status is None, read_last_lines(self.directory / f"{name}.log")

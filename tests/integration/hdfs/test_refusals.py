@@ -16,8 +16,8 @@ from server.files.deadlines import Deadlines
 from server.files.hdfs_check import HdfsFileSystems
 from server.files.read_limits import NotRegular
 from server.files.storage import Storage
+from tests.integration.hdfs.daemons import Daemons
 from tests.integration.hdfs.mini_cluster import MiniCluster
-from tests.integration.hdfs.name_nodes import StandbyNameNode
 from tests.integration.hdfs.stores import Store
 
 
@@ -129,14 +129,20 @@ def test_a_missing_name_node_is_given_up_within_seconds() -> None:
 
 
 @pytest.fixture
-def standby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandbyNameNode]:
-    name_node = StandbyNameNode(tmp_path)
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(name_node.conf_dir))
-    yield name_node
-    name_node.stop()
+def standby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemons]:
+    """The second of two name nodes, which waits to be made active; the first is missing. There are no data nodes."""
+    made = Daemons(tmp_path / "hdfs", name_nodes=("nn1", "nn2"), data_nodes=())
+    made.format()
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(made.conf_dir))
+    try:
+        made.start("nn2")
+        made.wait_for_answer("nn2")
+        yield made
+    finally:
+        made.stop()
 
 
-def test_a_standby_is_asked_for_seconds_until_it_is_active(standby: StandbyNameNode) -> None:
+def test_a_standby_is_asked_for_seconds_until_it_is_active(standby: Daemons) -> None:
     location = f"{standby.uri}/f"
     with pytest.raises(Unavailable, match="is not supported in state standby") as refused:
         Storage().read(location)
@@ -146,6 +152,6 @@ def test_a_standby_is_asked_for_seconds_until_it_is_active(standby: StandbyNameN
     assert (waiting.hop, waiting.severity) == (Hop.NAME_NODE, Severity.OK)
     assert (last.hop, last.severity) == (Hop.NAME_NODE, Severity.FAILED)
     assert "standby" in last.message
-    standby.activate()
+    standby.activate("nn2")
     with pytest.raises(NotFound):
         Storage().read(location)
