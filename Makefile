@@ -88,8 +88,8 @@ web/dist/index.html: web/node_modules/.made $(web_sources)
 # --- run -------------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup $(STAMPS)/duckdb ## set up, then upgrade, change and merge a real table; leaves the console running (CI=1: exits)
-	@$(BIN)/python -m demo $(ARGS)
+demo: setup $(STAMPS)/duckdb $(if $(CLUSTER),$(STAMPS)/hdfs) ## set up, then upgrade, change and merge a real table; leaves the console running (CI=1: exits; CLUSTER=1: on HDFS)
+	@$(BIN)/python -m demo $(if $(CLUSTER),--cluster) $(ARGS)
 
 .PHONY: serve
 serve: setup ## server, metastore and one optimizer on this machine, data in ./firn-data

@@ -2,6 +2,7 @@
 
 The data directory is kept: a second run finds the tables loaded and upgraded and only changes and merges again.
 With CI set, or without a terminal, it ends when all is shown; otherwise the console stays up until Ctrl-C.
+With `--cluster` the tables lie on an HDFS, which is empty at the start of each run and ends with it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 
@@ -38,11 +40,14 @@ def main(argv: list[str] | None = None) -> int:
     """The exit code: 0 when everything was shown and proven."""
     options = _arguments(argv)
     steps = Steps()
-    data_dir = Path(options.data_dir).absolute()
-    if options.fresh:
+    data_dir = Path(options.data_dir or ("firn-demo-cluster" if options.cluster else "firn-demo")).absolute()
+    if options.fresh or options.cluster:
         shutil.rmtree(data_dir, ignore_errors=True)
     try:
-        return _run(steps, data_dir, options.port, stay=sys.stdout.isatty() and not os.environ.get("CI"))
+        stay = sys.stdout.isatty() and not os.environ.get("CI")
+        if options.cluster:
+            return _run_on_cluster(steps, data_dir, options.port, stay=stay)
+        return _run(steps, data_dir, options.port, stay=stay)
     except (DemoFailed, EmbeddedError, firn.FirnError, PySparkException, WriteError, WriteUnknown, OSError) as error:
         Console(stderr=True, highlight=False).print(f"demo: {error}", style="red", markup=False)
         hint = getattr(error, "hint", None)
@@ -56,13 +61,23 @@ def main(argv: list[str] | None = None) -> int:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--data-dir", default="firn-demo", help="where everything is kept (default: %(default)s)")
+    parser.add_argument("--data-dir", help="where everything is kept (default: firn-demo, or firn-demo-cluster)")
+    parser.add_argument("--cluster", action="store_true", help="keep the tables on an HDFS that it starts")
     parser.add_argument("--port", type=int, default=None, help=f"of the server (default: {PORT}, or a free one)")
     parser.add_argument("--fresh", action="store_true", help="forget earlier runs first")
     return parser.parse_args(argv)
 
 
-def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
+def _run_on_cluster(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
+    from demo.cluster import running_hdfs  # noqa: PLC0415 -- it belongs to the tests, which a plain demo does not need
+
+    with ExitStack() as stack:
+        with steps.step("Start an HDFS: a name node and two data nodes") as step:
+            hdfs = step.result = stack.enter_context(running_hdfs(data_dir / "hdfs"))
+        return _run(steps, data_dir, port, stay=stay, hdfs=hdfs)
+
+
+def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool, hdfs: str | None = None) -> int:
     if port is None:
         port = free_port() if is_open(PORT) else PORT
     local = LocalFirn(data_dir, port=port, memory=MEMORY)
@@ -70,14 +85,15 @@ def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
         local.start()
         step.result = f"{local.url}, {local.metastore.uri}"
     with local, firn.connect(local.url) as client:
+        hive_dir = f"{hdfs}/hive/{DATABASE}.db" if hdfs else str(local.metastore.warehouse / f"{DATABASE}.db")
         with steps.step("Start Spark as Hive and Firn users have it"):
             spark = _spark(local, client)
         try:
-            Story(steps, client, spark, local.metastore.warehouse / f"{DATABASE}.db").tell()
+            Story(steps, client, spark, hive_dir).tell()
         finally:
             spark.stop()
         steps.say(f"\nEverything was shown and proven in {steps.seconds:.0f} s.")
-        steps.list("Look at these first:", _next_steps(local, stays=stay))
+        steps.list("Look at these first:", _next_steps(local, stays=stay, hdfs=hdfs))
         if stay:
             _stay(steps, local)
     return 0
@@ -88,7 +104,7 @@ def _spark(local: LocalFirn, client: firn.Client) -> SparkSession:
     settings: dict[str, bool | float | int | str | None] = {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.metastore.uris": local.metastore.uri,
-        "spark.sql.warehouse.dir": str(local.metastore.warehouse),
+        "spark.sql.warehouse.dir": local.metastore.warehouse.as_uri(),
         "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": MEMORY,
@@ -101,16 +117,20 @@ def _spark(local: LocalFirn, client: firn.Client) -> SparkSession:
         return builder.config(map=settings).getOrCreate()
 
 
-def _next_steps(local: LocalFirn, *, stays: bool) -> list[tuple[str, str]]:
+def _next_steps(local: LocalFirn, *, stays: bool, hdfs: str | None) -> list[tuple[str, str]]:
     """What a newcomer looks at first, and what it shows. Unless the console stays up there is only how to start it."""
+    if hdfs and not stays:
+        return [("make demo CLUSTER=1", "in a terminal: runs it again, and leaves the console up")]
     if not stays:
         return [(f".venv/bin/firn up --data-dir {local.data_dir}", "starts it all again, with the console")]
     firn_command = ".venv/bin/firn" if local.port == PORT else f"FIRN_SERVER={local.url} .venv/bin/firn"
+    way = [(f"{firn_command} admin check --only hadoop", "the way from the server to HDFS, hop by hop")]
     return [
         (f"{local.url}/c/lake/tables/{TABLE}", "the table: its state, its history, its jobs"),
         (f"{local.url}/c/lake/hive", "the Hive tables: upgrade the next one"),
         (f"{local.url}/jobs", "the jobs: what the optimizer did, and why"),
         (f"{firn_command} table explain {TABLE}", "which job comes next for the table"),
+        *(way if hdfs else []),
         (f'{firn_command} sql "DESCRIBE {TABLE}"', "Spark SQL on the merged table"),
     ]
 

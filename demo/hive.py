@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from demo.dataset import load
+from firn.hdfs.files import HdfsReader, is_on_hdfs, list_directory
 
 DATABASE = "nyc"
 FLIGHTS = f"spark_catalog.{DATABASE}.flights"
@@ -22,13 +24,18 @@ def is_loaded(spark: SparkSession, table: str) -> bool:
     return spark.catalog.tableExists(full) and not spark.table(full).isEmpty()
 
 
+def create_database(spark: SparkSession, location: str) -> None:
+    """Create the database of the tables. On this machine it lies where the metastore puts it."""
+    at = f"LOCATION '{location}'" if is_on_hdfs(location) else ""
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS spark_catalog.{DATABASE} {at}")
+
+
 def load_table(spark: SparkSession, table: str, *, partitioned_by: tuple[str, ...] = ()) -> int:
     """Load one of the data set's tables as a Parquet table of Hive's; how many rows it has."""
     rows = load(table)
     full = f"spark_catalog.{DATABASE}.{table}"
     own = [field for field in rows.schema if field.name not in partitioned_by]
     by = [field for field in rows.schema if field.name in partitioned_by]
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS spark_catalog.{DATABASE}")
     clause = f"PARTITIONED BY ({_columns(by)})" if by else ""
     spark.sql(f"CREATE TABLE IF NOT EXISTS {full} ({_columns(own)}) {clause} STORED AS PARQUET")
     names = ", ".join(f"`{field.name}`" for field in [*own, *by])
@@ -60,12 +67,22 @@ class Fingerprint:
         return sorted(path for path in both if self.files.get(path) != later.files.get(path))
 
 
-def fingerprint(directory: Path) -> Fingerprint:
-    """Size, time of modification and SHA-256 of every file below the directory."""
-    files = {}
-    for path in sorted(directory.rglob("*")):
+def fingerprint(directory: str) -> Fingerprint:
+    """Size, time of modification and SHA-256 of every file below the directory, on this machine or on HDFS."""
+    return Fingerprint(dict((_look_on_hdfs if is_on_hdfs(directory) else _look)(directory)))
+
+
+def _look(directory: str) -> Iterator[tuple[str, tuple[int, int, str]]]:
+    for path in sorted(Path(directory).rglob("*")):
         if path.is_file():
             stat = path.stat()
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            files[str(path.relative_to(directory))] = (stat.st_size, stat.st_mtime_ns, digest)
-    return Fingerprint(files)
+            yield str(path.relative_to(directory)), (stat.st_size, stat.st_mtime_ns, digest)
+
+
+def _look_on_hdfs(directory: str) -> Iterator[tuple[str, tuple[int, int, str]]]:
+    for status in list_directory(directory, recursive=True):
+        if not status.is_directory:
+            with HdfsReader(f"{directory}/{status.path}") as file:
+                digest = hashlib.sha256(file.read()).hexdigest()
+            yield status.path, (status.size, status.mtime_ns, digest)
