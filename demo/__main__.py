@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 import firn
+from demo.cluster import running_hdfs
 from demo.hive import DATABASE
 from demo.steps import Steps
 from demo.story import TABLE, DemoFailed, Story
@@ -34,6 +35,8 @@ from firn.spark.sessions import configure
 
 PORT = 8630
 MEMORY = "2g"
+HDFS = "hdfs"
+"""Where a run with a cluster keeps its HDFS, in the data directory."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,9 +44,8 @@ def main(argv: list[str] | None = None) -> int:
     options = _arguments(argv)
     steps = Steps()
     data_dir = Path(options.data_dir or ("firn-demo-cluster" if options.cluster else "firn-demo")).absolute()
-    if options.fresh or options.cluster:
-        shutil.rmtree(data_dir, ignore_errors=True)
     try:
+        _clear(data_dir, fresh=options.fresh, cluster=options.cluster)
         stay = sys.stdout.isatty() and not os.environ.get("CI")
         if options.cluster:
             return _run_on_cluster(steps, data_dir, options.port, stay=stay)
@@ -68,12 +70,18 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _run_on_cluster(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
-    from demo.cluster import running_hdfs  # noqa: PLC0415 -- it belongs to the tests, which a plain demo does not need
+def _clear(data_dir: Path, *, fresh: bool, cluster: bool) -> None:
+    """Forget earlier runs, as asked; with a cluster always, because its HDFS is empty. Other directories stay."""
+    if cluster and not fresh and data_dir.exists() and not (data_dir / HDFS).is_dir():
+        raise DemoFailed(f"{data_dir} is not of a run with --cluster; name another directory, or add --fresh")
+    if fresh or cluster:
+        shutil.rmtree(data_dir, ignore_errors=True)
 
+
+def _run_on_cluster(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
     with ExitStack() as stack:
         with steps.step("Start an HDFS: a name node and two data nodes") as step:
-            hdfs = step.result = stack.enter_context(running_hdfs(data_dir / "hdfs"))
+            hdfs = step.result = stack.enter_context(running_hdfs(data_dir / HDFS))
         return _run(steps, data_dir, port, stay=stay, hdfs=hdfs)
 
 
