@@ -168,8 +168,15 @@ def _describe_value(name: str, value: object) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{key} {text}" for key, text in value.items())
     if isinstance(value, Sequence | frozenset | set) and not isinstance(value, str):
-        return f"{len(value):,} {name}"
-    return f"{value:,} {name}" if isinstance(value, int) else f"{value} {name}"
+        return _describe_count(len(value), name)
+    return _describe_count(value, name) if isinstance(value, int) else f"{value} {name}"
+
+
+def _describe_count(count: int, name: str) -> str:
+    """`1 cluster`, `12 clusters`, `1 planned`."""
+    if count == 1:
+        name = f"{name.removesuffix('ies')}y" if name.endswith("ies") else name.removesuffix("s")
+    return f"{count:,} {name}"
 
 
 def build_operation_out(operation: Operation) -> OperationOut:

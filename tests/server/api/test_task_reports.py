@@ -1,0 +1,29 @@
+"""What a background task reports, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from server.api.operations import describe_status
+
+
+@dataclass(frozen=True)
+class Report:
+    tables: int = 0
+    import_entries: int = 0
+    planned: int = 0
+    catalogs: Sequence[str] = ()
+
+
+def test_counts_agree_with_their_names_and_zeros_are_left_out() -> None:
+    assert describe_status(Report(tables=1, import_entries=1, planned=1)) == "1 table, 1 import entry, 1 planned"
+    assert (
+        describe_status(Report(tables=2_000, import_entries=2, catalogs=["a"]))
+        == "2,000 tables, 2 import entries, 1 catalog"
+    )
+    assert describe_status(Report()) == "nothing to do"
+
+
+def test_a_task_that_has_not_run_reports_nothing() -> None:
+    assert describe_status(None) is None
