@@ -63,11 +63,11 @@ def _url(process: subprocess.Popen[str]) -> str:
     raise AssertionError("firn up ended before it answered")
 
 
-def wait_for(reached: Callable[[], bool]) -> None:
+def wait_for(reached: Callable[[], bool], what: str) -> None:
     """A guard against hanging, no measurement."""
     deadline = time.monotonic() + 400
     while not reached():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.2)
 
 
@@ -99,5 +99,5 @@ def test_the_owner_gets_a_token_once_and_the_optimizer_works_with_its_own(tmp_pa
 
     with firn_up(data_dir, tmp_path / "second") as up, firn.connect(up.url, token=token) as client:
         assert up.tokens == []
-        wait_for(lambda: bool(client.optimizers()))
+        wait_for(lambda: bool(client.optimizers()), "an optimizer")
         assert client.tables["db.plain"].show().records == 4
