@@ -225,7 +225,7 @@ class HdfsWriter(io.RawIOBase):
                 super().close()
 
     def _rename(self) -> None:
-        """Give the file its name; OSError without one of the numbers of a missing file if nobody knows whether it has.
+        """Give the file its name. Raises OSError, never FileNotFoundError, if the file may have its name already.
 
         A client that got no answer asks again, and the name node misses the hidden file that it has already renamed.
         """

@@ -60,8 +60,7 @@ class ImageBuilder:
         """
         with self.database.reading() as uow:
             below = find_image_below(pair, uow.images.of_table(pair.relation.id))
-        if below is not None and not self._is_readable(below):
-            below = None
+        below = self._keep_if_readable(below)
         self._check_size(pair, below)
         build = self.begin(pair, below)
         try:
@@ -71,15 +70,17 @@ class ImageBuilder:
             raise
         return self.finish(pair, build, layer, below)
 
-    def _is_readable(self, below: ImageBuild) -> bool:
-        """Whether the image has its metadata; if not, it is given up, so that nobody else builds on it."""
+    def _keep_if_readable(self, below: ImageBuild | None) -> ImageBuild | None:
+        """Return the image, or None if its metadata is gone. Then the server gives it up, so that no build uses it."""
+        if below is None:
+            return None
         try:
             load_image(self.metadata, below)
         except NotFound:
             with self.database.writing() as uow:
                 uow.images.give_up(below.id)
-            return False
-        return True
+            return None
+        return below
 
     def begin(self, pair: Pair, below: ImageBuild | None) -> ImageBuild:
         """Note down a build before its first file is written; returns it."""

@@ -107,7 +107,7 @@ class Daemons:
             shutil.copytree(self.directory / "nn1", self.directory / name)
 
     def start(self, *names: str) -> None:
-        """Start processes; those that run stay."""
+        """Start those of the named processes that do not run."""
         for name in names:
             if name not in self.running:
                 self.running[name] = GuardedProcess(
