@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import runpy
 import signal
@@ -24,6 +25,9 @@ from server.launch import layer_builder
 CONTEXT = multiprocessing.get_context("forkserver")
 START_BUILDER = layer_builder.start_builder
 CONTEXT.set_forkserver_preload(["server.__main__", "optimizer.images.__main__"])
+FORKSERVER = multiprocessing.forkserver._forkserver
+PASSED_ON = {"_forkserver_address", "_forkserver_authkey"}
+"""By these a program has its own programs forked by the process that forked it. Python would start another one."""
 
 
 class ForkedProgram:
@@ -33,8 +37,10 @@ class ForkedProgram:
         """Start it. It appends to `log` on standard error; `stdout` reads its standard output."""
         reader, writer = CONTEXT.Pipe(duplex=False)
         with reader, writer:
+            FORKSERVER.ensure_running()
+            inherited = {name: value for name, value in vars(FORKSERVER).items() if name in PASSED_ON}
             self._process = CONTEXT.Process(
-                target=_run, args=(module, arguments, dict(environment), log, writer), daemon=True
+                target=_run, args=(module, arguments, dict(environment), log, writer, inherited), daemon=True
             )
             self._process.start()
             self.stdout = os.fdopen(os.dup(reader.fileno()), encoding="utf-8")
@@ -80,7 +86,14 @@ class ForkedProgram:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(module: str, arguments: tuple[str, ...], environment: dict[str, str], log: Path, output: Connection) -> None:
+def _run(
+    module: str,
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    log: Path,
+    output: Connection,
+    forkserver: dict[str, Any],
+) -> None:
     errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(output.fileno(), 1)
     os.dup2(errors, 2)
@@ -89,6 +102,7 @@ def _run(module: str, arguments: tuple[str, ...], environment: dict[str, str], l
     os.environ.clear()
     os.environ.update(environment)
     layer_builder.start_builder = start_builder
+    vars(FORKSERVER).update(forkserver, ensure_running=lambda: None)  # else a builder of images would wait for another
     multiprocessing.current_process().daemon = False  # it may start a process of its own
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -100,9 +100,11 @@ class RunningServer(ServerProcess):
         return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
 
 
-def wait_for_images(server: httpx.Client) -> None:
+def wait_for_images(server: httpx.Client, token: str | None = None) -> None:
     """Let readers wait for images for 60 s instead of 5, so that they see every commit on a busy machine too."""
-    answer = server.patch("/api/v1/catalogs/lake/policy", json={"set": {"firn.read.max-wait": "60 s"}})
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    waiting = {"set": {"firn.read.max-wait": "60 s"}}
+    answer = server.patch("/api/v1/catalogs/lake/policy", json=waiting, headers=headers)
     assert answer.is_success, answer.text
 
 

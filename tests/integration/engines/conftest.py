@@ -12,7 +12,7 @@ from tests.integration.engines.lake import IS_SOAK, LATEST_ON_POSTGRES, Lake
 from tests.integration.engines.spark import LATEST, OLDER, Spark, spark_beside, spark_here
 from tests.integration.engines.trino import Trino, running_trino
 from tests.postgres_fixtures import postgres_server
-from tests.spark_fixtures import ServerProcess, server_process
+from tests.spark_fixtures import ServerProcess, server_process, wait_for_images
 
 DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 PAIRS = [LATEST_ON_POSTGRES, pytest.param((OLDER, "sqlite"), id=f"{OLDER}-sqlite")]
@@ -32,6 +32,7 @@ _numbers = count(1)
 @pytest.fixture(scope="package")
 def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with server_process(tmp_path_factory.mktemp("sqlite") / "data") as server:
+        wait_for_images(server.http)
         yield server
 
 
@@ -40,6 +41,7 @@ def on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProc
     with postgres_server() as postgres:
         url = postgres.url(postgres.new_database())
         with server_process(tmp_path_factory.mktemp("postgres") / "data", FIRN_DATABASE_URL=url) as server:
+            wait_for_images(server.http)
             yield server
 
 

@@ -47,7 +47,7 @@ class Mortal:
         return self.directory / "die-at"
 
     def start(self) -> None:
-        quick = {"FIRN_BACKGROUND__OPERATION_SECONDS": "0.3", "FIRN_BACKGROUND__LEADER_SECONDS": "1"}
+        quick = {"FIRN_BACKGROUND__OPERATION_SECONDS": "1", "FIRN_BACKGROUND__LEADER_SECONDS": "1"}
         environment = {**os.environ, **quick, "FIRN_METASTORE": self.metastore, "DYING_FILE": str(self.told)}
         arguments = ["server", "--port", "0", "--data-dir", str(self.directory / "data")]
         log = self.directory / "log"

@@ -67,7 +67,7 @@ def server(cluster: SecureCluster, tmp_path_factory: pytest.TempPathFactory) -> 
         "FIRN_HADOOP__KEYTAB": str(cluster.realm.export("firn.keytab", SERVER)),
         "FIRN_OPTIMIZERS__LOCAL": "1",
         "FIRN_OPTIMIZERS__SCALING_SECONDS": "1",
-        "FIRN_BACKGROUND__OPERATION_SECONDS": "0.3",
+        "FIRN_BACKGROUND__OPERATION_SECONDS": "1",
         "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "1",
     }
     for name in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME"):

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import firn
 from firn.spark.sessions import catalog_conf
-from tests.spark_fixtures import server_process, shared_spark
+from tests.spark_fixtures import server_process, shared_spark, wait_for_images
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +27,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSe
         server_process(data_dir, FIRN_ACCESS__ENABLED="true") as server,
         firn.connect(server.url, token=token) as admin,
     ):
+        wait_for_images(server.http, token)
         admin.access.create_role("readers")
         admin.access.grant("readers", ["read"], catalog="lake", namespace=["sales"], table="orders")
         credential = admin.access.create_service("spark")

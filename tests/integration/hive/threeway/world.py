@@ -180,7 +180,7 @@ def a_world(
     quiet = {
         "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
         "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600",
-        "FIRN_BACKGROUND__OPERATION_SECONDS": "0.3",
+        "FIRN_BACKGROUND__OPERATION_SECONDS": "1",
         "FIRN_HIVE__READ_TIMEOUT_SECONDS": "8",
         "FIRN_METASTORE": line.uri,
     }
