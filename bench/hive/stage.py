@@ -33,9 +33,12 @@ class Stage:
     hive: HiveSide
     server: RunningServer
 
-    def add_table(self, name: str, files: HiveFiles) -> str:
-        """Tell the metastore of the files, as an external table of Hive's; its name with the database."""
-        storage = a_storage(files.directory.as_uri(), columns_sql("; ").lower())
+    def add_table(self, name: str, files: HiveFiles, location: str | None = None) -> str:
+        """Tell the metastore of the files, as an external table of Hive's; its name with the database.
+
+        `location` has copies of the files; without it they are where they were made.
+        """
+        storage = a_storage(location or files.directory.as_uri(), columns_sql("; ").lower())
         table = a_hive_table(DATABASE, name, storage=storage, partitioned_by="day string")
         self.hive.add_table(table)
         days = sorted({path.parent for path in files.paths})
@@ -43,7 +46,7 @@ class Stage:
             some = [
                 HivePartition(
                     values=(day.name.removeprefix("day="),),
-                    storage=a_storage(f"file:{day}", columns_sql("; ").lower()),
+                    storage=a_storage(f"{location or f'file:{files.directory}'}/{day.name}", columns_sql("; ").lower()),
                     parameters={"transient_lastDdlTime": "1700000000"},
                 )
                 for day in days[at : at + _PARTITIONS_PER_CALL]

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.integration.hdfs.mini_cluster import MiniCluster, shared_cluster
+from tests.integration.hdfs.mini_yarn import MiniYarn
 from tests.integration.hdfs.stores import Store
 from tests.s3_fixtures import client_of_s3, s3_server
 
@@ -16,6 +17,15 @@ from tests.s3_fixtures import client_of_s3, s3_server
 @pytest.fixture(scope="session")
 def cluster() -> MiniCluster:
     return shared_cluster()
+
+
+@pytest.fixture(scope="module")
+def yarn(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniYarn]:
+    running = MiniYarn(cluster, tmp_path_factory.mktemp("yarn"))
+    try:
+        yield running.wait()
+    finally:
+        running.stop()
 
 
 @pytest.fixture(scope="session")

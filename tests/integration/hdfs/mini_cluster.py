@@ -52,6 +52,8 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
+METRICS = "*.period=1\n"
+"""The name node shows its counters as they were up to a second ago; ten seconds are the default."""
 
 
 def wanted() -> list[str]:
@@ -102,6 +104,7 @@ class MiniCluster:
             raise JarsUnavailable("HDFS for the tests is not installed: make clusters")
         self._directory, self._log = directory, directory / "hdfs.log"
         (directory / "log4j2.properties").write_text(LOG, encoding="utf-8")
+        (directory / "hadoop-metrics2.properties").write_text(METRICS, encoding="utf-8")
         nodes = _SETTINGS_OF_NODES | dict(settings or {})
         self._process = GuardedProcess(
             [

@@ -8,129 +8,52 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 
 import firn
-from firn.embedded.ports import free_port
-from firn.embedded.pyspark_jars import pyspark_jars
-from firn.hdfs import files
-from firn.hdfs.registration import register_file_io
-from firn.node_package import write_package
+from tests.integration.hdfs.launches import (
+    LAUNCH,
+    change_launch,
+    connect_catalog,
+    end_optimizers,
+    server_on_yarn,
+    start_optimizers,
+    token_of,
+    upload_package,
+    wait_for,
+)
 from tests.integration.hdfs.mini_cluster import MiniCluster
 from tests.integration.hdfs.mini_yarn import MiniYarn
 from tests.integration.hdfs.test_catalog import SCHEMA, rows
-from tests.spark_fixtures import INTERPRETED, ServerProcess, server_process, wait_for_images
+from tests.spark_fixtures import ServerProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(1800)]
-
-BARE_PYTHON = f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
-"""Has no package of Firn's: these come from the archive."""
-LAUNCH = "/api/v1/groups/default/launch"
-WATCHED = {
-    "FIRN_ACCESS__ENABLED": "true",
-    "FIRN_OPTIMIZERS__SCALING_SECONDS": "2",
-    "FIRN_LEASE__SECONDS": "20",
-    "FIRN_LEASE__HEARTBEAT_SECONDS": "4",
-}
-JAVA = {"JAVA_TOOL_OPTIONS": os.environ.get("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")}
-CONF = {
-    **INTERPRETED,
-    "spark.ui.enabled": "false",
-    "spark.yarn.jars": f"local:{pyspark_jars()}/*",
-    "spark.executor.memory": "512m",
-    "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
-    "spark.executorEnv.JAVA_TOOL_OPTIONS": JAVA["JAVA_TOOL_OPTIONS"],
-    "spark.dynamicAllocation.enabled": "true",
-    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.maxExecutors": "1",
-}
-
-
-@pytest.fixture(scope="module")
-def yarn(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniYarn]:
-    running = MiniYarn(cluster, tmp_path_factory.mktemp("yarn"))
-    try:
-        yield running.wait()
-    finally:
-        running.stop()
 
 
 @pytest.fixture(scope="module")
 def package(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The settings of a launch that name the package on HDFS."""
-    written = write_package(tmp_path_factory.mktemp("package") / "firn.zip")
-    for path in (written.archive, *written.jars):
-        files.write_new(f"{cluster.uri}/apps/firn/{path.name}", path.read_bytes())
-    directory = f"{cluster.uri}/apps/firn"
-    return {
-        "archive": f"{directory}/{written.archive.name}",
-        "jars": [f"{directory}/{jar.name}" for jar in written.jars],
-    }
+    return upload_package(cluster, tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="module")
 def server(cluster: MiniCluster, yarn: MiniYarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server whose optimizers have a token: it prints the first one when it starts for the first time."""
-    data, port = tmp_path_factory.mktemp("server") / "data", str(free_port())
-    settings = {"FIRN_PORT": port, "FIRN_WAREHOUSE": f"{cluster.uri}/yarn", **WATCHED}
-    settings["FIRN_HADOOP__CONF_DIR"] = str(yarn.conf_dir)
-    with server_process(data, **settings) as first:
-        token = first.first_token
-    assert token is not None
-    settings |= {"FIRN_OPTIMIZERS__TOKEN": token, "FIRN_OPTIMIZERS__SERVER": f"http://127.0.0.1:{port}"}
-    with server_process(data, **settings) as running:
-        running.http.headers["Authorization"] = f"Bearer {token}"
-        wait_for_images(running.http)
+    with server_on_yarn(cluster, yarn, tmp_path_factory.mktemp("yarn-server") / "data") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def catalog(server: ServerProcess) -> Catalog:
-    register_file_io()
-    token = server.http.headers["Authorization"].removeprefix("Bearer ")
-    return load_catalog("lake", type="rest", uri=f"{server.url}/iceberg", warehouse="lake", token=token)
+    return connect_catalog(server)
 
 
 def read(server: ServerProcess, name: str) -> dict[int, str]:
-    token = server.http.headers["Authorization"].removeprefix("Bearer ")
-    with firn.connect(server.url, token=token) as client:
+    with firn.connect(server.url, token=token_of(server)) as client:
         table = client.scan(f"keyed.{name}").to_arrow()
     return dict(zip(table["id"].to_pylist(), table["v"].to_pylist(), strict=True))
-
-
-def wait_for(
-    reached: Callable[[], bool], what: str, server: ServerProcess, *, seconds: float = 900, pause: float = 1
-) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, f"never came: {what}; {server.http.get(LAUNCH).text}"
-        time.sleep(pause)
-
-
-def change_launch(server: ServerProcess, **settings: Any) -> dict[str, Any]:
-    answer = server.http.patch(LAUNCH, json=settings)
-    assert answer.is_success, answer.text
-    launch: dict[str, Any] = answer.json()
-    return launch
-
-
-def start_optimizers(server: ServerProcess, package: dict[str, Any], **settings: Any) -> None:
-    launch = {"kind": "spark-submit", "master": "yarn", "deploy_mode": "cluster", "memory": "1g", "conf": CONF}
-    environment = {"PYSPARK_PYTHON": BARE_PYTHON, "SPARK_LOCAL_IP": "127.0.0.1", **JAVA}
-    scaling = {"cool_down_seconds": 0, "queue_seconds": 1, "start_seconds": 1200}
-    change_launch(server, **launch, **package, environment=environment, scaling=scaling, **settings)
-
-
-def end_optimizers(server: ServerProcess, yarn: MiniYarn, ended: int) -> None:
-    """Wait until YARN counts so many applications that have ended, and no other."""
-    change_launch(server, kind="none")
-    wait_for(lambda: len(yarn.list_ended()) == ended, "the end of the application", server)
 
 
 def create_table(catalog: Catalog, name: str) -> None:

@@ -16,7 +16,7 @@ from tests.integration.metastore.later import ENGINE, home
 from tests.spark_fixtures import ServerProcess, server_process, wait_for_images
 
 QUIET = {
-    "FIRN_BACKGROUND__OPERATION_SECONDS": "1",
+    "FIRN_BACKGROUND__OPERATION_SECONDS": "2",
     "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
     "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600",
     "FIRN_HIVE__READ_TIMEOUT_SECONDS": "8",

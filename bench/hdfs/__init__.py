@@ -1,0 +1,1 @@
+"""Tables on HDFS, beside the same tables on a local disk: `python -m bench.hdfs`."""
