@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from bench import cdc, running
 from bench.hive import syncs, upgrades
 from bench.hive.stage import Stage, stage
+from bench.read.builds import ImageLoads
 from bench.running import RunningServer, Settings
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import ServerProcess, server_process, shared_spark, wait_for_images
@@ -82,5 +83,7 @@ def share(parts: SharedParts, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(running, "start_server", parts.server)
     patch.setattr(running, "start_spark", tests_spark)
     patch.setattr(cdc, "running_optimizer", optimizer_in_this_process)
+    # The builder of a server of the tests is no child of it.
+    patch.setattr(ImageLoads, "builder_pid", property(lambda loads: loads.server_pid))
     for part in (upgrades, syncs):
         patch.setattr(part, "stage", parts.beside_hive)
