@@ -25,13 +25,17 @@ CatalogError                    a caller may be told about it; nothing was chang
 ├── Invalid
 │   ├── Contradiction           each half makes sense, both together do not
 │   ├── LocationRefused         a directory or file lies where the table may have none: catalog.locations.location_rule
-│   └── DuplicateBatch          this writer's batch is in the table already
+│   ├── DuplicateBatch          this writer's batch is in the table already
+│   ├── WriterFenced            a newer copy of the writer has registered, or somebody ended the writer
+│   └── PositionMoved           the commit does not begin at the position that the table has
 └── Unavailable                 asking again is safe
     └── Denied                  the storage answers, and does not let this server at this one place
 CommitUnknown                   outside the tree: nobody may handle it as a failure
 """
 
 from __future__ import annotations
+
+from datetime import datetime
 
 
 class CatalogError(Exception):
@@ -151,6 +155,35 @@ class DuplicateBatch(Invalid):
     def __init__(self, writer: str, batch: str, snapshot_id: int) -> None:
         super().__init__(f"batch {batch!r} of writer {writer!r} was committed before, in snapshot {snapshot_id}")
         self.snapshot_id = snapshot_id
+
+
+class WriterFenced(Invalid):
+    """The commit is of an earlier epoch of its writer, or somebody has ended the writer for good.
+
+    Not a Conflict: Java's clients repeat a commit after a 409.
+    """
+
+    def __init__(self, writer: str, epoch: int, newest: int, *, at: datetime, ended_at: datetime | None) -> None:
+        if ended_at is not None:
+            message = f"writer {writer!r} was fenced for good at {ended_at:%Y-%m-%d %H:%M:%S} UTC"
+        else:
+            message = (
+                f"epoch {epoch} of writer {writer!r} is fenced: epoch {newest} began at {at:%Y-%m-%d %H:%M:%S} UTC"
+            )
+        super().__init__(message, hint="stop this copy of the writer")
+
+
+class PositionMoved(Invalid):
+    """The commit does not begin at the position up to which the table has the records of the writer's source.
+
+    Not a Conflict, for the reason of WriterFenced.
+    """
+
+    def __init__(self, writer: str, start: str, stored: str, *, repeated_in: int | None) -> None:
+        message = f"the commit of writer {writer!r} begins at position {start}, but the table is at {stored}"
+        if repeated_in is not None:
+            message = f"{message}: snapshot {repeated_in} has brought the records up to there"
+        super().__init__(message, hint="register the writer again, and go on from the position in the answer")
 
 
 class Unavailable(CatalogError):

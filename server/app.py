@@ -54,6 +54,7 @@ from server.api import tables as api_tables
 from server.api import tokens as api_tokens
 from server.api import upgrades as api_upgrades
 from server.api import views as api_views
+from server.api import writers as api_writers
 from server.api.text_checks import check_texts
 from server.background.registry import Background
 from server.console import mount_console
@@ -89,6 +90,7 @@ _API = (
     api_blockers,
     api_history,
     api_refs,
+    api_writers,
     api_views,
     api_metrics,
     api_imports,

@@ -65,6 +65,7 @@ _OF_TABLES: Limits = {
     ("PUT", f"{_ITEM}/refs/{{name:path}}"): FORM,
     ("POST", f"{_ITEM}/refs/{{name:path}}/fast-forward"): FORM,
     ("POST", f"{_ITEM}/rollback"): FORM,
+    ("POST", f"{_ITEM}/writers/{{writer}}"): FORM,
     ("POST", f"{_CATALOG}/views/{{view}}/rollback"): FORM,
     ("POST", f"{_CATALOG}/dropped/{{entry_id}}/undrop"): FORM,
 }

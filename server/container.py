@@ -112,6 +112,7 @@ from server.service.tables.scan_planning import Scans
 from server.service.tables.tables import Tables
 from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
+from server.service.tables.writers import Writers
 from server.settings import (
     AccessSettings,
     Settings,
@@ -215,6 +216,7 @@ def _build_tables(adapters: _Adapters) -> TableServices:
         view_versions=ViewVersions(views),
         committer=committer,
         refs=Refs(database, metadata, committer),
+        writers=Writers(database),
         comparisons=Comparisons(database, metadata),
         images=images,
         image_writes=_build_image_writes(adapters, keyed, committer),

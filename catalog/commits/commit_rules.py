@@ -1,8 +1,8 @@
 """The order in which a commit is validated (docs/architecture.md#a-commit, docs/protocols.md#jobs-and-leases).
 
-1 idempotency key (the service checks it before) · 2 replay: the table has the commit already · 3 lease · 4 writer and
-batch · 5 the table's own rules · 6 requirements. A refusal makes clients delete their data files, so the check for
-earlier application comes first.
+1 idempotency key (the service checks it before) · 2 replay: the table has the commit already · 3 lease · 4 writer,
+batch and position · 5 the table's own rules · 6 requirements. A refusal makes clients delete their data files, so the
+check for earlier application comes first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from catalog.commits.rebase import REBASED_FROM, OvertakenAppend, find_overtaken_append
-from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
+from catalog.commits.writers import Writer, check_progress, read_progress
+from catalog.errors import CommitRefused, DuplicateBatch, Invalid, LeaseLost
 from catalog.history.commit import CommitEvent, TableCommit, digest_request
 from catalog.hive.conversion_commit import check_conversion_commit
 from catalog.hive.linked_commit import check_downgrading, check_linked_commit
@@ -52,6 +53,8 @@ class CommitContext:
     lease: LeaseFacts | None = None
     batch: CommitEvent | None = None
     """The earlier commit with this writer's batch."""
+    writer: Writer | None = None
+    """The writer that a commit with a position names, as it is stored."""
     past: Mapping[int, CommitEvent] = field(default_factory=dict)
     """Earlier commits with these snapshot ids, by id; the snapshots may have gone since."""
     store: StoreCommit | None = None
@@ -123,6 +126,7 @@ def _check_before_requirements(facts: CommitContext) -> Sequence[Json]:
     """The updates after all checks before the requirements."""
     _check_lease(facts)
     _check_batch(facts)
+    _check_position(facts)
     return _apply_table_rules(facts)
 
 
@@ -199,6 +203,18 @@ def _check_batch(facts: CommitContext) -> None:
     named = read_writer_and_batch(facts.change.updates)
     if named is not None and facts.batch is not None:
         raise DuplicateBatch(*named, facts.batch.snapshot_id or 0)
+
+
+def _check_position(facts: CommitContext) -> None:
+    progress = read_progress(facts.change.updates)
+    if progress is None:
+        return
+    if facts.relation.kind not in (RelationKind.TABLE, RelationKind.CHANGE):
+        raise Invalid(
+            f"{facts.relation.name} has no positions of writers",
+            hint="commit to the change store, or under the keyed table's own name",
+        )
+    check_progress(facts.writer, progress)
 
 
 def _apply_table_rules(facts: CommitContext) -> Sequence[Json]:

@@ -19,13 +19,14 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN
 from catalog.iceberg.summaries import TOTALS
-from catalog.keyed.spec import BATCH_ID, WRITER_ID
+from catalog.keyed.spec import BATCH_ID, POSITION, POSITION_FROM, WRITER_EPOCH, WRITER_ID
 from catalog.keyed.streams import read_checkpoint
 from catalog.names import TableName
 
 _STATISTICS = frozenset({"set-statistics", "set-partition-statistics"})
 """Engines add them to their writes. They would describe an image's snapshot, and no image keeps them."""
 _COUNTS = ("added-", "removed-", "deleted-", "total-", "manifests-", "changed-partition-count", "partitions.")
+_OF_WRITER = frozenset({WRITER_ID, BATCH_ID, WRITER_EPOCH, POSITION_FROM, POSITION})
 _OPERATIONS = frozenset({"append", "overwrite", "delete"})
 _INSTEAD = (
     "INSERT INTO it and append upsert, engines that merge on read may UPDATE, DELETE and MERGE, and others may delete "
@@ -156,5 +157,5 @@ def _fields_of(spec: Json) -> list[tuple[Any, ...]]:
 
 def _is_of_engine(name: str) -> bool:
     """Whether a summary's entry says something of the writer, and not of the table or of Firn's own jobs."""
-    is_firns = name.startswith("firn.") and name not in (WRITER_ID, BATCH_ID)
+    is_firns = name.startswith("firn.") and name not in _OF_WRITER
     return not is_firns and name not in TOTALS and name != "operation" and not name.startswith(_COUNTS)

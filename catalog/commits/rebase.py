@@ -20,7 +20,7 @@ from catalog.iceberg.reading import current_schema, ref_of, schema_by_id, sequen
 from catalog.iceberg.requirements import check_requirements
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from catalog.iceberg.summaries import TOTALS
-from catalog.keyed.spec import BATCH_ID, WRITER_ID
+from catalog.keyed.spec import BATCH_ID, POSITION, POSITION_FROM, WRITER_EPOCH, WRITER_ID
 
 REBASE = "firn.append.rebase"
 """The table property that allows rebases: `true`, or off."""
@@ -45,10 +45,11 @@ _COUNTED = frozenset(
 _ENGINE = frozenset(
     {"engine-name", "engine-version", "iceberg-version", "app-id", "app-name", "spark.app.id", "trino_query_id"}
 )
-_KNOWN = _COUNTED | _ENGINE | TOTALS.keys() | {"operation", WRITER_ID, BATCH_ID}
+_PROGRESS = frozenset({WRITER_ID, BATCH_ID, WRITER_EPOCH, POSITION_FROM, POSITION})
+_KNOWN = _COUNTED | _ENGINE | _PROGRESS | TOTALS.keys() | {"operation"}
 """The summary keys of a plain append. Any other key may be a committer's record of its progress (Flink's checkpoint,
 Kafka Connect's offsets, a streaming query's epoch). Such a writer waits for the refusal to check again. Firn's own
-writer and batch are allowed, because the commit's transaction checks them itself.
+writer, batch and positions are allowed, because the commit's transaction checks them itself.
 """
 _PARTITION = "partitions."
 

@@ -28,6 +28,7 @@ from catalog.ports.orphans import OrphanBatches
 from catalog.ports.relations import KeyedTables, Relations, Stats
 from catalog.ports.scan import Plans
 from catalog.ports.work import FileLayouts, Groups, Jobs, Queue, TableStatuses
+from catalog.ports.writers import Writers
 from catalog.tables.relation import (
     LocatedRelation,
 )
@@ -44,6 +45,7 @@ class UnitOfWork(Protocol):
     layouts: FileLayouts
     keyed: KeyedTables
     events: Events
+    writers: Writers
     jobs: Jobs
     blockers: Blockers
     queue: Queue

@@ -22,6 +22,12 @@ def started_job(request: GuardedRequest) -> AuditTarget:
     return AuditTarget(str(target), f"{dry}{request.model(StartJobIn).root.kind}")
 
 
+def writer(request: GuardedRequest) -> AuditTarget:
+    """Name the table and the writer."""
+    target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
+    return AuditTarget(str(target), f"writer {request.path['writer']}")
+
+
 def new_principal(kind: str, model: type[UserIn | ServiceIn]) -> Callable[[GuardedRequest], AuditTarget]:
     """Name the created user or service."""
     return lambda request: AuditTarget(f"{kind} {request.model(model).name}")

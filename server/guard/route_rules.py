@@ -69,6 +69,7 @@ _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
+_WRITERS = ("/writers", "/writers/{writer}")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
@@ -96,7 +97,7 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/policy"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST)
+        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST, *_WRITERS)
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
@@ -109,6 +110,8 @@ _TABLES: Rules = {
     ("DELETE", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),
     ("POST", f"{_ITEM}/refs/{{name:path}}/fast-forward"): changes(on.dotted_table(WRITE)),
     ("POST", f"{_ITEM}/rollback"): changes(on.dotted_table(WRITE)),
+    ("POST", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
+    ("DELETE", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
 }
 
 _VIEWS: Rules = {

@@ -33,8 +33,10 @@ from catalog.errors import (
     NoSuchTable,
     NoSuchView,
     NotFound,
+    PositionMoved,
     Unauthenticated,
     Unavailable,
+    WriterFenced,
 )
 
 STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
@@ -52,6 +54,8 @@ STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     LeaseLost: (403, "LeaseLostException"),  # clients go by the code; an optimizer tells it from a missing privilege
     Forbidden: (403, "ForbiddenException"),
     DuplicateBatch: (400, "DuplicateBatchException"),
+    WriterFenced: (400, "WriterFencedException"),
+    PositionMoved: (400, "PositionMovedException"),
     Contradiction: (422, "UnprocessableEntityException"),
     Invalid: (
         400,

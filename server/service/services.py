@@ -54,6 +54,7 @@ from server.service.tables.scan_planning import Scans
 from server.service.tables.tables import Tables
 from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
+from server.service.tables.writers import Writers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,7 @@ class TableServices:
     view_versions: ViewVersions
     committer: Committer
     refs: Refs
+    writers: Writers
     comparisons: Comparisons
     images: Images
     image_writes: ImageWrites

@@ -27,6 +27,7 @@ from server.store.overlaps import find_overlaps, load_stored_relation
 from server.store.relations import SqlKeyedTables, to_relation, to_values
 from server.store.rows import DroppedRelationRow, DroppedRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
+from server.store.writers import SqlWriters
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id", "error")
 _COLUMNS = RelationRow.__table__.columns
@@ -130,13 +131,14 @@ class SqlDropped:
         return True
 
     def delete_state(self, relation_id: RelationId) -> None:
-        """Remove statistics, versions and baselines of a table, and mark its jobs for removal once they are old."""
+        """Remove statistics, versions, baselines and writers; mark the table's jobs for removal once they are old."""
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
         self._remove_status(relation_id)
         SqlFileLayouts(self.session).delete(relation_id)
         self.session.execute(update(JobRow).where(JobRow.relation_id == relation_id).values(superseded=True))
         SqlKeyedTables(self.session).remove(relation_id)
         SqlBaselines(self.session).delete(relation_id)
+        SqlWriters(self.session).delete(relation_id)
 
     def _remove_status(self, relation_id: RelationId) -> None:
         """Remove the planner's assessment. Nothing adds it again, see SqlRelations.lock_existing."""

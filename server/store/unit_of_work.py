@@ -27,6 +27,7 @@ from catalog.ports import (
     scan,
     store,
     work,
+    writers,
 )
 from catalog.tables.relation import LocatedRelation
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
@@ -59,6 +60,7 @@ from server.store.rows import UtcDateTime
 from server.store.session import ReadSession, Sessions, translate_errors
 from server.store.stats import SqlStats
 from server.store.table_status import SqlTableStatuses
+from server.store.writers import SqlWriters
 
 _NOW = PreparedStatement(select(func.clock_timestamp(type_=UtcDateTime)))
 
@@ -76,6 +78,7 @@ class SqlUnitOfWork:
         self.layouts: work.FileLayouts = SqlFileLayouts(session)
         self.keyed: relations.KeyedTables = SqlKeyedTables(session)
         self.events: history.Events = SqlEvents(session)
+        self.writers: writers.Writers = SqlWriters(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)

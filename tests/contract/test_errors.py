@@ -23,11 +23,14 @@ from catalog.errors import (
     NoSuchNamespace,
     NoSuchTable,
     NoSuchView,
+    PositionMoved,
     RequirementFailed,
     Unavailable,
+    WriterFenced,
 )
 from server.api import errors as management
 from server.iceberg import errors as iceberg
+from tests.factories import NOW
 
 
 def subclasses(kind: type[CatalogError]) -> Iterator[type[CatalogError]]:
@@ -76,6 +79,8 @@ def a_request(*, commits: bool = False) -> Request:
         (LeaseLost("x"), 403, "LeaseLostException"),
         (Forbidden("x"), 403, "ForbiddenException"),
         (DuplicateBatch("w", "b", 1), 400, "DuplicateBatchException"),
+        (WriterFenced("w", 1, 2, at=NOW, ended_at=None), 400, "WriterFencedException"),
+        (PositionMoved("w", "a", "b", repeated_in=None), 400, "PositionMovedException"),
     ],
 )
 def test_engines_get_the_names_that_they_switch_on(error: CatalogError, status: int, name: str) -> None:

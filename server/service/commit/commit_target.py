@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from catalog.commits.commit_rules import CommitContext, LeaseFacts, list_added_snapshots, read_writer_and_batch
+from catalog.commits.writers import Writer, name_writer_with_progress
 from catalog.errors import LeaseLost, NoSuchNamespace, NoSuchTable, NotFound
 from catalog.history.commit import CommitEvent, TableCommit
 from catalog.iceberg.json import Json
@@ -94,6 +95,7 @@ class _StoredState:
     now: datetime
     lease: LeaseFacts | None
     batch: CommitEvent | None
+    writer: Writer | None
     past: Mapping[int, CommitEvent]
     keyed: KeyedTable | None
     sibling: Relation | None
@@ -105,7 +107,7 @@ class _StoredState:
 
 def _read_state(uow: UnitOfWork, catalog: CatalogName, change: TableCommit, lease: Lease | None) -> _StoredState:
     relation = get_table(uow, catalog, change.name)
-    batch = read_writer_and_batch(change.updates)
+    batch, writer = read_writer_and_batch(change.updates), name_writer_with_progress(change.updates)
     keyed = None if relation.owner_id is None else uow.keyed.get(relation.owner_id)
     is_base = relation.kind is RelationKind.BASE
     owner = relation if keyed is None else uow.relations.get(keyed.relation_id)
@@ -116,6 +118,7 @@ def _read_state(uow: UnitOfWork, catalog: CatalogName, change: TableCommit, leas
         now=uow.now(),
         lease=None if lease is None else _load_lease_facts(uow, lease, relation),
         batch=None if batch is None else uow.events.find_batch(relation.id, *batch),
+        writer=None if writer is None else uow.writers.find(relation.id, writer),
         past=_find_events(uow, relation, change),
         keyed=keyed,
         sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
@@ -158,6 +161,7 @@ def _build_target(files: MetadataFiles, state: _StoredState) -> CommitTarget:
         now=state.now,
         lease=state.lease,
         batch=state.batch,
+        writer=state.writer,
         past=state.past,
         given_back=state.given_back,
         store=None if sibling_metadata is None else _build_store_commit(state, metadata, sibling_metadata),

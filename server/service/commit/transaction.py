@@ -27,6 +27,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Pointer, Relation, RelationKind
 from server.service.access.caller import caller
 from server.service.commit.planned_commit import PlannedCommit
+from server.service.commit.positions import move_positions_with_main, store_position
 from server.service.locations.location_rule import check_moved
 
 OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
@@ -70,7 +71,9 @@ def record_commit(
             raise ConcurrentCommit
         event = _build_event(metadata, job, engine, now)
         uow.events.add(event)
-        _settle_batches(uow, metadata.change)
+        if not store_position(uow, metadata.change, now):
+            raise ConcurrentCommit
+        _follow_main(uow, metadata.change)
         stats = uow.stats.get(metadata.change.relation.id)
         uow.stats.put(advance_stats(stats, metadata.change.after, event), plan_after=now)
     for table in keyed:
@@ -148,14 +151,21 @@ def _classify_move(planned: PlannedCommit) -> MainMove:
     )
 
 
+def _follow_main(uow: UnitOfWork, planned: PlannedCommit) -> None:
+    """Set batches and positions of writers to those of the snapshot that main moves to.
+
+    This holds for every rollback of main, by this server or by an engine's procedure.
+    """
+    if _classify_move(planned) is not MainMove.NONE:
+        _settle_batches(uow, planned)
+        move_positions_with_main(uow, planned)
+
+
 def _settle_batches(uow: UnitOfWork, planned: PlannedCommit) -> None:
     """Forget the batches that main loses, and remember the batches that main regains.
 
-    Otherwise a writer that repeats a lost batch would learn that it is in the table. This holds for every rollback of
-    main, by this server or by an engine's procedure (docs/protocols.md, rule 1.4 for keyed tables).
+    Otherwise a writer that repeats a lost batch would learn that it is in the table (docs/protocols.md, rule 1.4).
     """
-    if _classify_move(planned) is MainMove.NONE:
-        return
     before, after = ref_snapshot_id(planned.before, MAIN), ref_snapshot_id(planned.after, MAIN)
     lineage = Lineage.of(planned.before)
     uow.events.forget_batches(planned.relation.id, lineage.only_in(before, after))

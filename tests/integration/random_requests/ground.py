@@ -62,7 +62,14 @@ class Ground:
 
     def of_management(self, path: str) -> Mapping[str, str]:
         """What this path of the management API may name."""
-        named = {"catalog": self.catalog, "namespace": "db", "table": "db.t", "view": "db.v", "full_name": "db.t"}
+        named = {
+            "catalog": self.catalog,
+            "namespace": "db",
+            "table": "db.t",
+            "view": "db.v",
+            "full_name": "db.t",
+            "writer": "w",
+        }
         return {**named, "name": self._called(path), "role": f"role-{self.number}", **self.ids}
 
     def iceberg_bodies(self) -> Mapping[str, Any]:

@@ -323,7 +323,7 @@ WITHOUT = {
         f"POST /catalogs/{{catalog}}/tables/{{table}}/{verb}"
         for verb in (
             *("jobs", "quarantine/restore", "protect", "unprotect", "blockers"),
-            "rollback",
+            *("rollback", "writers/{writer}"),
         )
     ),
     "POST /leases/{lease}/image",

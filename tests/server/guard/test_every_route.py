@@ -147,6 +147,7 @@ class Site:
             path="",
             plan_id="x",
             entry_id=self.guarded.entry_id,
+            writer="w",
         )
         headers = {} if who is None else bearer(self.tokens[who])
         return self.http.request(method, f"{app}{path}", json=BODIES.get(key), params=QUERIES.get(key), headers=headers)

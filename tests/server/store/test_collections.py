@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
+from catalog.commits.writers import Writer
 from catalog.errors import (
     AlreadyExists,
     Conflict,
@@ -293,6 +295,24 @@ def test_versions_are_listed_newest_first_and_forgotten_by_snapshot(database: Da
         assert [version.version for version in uow.keyed.versions(relation_id, limit=9, before=3)] == [2, 1]
         uow.keyed.forget_versions(relation_id, base=[], change=[20])
         assert [version.version for version in uow.keyed.versions(relation_id, limit=9)] == [4, 1]
+
+
+def test_a_writer_is_known_by_relation_and_name_and_goes_with_its_table(database: Database) -> None:
+    mine, other = RelationId(uuid4()), RelationId(uuid4())
+    writer = Writer(relation_id=mine, name="ü", epoch=1, registered_at=NOW)
+    moved = replace(writer, epoch=2, position="t:0:5", committed_at=LATER, snapshot_id=7, registered_by="ann")
+    with database.writing() as uow:
+        assert uow.writers.add(writer)
+        assert not uow.writers.add(moved)
+        assert uow.writers.add(replace(writer, relation_id=other))
+        assert uow.writers.lock(mine, "ü") == writer
+        uow.writers.put(moved)
+    with database.writing() as uow:
+        assert uow.writers.find(mine, "ü") == uow.writers.lock(mine, "ü") == moved
+        assert uow.writers.find(mine, "u") is uow.writers.lock(mine, "u") is None
+        assert uow.writers.lock_all(mine) == uow.writers.list(mine, limit=5).items == [moved]
+        uow.dropped.delete_state(mine)
+        assert (uow.writers.count(mine), uow.writers.count(other)) == (0, 1)
 
 
 def test_a_batch_is_known_by_relation_writer_and_batch(database: Database) -> None:

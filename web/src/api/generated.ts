@@ -1219,6 +1219,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/writers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List writers
+         * @description List the writers of a plain or keyed table by name, with those that were fenced for good.
+         */
+        get: operations["list_writers_catalogs__catalog__tables__table__writers_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/writers/{writer}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a writer
+         * @description Show a writer's epoch, and the position up to which the table has its records.
+         */
+        get: operations["show_writer_catalogs__catalog__tables__table__writers__writer__get"];
+        put?: never;
+        /**
+         * Register a writer
+         * @description Register a new copy of a writer, before it reads its source. The server then refuses commits of earlier copies.
+         *
+         *     The answer has the epoch, and the position from which to read.
+         */
+        post: operations["register_writer_catalogs__catalog__tables__table__writers__writer__post"];
+        /**
+         * Fence a writer for good
+         * @description End a writer: the server refuses all further commits and registrations under its name.
+         */
+        delete: operations["fence_writer_catalogs__catalog__tables__table__writers__writer__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/views/{view}": {
         parameters: {
             query?: never;
@@ -5115,6 +5165,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[WriterOut] */
+        PageOut_WriterOut_: {
+            /** Items */
+            items: components["schemas"]["WriterOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /**
          * PartitionOut
          * @description The live files of one partition of one store; `partition` is '' for an unpartitioned table.
@@ -6942,6 +6999,31 @@ export interface components {
             oldest_seconds: number;
             /** Priority */
             priority: string;
+        };
+        /**
+         * WriterOut
+         * @description One writer. `position` is null before its first commit; `snapshot_id` brought the table to the position.
+         */
+        WriterOut: {
+            /** Committed At */
+            committed_at: string | null;
+            /** Epoch */
+            epoch: number;
+            /** Fenced At */
+            fenced_at: string | null;
+            /** Name */
+            name: string;
+            /** Position */
+            position: string | null;
+            /**
+             * Registered At
+             * Format: date-time
+             */
+            registered_at: string;
+            /** Registered By */
+            registered_by: string | null;
+            /** Snapshot Id */
+            snapshot_id: string | null;
         };
         /**
          * WrittenIn
@@ -10786,6 +10868,203 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["VersionOut"][];
                 };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_writers_catalogs__catalog__tables__table__writers_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_WriterOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_writer_catalogs__catalog__tables__table__writers__writer__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description writer */
+                writer: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WriterOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    register_writer_catalogs__catalog__tables__table__writers__writer__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description writer */
+                writer: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WriterOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    fence_writer_catalogs__catalog__tables__table__writers__writer__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description writer */
+                writer: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Not Found */
             404: {
