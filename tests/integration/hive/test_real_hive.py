@@ -8,7 +8,8 @@ from hive_metastore.ttypes import GetTableRequest
 from firn.embedded.metastore import MetastoreSession
 from tests.integration.hive.real_tables import RealSide, RealTable
 
-pytestmark = [pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]  # each statement is compiled by Hive's own JVM
+# Hive compiles each statement in a JVM of its own.
+pytestmark = [pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
 
 TYPES = {
     "b": ("BOOLEAN", "true", "false"),
