@@ -43,6 +43,7 @@ from firn.protocol.answers.tables import NextOut, TableOut, TableRow
 from firn.protocol.names import join_name
 from firn.table_jobs import TableJobs
 from firn.transport import Json, Transport
+from firn.writers import TableWriters
 
 DEFAULT_URL = "http://127.0.0.1:8630"
 DEFAULT_CATALOG = "lake"
@@ -268,6 +269,11 @@ class TableHandle(TableHistory, TableJobs):
         for which the server reads the manifests.
         """
         return TableHealthOut.read(self.get("/health", {"measure": "true"} if measure else None))
+
+    @property
+    def writers(self) -> TableWriters:
+        """The writers that record their positions in it."""
+        return TableWriters(self.transport, self.path_to("/writers"))
 
     def blockers(self) -> list[TableBlockerOut]:
         """What keeps jobs from it now."""

@@ -29,6 +29,7 @@ from firn.cli import (
     status,
     tables,
     tokens,
+    writers,
 )
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
@@ -47,6 +48,7 @@ app.add_typer(catalogs.app, name="catalog")
 app.add_typer(namespaces.app, name="namespace")
 app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(convert.app, name="hive")  # with the other commands of Hive tables
+app.add_typer(writers.app, name="writer")
 app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")
 app.add_typer(optimizers.app, name="optimizer")

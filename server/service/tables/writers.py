@@ -1,4 +1,4 @@
-"""Writers of tables: copies of a writer register here before they read, and users end writers for good."""
+"""Writers of tables: copies register here before they read, and users end writers (docs/protocols.md#streams)."""
 
 from __future__ import annotations
 
