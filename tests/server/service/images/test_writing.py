@@ -16,6 +16,7 @@ from catalog.errors import (
     LocationRefused,
     NoSuchTable,
     OtherTable,
+    PositionMoved,
     RequirementFailed,
     Unavailable,
 )
@@ -63,6 +64,24 @@ def test_a_commit_that_is_sent_again_changes_nothing(orders: KeyedLake) -> None:
     assert orders.send(sent)
     assert orders.read() == {1: "newer"}
     assert len(orders.lake.metadata(CHANGE)["snapshots"]) == 2
+
+
+def test_rows_that_a_writer_inserts_move_its_position(orders: KeyedLake) -> None:
+    epoch = orders.lake.services.writers.register(LAKE, ORDERS, "w").epoch
+    progress = {"firn.writer-epoch": str(epoch), "firn.position-from": "none", "firn.position": "t:0:1"}
+
+    def plan(*rows: tuple[int, str]) -> CommitRequest:
+        request = orders.plan_append(*rows)
+        request.changes[0].updates[0]["snapshot"]["summary"].update({"firn.writer-id": "w", **progress})
+        return request
+
+    first, second = plan((1, "a")), plan((1, "again"))
+    assert orders.send(first)
+    assert orders.send(first)
+    with pytest.raises(PositionMoved):
+        orders.send(second)
+    assert orders.read() == {1: "a"}
+    assert orders.lake.services.writers.get(LAKE, ORDERS, "w").position == "t:0:1"
 
 
 def test_two_tries_of_one_commit_at_a_time_are_applied_once(orders: KeyedLake) -> None:

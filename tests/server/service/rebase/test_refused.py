@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from catalog.commits.rebase import REBASED_FROM
-from catalog.errors import DuplicateBatch, Invalid, LocationRefused, RequirementFailed
+from catalog.errors import DuplicateBatch, Invalid, LocationRefused, PositionMoved, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind
 from catalog.names import TableName
+from tests.factories import LAKE
 from tests.server.appending import an_append, ids_in
 from tests.server.lake import PLAIN, Lake, altered, set_property
 from tests.server.service.rebase.overtaking import (
@@ -170,3 +171,17 @@ def test_a_batch_is_delivered_once_whoever_overtakes_it(table: Lake) -> None:
     with pytest.raises(DuplicateBatch):
         table.commit(twin.change)
     assert ids_in(table) == [0, 1, 2]
+
+
+def test_a_position_moves_once_whoever_overtakes_it(table: Lake) -> None:
+    epoch = table.services.writers.register(LAKE, PLAIN, "w").epoch
+    progress = {"firn.writer-epoch": str(epoch), "firn.position-from": "none", "firn.position": "t:0:1"}
+    named = {"firn.writer-id": "w", **progress}
+    mine, twin = an_append(table, [1], summary=named), an_append(table, [1], summary=named)
+    table.commit(an_append(table, [2]).change)
+    table.commit(mine.change)
+    with pytest.raises(PositionMoved):
+        table.commit(twin.change)
+    table.commit(mine.change)
+    assert ids_in(table) == [0, 1, 2]
+    assert table.services.writers.get(LAKE, PLAIN, "w").position == "t:0:1"
