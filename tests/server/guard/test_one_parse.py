@@ -213,6 +213,7 @@ def _names(prefix: str) -> dict[str, str]:
         "name": "admin",
         "optimizer_id": "x",
         "plan_id": "x",
+        "writer": "w",
     }
 
 
