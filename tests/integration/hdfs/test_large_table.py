@@ -1,4 +1,4 @@
-"""A Hive table of many files on HDFS: upgrade, syncs, upserts, a merge and a publish on YARN.
+"""A Hive table of many files on HDFS is upgraded, synced and changed; optimizers on YARN merge and publish it.
 
 A soak gives it 10,000 files. Hive's statements run as the user to whom the table belongs, Firn is another one.
 """
@@ -179,10 +179,10 @@ def test_a_large_table_is_upgraded_synced_merged_on_yarn_and_published(
         f"MSCK REPAIR TABLE {TABLE}",
     )
     rows = FILES * ROWS_PER_FILE
-    before = (rows, rows * (rows - 1) // 2, rows, f"v {max(str(number) for number in range(rows))}")
+    before = (rows, rows * (rows - 1) // 2, rows, f"v {max(map(str, range(rows)))}")
     assert at.sums() == [before]
-    body = {"primary_key": ["id"]}
-    upgraded = at.wait_for_operation(at.server.post(f"catalogs/lake/hive/{TABLE}/upgrade", body))
+    upgrade = at.server.post(f"catalogs/lake/hive/{TABLE}/upgrade", {"primary_key": ["id"]})
+    upgraded = at.wait_for_operation(upgrade)
     assert upgraded["result"]["files"] == FILES
     assert at.scan() == before
 

@@ -8,8 +8,7 @@ from hive_metastore.ttypes import GetTableRequest
 from firn.embedded.metastore import MetastoreSession
 from tests.integration.hive.real_tables import RealSide, RealTable
 
-# Hive compiles each statement in a JVM of its own.
-pytestmark = [pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.hive, pytest.mark.spark]
 
 TYPES = {
     "b": ("BOOLEAN", "true", "false"),
