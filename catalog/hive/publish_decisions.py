@@ -128,7 +128,7 @@ def build_link_filters(
         Filter(
             "just-written",
             wait,
-            "a later publish writes it, after the overwrite has ended and added rows are merged",
+            "a later publish writes it, after added rows are merged, and firn.hive.overwrite-window after an overwrite",
             _always(_just_written(baselines, watermark, lost_since_ns), "Hive has just written to it"),
         ),
     ]
