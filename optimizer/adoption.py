@@ -19,14 +19,14 @@ from pyiceberg.table import FileScanTask, Table
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.image import Layer
 from firn.protocol.tasks.merge import AdoptionTask, AdoptRequest, MergeMode, MergeTask
+from firn.scan.lineage import LineageFile, list_lineage_files
+from firn.scan.newest import OP
+from firn.scan.reading import ColumnReader
 from optimizer.errors import JobError, Refused, Unknown
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
-from optimizer.images.lineage import LineageFile, list_lineage_files
-from optimizer.images.newest import OP
 from optimizer.images.pair import check_metadata, make_directory
 from optimizer.images.positions import measure_key_bytes
-from optimizer.images.reading import ColumnReader
 from optimizer.images.rewriting import Rewriting
 from optimizer.job_run import Attempt
 from optimizer.stores import NeedsSpark, open_store

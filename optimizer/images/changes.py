@@ -13,10 +13,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField
 
+from firn.scan.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile
+from firn.scan.newest import OP, select_newest
+from firn.scan.reading import ColumnReader, FileRows, read_rows
 from optimizer.images.key_ranges import ALL_KEYS, KeyRange, choose_sampled, sample_keys
-from optimizer.images.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile
-from optimizer.images.newest import OP, select_newest
-from optimizer.images.reading import ColumnReader, FileRows, read_rows
 
 BATCH_ROWS = 4_000_000
 """Rows of key columns that are read at a time, if memory allows it."""

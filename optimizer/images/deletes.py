@@ -22,11 +22,11 @@ from pyiceberg.types import NestedField, StringType
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import DeletedRows, DeletesTask, Pack
+from firn.scan.newest import OP, subtract_keys
+from firn.scan.reading import ColumnReader, map_files
 from optimizer.images.hidden import read_hidden
 from optimizer.images.keys import describe_data
-from optimizer.images.newest import OP, subtract_keys
 from optimizer.images.pair import Check, check_metadata, make_directory
-from optimizer.images.reading import ColumnReader, map_files
 
 OP_FIELD = NestedField(field_id=10_000_001, name=OP, field_type=StringType(), required=True)
 Tasks = Mapping[str, FileScanTask]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimizer.images.newest import select_keys
+from firn.scan.newest import select_keys
 
 PROCESS_BYTES = 190 * 2**20
 """The memory of Python and its libraries before a build, and what Arrow keeps besides the rows."""

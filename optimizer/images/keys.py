@@ -12,9 +12,9 @@ from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record
 
 from firn.protocol.tasks.image import KeyReport, KeysTask
+from firn.scan.reading import ColumnReader, map_files
 from optimizer.images.changes import KeyColumns
 from optimizer.images.pair import Check
-from optimizer.images.reading import ColumnReader, map_files
 
 _SHOWN_KEYS = 3
 

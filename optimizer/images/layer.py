@@ -15,6 +15,9 @@ from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
+from firn.scan.lineage import LineageFile
+from firn.scan.newest import OP, select_effective, select_keys
+from firn.scan.reading import number_rows
 from optimizer.images.changes import (
     BATCH_ROWS,
     FILE,
@@ -28,11 +31,8 @@ from optimizer.images.changes import (
 )
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
 from optimizer.images.key_ranges import ALL_KEYS, PROCESS_BYTES, KeyRange, split_keys
-from optimizer.images.lineage import LineageFile
-from optimizer.images.newest import OP, select_effective, select_keys
 from optimizer.images.packs import PackSource, write_packs
 from optimizer.images.positions import Hits, find_keys, find_live
-from optimizer.images.reading import number_rows
 from optimizer.images.rewriting import (
     Rewrite,
     Rewriting,

@@ -16,8 +16,8 @@ from pyiceberg.table import Table
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import Pack
-from optimizer.images.lineage import LineageFile
-from optimizer.images.reading import ColumnReader, map_files
+from firn.scan.lineage import LineageFile
+from firn.scan.reading import ColumnReader, map_files
 
 ROW_GROUP_BYTES = 16 * 2**20
 """Of a pack, before compression."""

@@ -13,9 +13,9 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable, Table
 
 from firn.protocol.tasks.image import Layer, LayerTask
+from firn.scan.lineage import LineageFile, list_lineage_files
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
-from optimizer.images.lineage import LineageFile, list_lineage_files
 from optimizer.images.positions import measure_key_bytes
 
 

@@ -16,9 +16,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyroaring import BitMap64
 
+from firn.scan.newest import select_keys
+from firn.scan.reading import ColumnReader, FileRows, number_rows, read_rows
 from optimizer.images.changes import BATCH_ROWS, KeyColumns
-from optimizer.images.newest import select_keys
-from optimizer.images.reading import ColumnReader, FileRows, number_rows, read_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,10 +24,10 @@ from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import Pack
 from firn.protocol.tasks.merge import RewriteRule
+from firn.scan.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile
+from firn.scan.reading import ColumnReader, map_files
 from optimizer.images.hidden import Hidden
-from optimizer.images.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile
 from optimizer.images.packs import PART_ROWS, PackSource, Picked, collect_rows
-from optimizer.images.reading import ColumnReader, map_files
 
 ROW_GROUP_BYTES = 32 * 2**20
 """Of a rewritten file, before compression."""

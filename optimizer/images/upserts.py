@@ -17,13 +17,13 @@ from pyiceberg.table import StaticTable
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import KeyReport, Pack, UpsertedRows, UpsertsTask
+from firn.scan.newest import subtract_keys
+from firn.scan.reading import ColumnReader, map_files
 from optimizer.images.changes import KeyColumns
 from optimizer.images.deletes import OP_FIELD, describe_positions, mark_deleted
 from optimizer.images.hidden import Hidden, read_hidden
 from optimizer.images.keys import describe_data, judge_keys
-from optimizer.images.newest import subtract_keys
 from optimizer.images.pair import Check, make_directory
-from optimizer.images.reading import ColumnReader, map_files
 
 
 def read_upserts(task: UpsertsTask, check: Check) -> UpsertedRows:

@@ -10,9 +10,9 @@ import pytest
 import firn
 from firn.errors import Invalid, NotFound
 from firn.scan import Scan
+from firn.scan.lineage import ROW_ID, SEQUENCE, list_lineage_files
 from firn.scan.served import Served
 from optimizer.images.changes import KeyColumns, Selection, read_changes
-from optimizer.images.lineage import ROW_ID, SEQUENCE, list_lineage_files
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server
 

@@ -21,10 +21,10 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from firn.protocol.tasks.image import Layer
 from firn.protocol.tasks.merge import RewriteRule
+from firn.scan.lineage import LineageFile
 from optimizer.images.changes import KeyColumns
 from optimizer.images.hidden import read_hidden
 from optimizer.images.layer import LayerPlan, build_layer
-from optimizer.images.lineage import LineageFile
 from optimizer.images.rewriting import Rewriting
 
 COLUMNS = (

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.images.lineage import ROW_ID
-from optimizer.images.newest import OP, select_effective, select_newest
+from firn.scan.lineage import ROW_ID
+from firn.scan.newest import OP, select_effective, select_newest
 from optimizer.images.positions import KeySearch
 
 KEYS = ["id", "part"]

@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StructType
 
-from optimizer.images.reading import ColumnReader
+from firn.scan.reading import ColumnReader
 
 INSIDE = StructType(NestedField(3, "a", LongType(), required=False), NestedField(4, "b", LongType(), required=False))
 

@@ -19,9 +19,9 @@ from pyiceberg.table import StaticTable
 from catalog.iceberg.reading import current_snapshot
 from catalog.jobs.job import JobStatus
 from firn.protocol.leases import Outcome, Result
+from firn.scan.lineage import ROW_ID, list_lineage_files
 from optimizer.client import ServerApi, connect
 from optimizer.errors import Refused, Unknown
-from optimizer.images.lineage import ROW_ID, list_lineage_files
 from server.api.deps import parse_lease
 from tests.databases import ON_SQLITE
 from tests.factories import LAKE

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimizer.images.lineage import ROW_ID
-from optimizer.images.reading import number_rows
+from firn.scan.lineage import ROW_ID
+from firn.scan.reading import number_rows
 
 OP = "_op"
 

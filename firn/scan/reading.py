@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
@@ -145,7 +145,7 @@ def read_rows(reader: ColumnReader, files: Sequence[DataFile], batch_rows: int) 
 
 def number_rows(count: int) -> pa.Array:
     """The numbers 0, 1 … as int64."""
-    return pa.array(np.arange(count, dtype=np.int64))
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=-1)
 
 
 def map_files(read: Callable[[_T], _R], files: Sequence[_T]) -> list[_R]:
