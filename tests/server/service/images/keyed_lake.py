@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from server.files.footers import Footers
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from server.service.commit.commit_path import CommitRequest
+from server.service.images.images import Images
 from server.service.tables.tables import Loaded
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake
@@ -39,6 +40,11 @@ class KeyedLake:
     """`db.orders (id, note)`, with key `id`."""
 
     lake: Lake
+
+    def images(self, **parts: object) -> Images:
+        """The service with other parts of its builder."""
+        real = self.lake.services.images
+        return Images(real.tables, replace(real.builder, **parts), most_waiting=4)  # type: ignore[arg-type]
 
     def insert(self, *rows: tuple[int, str | None]) -> None:
         """Append to base."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,12 +18,8 @@ from catalog.keyed.image_build import BuildState
 from catalog.locations.location_rule import FileRule
 from catalog.ports.images import AdoptionParts, ImageFiles, ImageParts, LayerBuilder
 from firn.protocol.tasks.image import Layer, LayerTask
-from optimizer.images.pair import build_from_task
-from server.files.storage import Storage
-from server.service.images.images import LAG, Images
+from server.service.images.images import LAG
 from server.service.images.pair import read_pair
-from server.service.tables.metadata_files import MetadataFiles
-from server.service.tables.tables import Loaded
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import BASE, ORDERS, altered, set_property
@@ -82,12 +77,6 @@ class DyingFiles:
         return self.real.remove(directory, names)
 
 
-def images(orders: KeyedLake, **parts: object) -> Images:
-    """The service with other parts of its builder."""
-    real = orders.lake.services.images
-    return Images(real.tables, replace(real.builder, **parts), most_waiting=4)  # type: ignore[arg-type]
-
-
 def expire(orders: KeyedLake) -> None:
     """Let all builds be as old as they have to be, and run retention."""
     with orders.lake.services.database.writing() as uow:
@@ -102,7 +91,7 @@ def expire(orders: KeyedLake) -> None:
 def test_a_build_that_fails_leaves_nothing(orders: KeyedLake, *, is_late: bool) -> None:
     orders.upsert((1, "a"))
     real = orders.lake.services.images.builder.builder
-    failing = images(orders, builder=DyingBuilder(real, Unavailable("no disk"), is_late=is_late))
+    failing = orders.images(builder=DyingBuilder(real, Unavailable("no disk"), is_late=is_late))
     with pytest.raises(Unavailable, match="no disk"):
         failing.load(LAKE, ORDERS)
     assert (orders.files(), list(orders.builds())) == (set(), [])
@@ -113,7 +102,7 @@ def test_a_build_that_fails_leaves_nothing(orders: KeyedLake, *, is_late: bool) 
 def test_a_killed_server_leaves_files_that_retention_deletes(orders: KeyedLake, *, is_late: bool) -> None:
     orders.upsert((1, "a"))
     real = orders.lake.services.images.builder
-    killed = images(orders, builder=DyingBuilder(real.builder, Killed(), is_late=is_late))
+    killed = orders.images(builder=DyingBuilder(real.builder, Killed(), is_late=is_late))
     with pytest.raises(Killed):
         killed.load(LAKE, ORDERS)
     assert [build.state for build in orders.builds()] == [BuildState.BUILDING]
@@ -132,7 +121,7 @@ def test_a_killed_server_leaves_files_that_retention_deletes(orders: KeyedLake, 
 def test_a_server_killed_after_the_metadata_has_built_the_image(orders: KeyedLake) -> None:
     orders.upsert((1, "a"))
     with pytest.raises(Killed):
-        images(orders, files=DyingFiles(orders.lake.services.images.builder.files)).load(LAKE, ORDERS)
+        orders.images(files=DyingFiles(orders.lake.services.images.builder.files)).load(LAKE, ORDERS)
     (dead,) = orders.builds()
     assert orders.read() == {1: "a"}
     (build,) = orders.builds()
@@ -152,120 +141,6 @@ def test_an_image_that_is_built_twice_is_complete_and_kept(orders: KeyedLake, ro
     assert orders.read() == dict(rows)
     (build,) = orders.builds()
     assert (build.id, build.state) == (first.id, BuildState.COMPLETE)
-
-
-@dataclass
-class LateFiles:
-    """Files of images on a file system whose answer comes late: the rename of the metadata happens when it is told."""
-
-    real: ImageFiles
-    renames: list[tuple[Path, Path]] = field(default_factory=list)
-
-    def write(self, parts: ImageParts, rule: FileRule) -> tuple[str, Json]:
-        location, _ = self.real.write(parts, rule)
-        path = Path(location.removeprefix("file://"))
-        hidden = path.rename(path.with_name(f".{path.name}.tmp"))
-        self.renames.append((hidden, path))
-        raise Unavailable("no answer within 60 s")
-
-    def write_adoption(self, parts: AdoptionParts, rule: FileRule) -> AddSnapshot:
-        return self.real.write_adoption(parts, rule)
-
-    def remove(self, directory: str, names: Sequence[str]) -> int:
-        return self.real.remove(directory, names)
-
-    def answer(self) -> Path:
-        ((hidden, path),) = self.renames
-        return hidden.rename(path)
-
-
-class DirectBuilder:
-    """A builder in this process."""
-
-    def build(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> Layer:
-        return build_from_task(task, check)
-
-    def stop(self) -> None:
-        """Nothing runs on."""
-
-
-@pytest.fixture
-def server(orders: KeyedLake) -> Iterator[Images]:
-    service = images(orders, builder=DirectBuilder())
-    yield service
-    service.stop()
-
-
-def late_metadata(orders: KeyedLake) -> Path:
-    """Metadata of an image whose build was given up, and whose other files are gone."""
-    late = LateFiles(orders.lake.services.images.builder.files)
-    service = images(orders, builder=DirectBuilder(), files=late)
-    with pytest.raises(Unavailable, match="no answer"):
-        service.load(LAKE, ORDERS)
-    service.stop()
-    assert list(orders.builds()) == []
-    return late.answer()
-
-
-def manifest_list(loaded: Loaded) -> str:
-    return str(json.loads(loaded.text)["snapshots"][-1]["manifest-list"])
-
-
-def test_metadata_that_appears_late_is_not_served(orders: KeyedLake, server: Images) -> None:
-    """It names files that are gone. The next build deletes it, and the one after it writes its own."""
-    orders.upsert((1, "a"))
-    late_metadata(orders)
-    with pytest.raises(Unavailable, match="is being removed"):
-        server.load(LAKE, ORDERS)
-    loaded = server.load(LAKE, ORDERS)
-    (build,) = orders.builds()
-    assert build.name in manifest_list(loaded)
-    assert orders.read(loaded) == {1: "a"}
-
-
-def test_a_creation_that_is_repeated_may_answer_with_metadata_that_appeared_late(
-    orders: KeyedLake, server: Images
-) -> None:
-    """A new table is empty, so its image has no files but the metadata: whoever wrote it, it is right."""
-    path = late_metadata(orders)
-    again = server.load_again(LAKE, ORDERS, path.as_uri())
-    assert json.loads(again.text)["snapshots"] == []
-    with pytest.raises(Unavailable, match="is being removed"):
-        server.load(LAKE, ORDERS)
-    assert server.load(LAKE, ORDERS).metadata_location == path.as_uri()
-
-
-@pytest.mark.parametrize("grows", [False, True], ids=["read", "grown from"])
-def test_a_server_notices_that_another_has_built_an_image_again(
-    orders: KeyedLake, server: Images, *, grows: bool
-) -> None:
-    """Both builds have one location, and this server has read the first one's metadata."""
-    orders.insert((1, "a"))
-    orders.upsert((1, "b"))
-    first = manifest_list(server.load(LAKE, ORDERS))
-    other = images(orders, builder=DirectBuilder(), metadata=MetadataFiles(Storage()))
-    with orders.lake.services.database.writing() as uow:
-        for build in orders.builds():
-            uow.images.complete(build.id, build.started_at - timedelta(days=2))
-    assert other.retention.activate().removed_images == 1
-    second = manifest_list(other.load(LAKE, ORDERS))
-    other.stop()
-    assert first != second
-    if grows:
-        orders.upsert((2, "c"))
-        assert orders.read(server.load(LAKE, ORDERS)) == {1: "b", 2: "c"}
-    else:
-        assert manifest_list(server.load(LAKE, ORDERS)) == second
-
-
-def test_an_image_without_its_metadata_is_not_built_upon(orders: KeyedLake, server: Images) -> None:
-    orders.insert((1, "a"))
-    orders.upsert((1, "b"))
-    location = server.load(LAKE, ORDERS).metadata_location
-    assert location is not None
-    Path(location.removeprefix("file://")).unlink()
-    orders.upsert((2, "c"))
-    assert orders.read(server.load(LAKE, ORDERS)) == {1: "b", 2: "c"}
 
 
 def test_retention_deletes_what_no_kept_image_needs(orders: KeyedLake) -> None:
@@ -293,7 +168,7 @@ def test_retention_waits_for_a_build_that_grows_from_an_image(orders: KeyedLake)
     (below,) = orders.builds()
     orders.upsert((2, "c"))
     slow = SlowBuilder(orders.lake.services.images.builder.builder)
-    growing = images(orders, builder=slow)
+    growing = orders.images(builder=slow)
     reader = threading.Thread(target=lambda: growing.load(LAKE, ORDERS))
     reader.start()
     _until(lambda: len(slow.tasks) == 1)
@@ -345,7 +220,7 @@ def test_a_reader_that_waits_too_long_gets_the_older_state_and_how_old_it_is(ord
     orders.upsert((1, "a"))
     slow = SlowBuilder(orders.lake.services.images.builder.builder)
     slow.may_go.set()
-    waiting = images(orders, builder=slow)
+    waiting = orders.images(builder=slow)
     with pytest.raises(Unavailable, match=r"firn\.read\.max-wait"):
         waiting.load(LAKE, ORDERS)
     _until(lambda: any(build.state is BuildState.COMPLETE for build in orders.builds()))
@@ -366,7 +241,7 @@ def test_a_reader_that_waits_too_long_gets_the_older_state_and_how_old_it_is(ord
 def test_readers_that_come_together_share_a_build(orders: KeyedLake) -> None:
     orders.upsert((1, "a"))
     slow = SlowBuilder(orders.lake.services.images.builder.builder)
-    waiting = images(orders, builder=slow)
+    waiting = orders.images(builder=slow)
     seen: list[str | None] = []
     readers = [
         threading.Thread(target=lambda: seen.append(waiting.load(LAKE, ORDERS).metadata_location)) for _ in range(3)
@@ -384,7 +259,7 @@ def test_readers_that_come_together_share_a_build(orders: KeyedLake) -> None:
 
 def test_more_is_pending_than_the_server_may_build(orders: KeyedLake) -> None:
     orders.upsert((1, "a"))
-    small = images(orders, most_pending_bytes=1)
+    small = orders.images(most_pending_bytes=1)
     with pytest.raises(Unavailable, match=r"bytes of changes are pending in db\.orders"):
         small.load(LAKE, ORDERS)
     orders.load()
@@ -398,7 +273,7 @@ def test_a_build_that_fails_serves_no_older_state(orders: KeyedLake) -> None:
     orders.upsert((2, "b"))
     real = orders.lake.services.images.builder.builder
     with pytest.raises(Unavailable, match="no disk"):
-        images(orders, builder=DyingBuilder(real, Unavailable("no disk"))).load(LAKE, ORDERS)
+        orders.images(builder=DyingBuilder(real, Unavailable("no disk"))).load(LAKE, ORDERS)
 
 
 def test_a_file_that_is_gone_is_told(orders: KeyedLake) -> None:
