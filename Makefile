@@ -158,8 +158,12 @@ ARCHIVED_CLASSES := -XX:SharedArchiveFile=$(CURDIR)/$(STAMPS)/classes.jsa -Xlog:
 PYTEST = JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$(test ! -f $(STAMPS)/classes.jsa || echo "$(ARCHIVED_CLASSES)") $${JAVA_TOOL_OPTIONS:-}" \
   PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
+$(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml | $(STAMPS)/firn
+	@$(STEP) "fetching Kafka for the tests (53 MB)" $(BIN)/python -m tests.integration.streams.jars
+	@touch $@
+
 .PHONY: parts
-parts: engines clusters $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
+parts: engines clusters $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)

@@ -1,4 +1,4 @@
-"""All of Firn on one machine: metastore, server and an optimizer as child processes that are kept running.
+"""All of Firn on one machine: metastore, server, an optimizer and Kafka if wanted, as child processes kept running.
 
     with LocalFirn(Path("firn-data"), port=8630) as firn:
         firn.url                  # http://127.0.0.1:8630
@@ -94,13 +94,17 @@ class LocalFirn:
     port: int = 8630
     master: str = "local[*]"
     memory: str = "2g"
+    kafka_port: int | None = None
+    """The port of a Kafka broker beside the rest; None starts no broker."""
     notify: Notify = lambda _line: None
     show_token: Notify = _on_standard_error
     """Is told the first administrator's token, which nobody can read again."""
     url: str = field(init=False, default="")
     metastore: embedded.EmbeddedMetastore = field(init=False)
+    kafka: embedded.EmbeddedKafka | None = field(init=False, default=None)
     _children: list[Child] = field(init=False, default_factory=list)
-    _metastore_due_at: float | None = field(init=False, default=None)
+    _due_at: dict[str, float] = field(init=False, default_factory=dict)
+    """When the metastore and Kafka may be started again, if the last start failed."""
 
     def start(self) -> Self:
         """Start all; returns once the server answers.  Starting what is started changes nothing.
@@ -115,6 +119,8 @@ class LocalFirn:
         self.port = self.port or free_port()
         require_free(self.port, owner="The Firn server")
         self.metastore = embedded.EmbeddedMetastore(self.data_dir / "metastore", port=self._metastore_port())
+        if self.kafka_port is not None:
+            self.kafka = embedded.EmbeddedKafka(self.data_dir / "kafka", port=self.kafka_port)
         try:
             self._start_parts()
         except BaseException:
@@ -126,13 +132,17 @@ class LocalFirn:
         """Start again what has ended by itself; to be called every second or so."""
         for child in self._children:
             child.restart_ended(self.notify)
-        self._restart_metastore()
+        self._restart("metastore", self.metastore)
+        if self.kafka is not None:
+            self._restart("Kafka", self.kafka)
 
     def stop(self) -> None:
         """End all in order: the optimizer hands its job back while the server still listens."""
         for child in reversed(self._children):
             child.stop()
         self._children.clear()
+        if self.kafka is not None:
+            self.kafka.stop()
         self.metastore.stop()
 
     def __enter__(self) -> Self:
@@ -146,6 +156,9 @@ class LocalFirn:
     def _start_parts(self) -> None:
         self.metastore.start()
         self.notify(f"metastore  {self.metastore.uri} (log: {self.metastore.log})")
+        if self.kafka is not None:
+            self.kafka.start()
+            self.notify(f"kafka      {self.kafka.brokers} (log: {self.kafka.log})")
         self.url = f"http://{LOOPBACK}:{self.port}"
         self._show_first_admin_token()
         server = self._child(
@@ -217,17 +230,17 @@ class LocalFirn:
         unfinished.replace(remembered)
         return port
 
-    def _restart_metastore(self) -> None:
+    def _restart(self, name: str, part: embedded.EmbeddedMetastore | embedded.EmbeddedKafka) -> None:
         now = time.monotonic()
-        if self.metastore.running or (self._metastore_due_at is not None and now < self._metastore_due_at):
+        if part.running or now < self._due_at.get(name, now):
             return
         try:
-            self.metastore.start()
-            self._metastore_due_at = None
-            self.notify("metastore had ended and was started again")
+            part.start()
+            self._due_at.pop(name, None)
+            self.notify(f"{name} had ended and was started again")
         except EmbeddedError as error:
-            self._metastore_due_at = now + LONGEST_PAUSE_SECONDS
-            self.notify(f"metastore ended and cannot be started again now: {error}")
+            self._due_at[name] = now + LONGEST_PAUSE_SECONDS
+            self.notify(f"{name} ended and cannot be started again now: {error}")
 
 
 def access_is_on() -> bool:

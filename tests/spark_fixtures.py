@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 from pyspark.sql import SparkSession
 
-from firn.spark.jars import spark_conf
+from firn.embedded.jars import jar_set_dir
+from firn.spark.jars import KAFKA_CONNECTOR, spark_conf
 from firn.spark.sessions import catalog_conf
 from tests.forked_programs import ForkedProgram
 
@@ -43,7 +44,9 @@ def shared_spark() -> SparkSession:
     # PySpark leaves the pipe to its JVM open on purpose; Python's warnings about it are errors here.
     warnings.filterwarnings("ignore", category=ResourceWarning)
     builder = SparkSession.builder.master("local[2]").appName("firn tests")
-    session = builder.config(map={**spark_conf(), **ICEBERG}).getOrCreate()
+    # Tests of streams need the connector to Kafka, others do without: they run before `make parts` too.
+    jars = spark_conf(kafka=jar_set_dir(KAFKA_CONNECTOR).is_dir())
+    session = builder.config(map={**jars, **ICEBERG}).getOrCreate()
     atexit.register(session.stop)
     return session
 

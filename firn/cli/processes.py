@@ -1,4 +1,4 @@
-"""`firn up`, `serve`, `metastore` and `firn optimizer`: the commands that start processes, and `firn admin check`."""
+"""The commands that start processes (`firn up`, `serve`, `metastore`, `kafka`, `optimizer`), and `firn admin check`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import typer
 from firn import embedded
 from firn.cli.context import CliContext, command
 from firn.client import DEFAULT_URL, connect
-from firn.embedded.ports import METASTORE_PORT
+from firn.embedded.ports import KAFKA_PORT, METASTORE_PORT
 from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import require_pyspark
 from firn.embedded.python import python_module, require_server
@@ -34,6 +34,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "up", local=True)(up)
     app.command("serve")(serve)
     command(app, "metastore", local=True)(metastore)
+    command(app, "kafka", local=True)(kafka)
 
 
 def up(
@@ -42,20 +43,26 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 takes a free one.")] = 8630,
     master: Annotated[str, typer.Option(help="Spark master of the optimizer.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap size of the optimizer's JVM.")] = "2g",
+    *,
+    with_kafka: Annotated[bool, typer.Option("--kafka", help="Run a Kafka broker too.")] = False,
+    kafka_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the Kafka broker; 0 takes a free one.")
+    ] = KAFKA_PORT,
 ) -> None:
     """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
     require_server("firn up", extra="spark")
     require_pyspark("firn up")
     show = ctx.show
-    with (
-        stop_event() as stopping,
-        LocalFirn(data_dir, port=port, master=master, memory=memory, notify=show.note, show_token=show.warn) as local,
-    ):
+    local = LocalFirn(data_dir, port=port, master=master, memory=memory, notify=show.note, show_token=show.warn)
+    local.kafka_port = kafka_port if with_kafka else None
+    with stop_event() as stopping, local:
         facts = {"url": local.url, "metastore": local.metastore.uri, "data_dir": str(local.data_dir)}
+        if local.kafka is not None:
+            facts["kafka"] = local.kafka.brokers
         show.emit(facts, lambda: show.line(f"Firn answers at {local.url} (data in {local.data_dir}); Ctrl-C stops it"))
         while not stopping.wait(CHECK_SECONDS):
             local.restart_ended()
-        show.note("stopping: optimizer, server, metastore …")
+        show.note(f"stopping: optimizer, server, {'Kafka, ' if with_kafka else ''}metastore …")
     show.note("stopped")
 
 
@@ -121,6 +128,24 @@ def metastore(
         while not stopping.wait(CHECK_SECONDS):
             if not running.running:
                 show.note(f"the metastore has ended unexpectedly; read its log {running.log}")
+                raise typer.Exit(1)
+
+
+def kafka(
+    ctx: CliContext,
+    data_dir: Annotated[Path, typer.Option(help="Directory for Kafka's topics.")] = Path("firn-kafka"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = KAFKA_PORT,
+) -> None:
+    """Run a real Kafka broker on this machine, until Ctrl-C. The first run fetches its jars, 44 MB."""
+    require_server("firn kafka", extra="spark")
+    require_pyspark("firn kafka")
+    show = ctx.show
+    with stop_event() as stopping, embedded.EmbeddedKafka(data_dir, port=port) as running:
+        facts = {"brokers": running.brokers, "data_dir": str(running.data_dir), "log": str(running.log)}
+        show.emit(facts, lambda: show.line(f"Kafka answers at {running.brokers} (data in {running.data_dir})"))
+        while not stopping.wait(CHECK_SECONDS):
+            if not running.running:
+                show.note(f"Kafka has ended unexpectedly; read its log {running.log}")
                 raise typer.Exit(1)
 
 

@@ -13,10 +13,10 @@ import firn.spark
 from firn.auto_sync import AutoSync
 from firn.cli.context import CliContext, command
 from firn.cli.show import Show
+from firn.embedded.jars import cache_dir
 from firn.embedded.process import require_java
 from firn.embedded.quiet import redirect_stderr
 from firn.errors import FirnError, Invalid
-from firn.spark.jars import cache_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
+    from firn.embedded.kafka import EmbeddedKafka
     from firn.embedded.metastore import EmbeddedMetastore
 
-__all__ = ["EmbeddedMetastore"]
+__all__ = ["EmbeddedKafka", "EmbeddedMetastore"]
 
-_HOMES = {"firn.embedded.metastore": ("EmbeddedMetastore",)}
+_HOMES = {"firn.embedded.kafka": ("EmbeddedKafka",), "firn.embedded.metastore": ("EmbeddedMetastore",)}
 
 
 def __getattr__(name: str) -> object:

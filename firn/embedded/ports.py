@@ -8,6 +8,7 @@ from firn.embedded.errors import PortTaken
 
 LOOPBACK = "127.0.0.1"
 METASTORE_PORT = 9083
+KAFKA_PORT = 9092
 
 
 def free_port() -> int:

@@ -8,24 +8,18 @@ without Ivy, also offline. Before, Spark's own Ivy fetches the jar (`spark.jars.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
 
 from firn.embedded.errors import EmbeddedError, JarsUnavailable
-from firn.embedded.process import require_java
-from firn.embedded.pyspark_jars import pyspark_jar
+from firn.embedded.jars import Coordinate, cache_dir, fetch_jar_set, run_ivy
 
-Coordinate: TypeAlias = tuple[str, str, str]
-"""A Maven coordinate: group, artifact, version."""
 ICEBERG_RUNTIME: Coordinate = ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0")
 AWS_BUNDLE: Coordinate = ("org.apache.iceberg", "iceberg-aws-bundle", "1.12.0")
 """The further jar that Spark needs for files in S3."""
-FETCH_SECONDS = 600
+KAFKA_CONNECTOR = Path(__file__).with_name("kafka-connector.xml")
+"""The list of the jars with which Spark reads and writes Kafka's topics."""
 
 
 def packages() -> tuple[str, ...]:
@@ -38,31 +32,27 @@ def ivy_settings_path() -> Path:
     return Path(__file__).with_name("ivysettings.xml")
 
 
-def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """The directory of fetched jars, for all checkouts of this user: in $XDG_CACHE_HOME or ~/.cache."""
-    env = os.environ if environ is None else environ
-    root = env.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "firn"
-
-
 def local_jar(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
     """The path of the fetched runtime. A file of this name is always complete, because a fetch moves it there."""
     _, artifact, version = runtime
     return cache_dir() / "jars" / f"{artifact}-{version}.jar"
 
 
-def spark_conf() -> dict[str, str]:
+def spark_conf(*, kafka: bool = False) -> dict[str, str]:
     """Settings that put the Iceberg runtime into a session, for the builder or for `spark-submit --conf`.
 
-    The function itself fetches nothing.
+    With `kafka`, Spark's connector to Kafka too. The function fetches the connector's jars (8 MB) if they are missing,
+    because Spark's own Ivy cannot resolve them, and raises JarsUnavailable if it cannot. Otherwise it fetches nothing.
     """
+    jars = sorted(fetch_jar_set(KAFKA_CONNECTOR).glob("*.jar")) if kafka else []
     if local_jar().is_file():
-        return {"spark.jars": str(local_jar())}
-    return {
+        return {"spark.jars": ",".join(map(str, [local_jar(), *jars]))}
+    settings = {
         "spark.jars.packages": ",".join(packages()),
         "spark.jars.ivySettings": str(ivy_settings_path()),
         "spark.jars.ivy": str(cache_dir() / "ivy"),
     }
+    return settings | ({"spark.jars": ",".join(map(str, jars))} if jars else {})
 
 
 def fetch(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
@@ -91,16 +81,6 @@ def fetch(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
             )
         fetched.replace(jar)
     return jar
-
-
-def run_ivy(*arguments: str) -> str:
-    """Run Ivy and return the end of its output. The caller checks the fetched files for success."""
-    command = [str(require_java().path), "-jar", str(pyspark_jar("ivy-*.jar")), *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
-    except subprocess.TimeoutExpired:
-        return f"(nothing after {FETCH_SECONDS} s)"
-    return "\n".join((done.stdout + done.stderr).splitlines()[-15:])
 
 
 def main() -> int:

@@ -46,24 +46,33 @@ Server: TypeAlias = str | Connection
 
 
 def configure(
-    builder: SparkSession.Builder, client: Server, *, catalogs: Iterable[str] | None = None
+    builder: SparkSession.Builder, client: Server, *, catalogs: Iterable[str] | None = None, kafka: bool = False
 ) -> SparkSession.Builder:
     """Add the server's catalogs under their own names, and the jars that they need, to the builder.
 
-    Without `catalogs`, the function asks the server for them, and raises httpx.HTTPError if it does not answer.
+    With `kafka`, the session can read and write Kafka's topics; the first use fetches 8 MB of jars. Without
+    `catalogs`, the function asks the server for them, and raises httpx.HTTPError if it does not answer.
     """
     names = _catalog_names(client) if catalogs is None else catalogs
-    settings: dict[str, bool | float | int | str | None] = {**DEFAULTS, **spark_conf()}
+    settings: dict[str, bool | float | int | str | None] = {**DEFAULTS, **spark_conf(kafka=kafka)}
     for name in names:
         settings |= catalog_conf(client, name)
     return builder.config(map=settings)
 
 
 def session(
-    client: Server, app: str = "firn", *, master: str | None = None, catalogs: Iterable[str] | None = None
+    client: Server,
+    app: str = "firn",
+    *,
+    master: str | None = None,
+    catalogs: Iterable[str] | None = None,
+    kafka: bool = False,
 ) -> SparkSession:
-    """A session on the server's catalogs: the running session with them added, or a new one."""
-    builder = configure(SparkSession.builder.appName(app), client, catalogs=catalogs)
+    """A session on the server's catalogs: the running session with them added, or a new one.
+
+    A running session keeps its jars: `kafka` has no effect on it.
+    """
+    builder = configure(SparkSession.builder.appName(app), client, catalogs=catalogs, kafka=kafka)
     if master is not None:
         builder = builder.master(master).config(map=build_loopback_conf(master))
     return builder.getOrCreate()

@@ -19,9 +19,10 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from firn.embedded.jars import Coordinate
 from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import pyspark_jar
-from firn.spark.jars import Coordinate, fetch
+from firn.spark.jars import fetch
 
 RUNTIME: Coordinate = ("org.apache.iceberg", "iceberg-flink-runtime-2.1", "1.11.0")
 FLINK = Path(sys.prefix) / "flink"

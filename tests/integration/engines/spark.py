@@ -18,7 +18,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from firn.spark.jars import Coordinate, fetch
+from firn.embedded.jars import Coordinate
+from firn.spark.jars import fetch
 from firn.spark.sessions import catalog_conf
 from tests.integration.engines.child import answer
 from tests.spark_fixtures import ICEBERG, shared_spark

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from zipfile import ZipFile
 
 from firn.embedded.errors import JarsUnavailable
-from firn.spark.jars import cache_dir, run_ivy
+from firn.embedded.jars import cache_dir, run_ivy
 from tests.integration.fetching import report
 
 WANTED = Path(__file__).with_name("trino.xml")

@@ -20,11 +20,11 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from firn.embedded.errors import JarsUnavailable
+from firn.embedded.jars import cache_dir, run_ivy
 from firn.embedded.ports import LOOPBACK
 from firn.embedded.process import GuardedProcess, read_last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jar
 from firn.hdfs import files
-from firn.spark.jars import cache_dir, run_ivy
 from tests.integration.fetching import report
 
 _HERE = Path(__file__).parent

@@ -15,10 +15,10 @@ from xml.etree import ElementTree as ET
 
 from firn.embedded.errors import JarsUnavailable
 from firn.embedded.hive_service import serve_handler
+from firn.embedded.jars import cache_dir, run_ivy
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import LOOPBACK
 from firn.embedded.pyspark_jars import pyspark_jars
-from firn.spark.jars import cache_dir, run_ivy
 from tests.integration.fetching import report
 
 VERSIONS = ("3.1", "4.0")

@@ -18,6 +18,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import firn
+from firn.embedded import kafka
 from firn.errors import Unauthenticated
 
 pytestmark = [pytest.mark.spark, pytest.mark.hive, pytest.mark.timeout(900)]
@@ -83,8 +84,13 @@ def two_small_files(url: str, token: str) -> None:
 
 def test_the_owner_gets_a_token_once_and_the_optimizer_works_with_its_own(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
-    with firn_up(data_dir, tmp_path / "first", "--json") as up:  # its JSON on standard output has no token
+    with firn_up(
+        data_dir, tmp_path / "first", "--json", "--kafka", "--kafka-port", "0"
+    ) as up:  # its JSON on standard output has no token
         (token,) = up.tokens
+        port = re.search(r"kafka +127\.0\.0\.1:(\d+)", up.said.read_text(encoding="utf-8"))
+        assert port is not None
+        assert kafka.does_answer(int(port.group(1)))
         with pytest.raises(Unauthenticated):
             firn.connect(up.url).catalogs.list()
         assert httpx.get(f"{up.url}/iceberg/v1/lake/namespaces").status_code == 401

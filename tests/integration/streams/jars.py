@@ -1,0 +1,17 @@
+"""The jars of the tests with Kafka: the broker and Spark's connector.
+
+`python -m tests.integration.streams.jars` fetches them and prints where they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from firn.embedded.jars import fetch_jar_set
+from firn.embedded.kafka import JARS
+from firn.spark.jars import KAFKA_CONNECTOR
+from tests.integration.fetching import report
+
+if __name__ == "__main__":
+    sys.exit(report(partial(fetch_jar_set, JARS), partial(fetch_jar_set, KAFKA_CONNECTOR)))

@@ -1,0 +1,64 @@
+"""Topics of a test: created, filled and read without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+_NUMBERS = count()
+SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of JSON records. A record with the key k is in the partition k modulo the number of partitions."""
+
+    brokers: str
+    name: str
+    partitions: int
+
+    def send(self, records: Iterable[tuple[int, Any]], *, commit: bool | None = None) -> None:
+        """Write records (key, value), a value of None as a tombstone; return once the broker has them.
+
+        With `commit`, in one transaction, which is committed or aborted.
+        """
+        settings = {"bootstrap.servers": self.brokers, "linger.ms": 5}
+        producer = Producer(settings | ({} if commit is None else {"transactional.id": f"{self.name}-writer"}))
+        if commit is not None:
+            producer.init_transactions(SECONDS)
+            producer.begin_transaction()
+        for key, value in records:
+            text = None if value is None else json.dumps(value)
+            producer.produce(self.name, key=str(key), value=text, partition=key % self.partitions)
+        assert producer.flush(SECONDS) == 0
+        if commit is not None:
+            (producer.commit_transaction if commit else producer.abort_transaction)(SECONDS)
+
+    def ends(self) -> dict[int, int]:
+        """The offset behind the last record of each partition."""
+        consumer = Consumer({"bootstrap.servers": self.brokers, "group.id": "tests"})
+        try:
+            marks = {
+                number: consumer.get_watermark_offsets(TopicPartition(self.name, number), SECONDS)
+                for number in range(self.partitions)
+            }
+            return {number: mark[1] for number, mark in marks.items()}
+        finally:
+            consumer.close()
+
+
+def create_topic(brokers: str, partitions: int = 2, **settings: str) -> Topic:
+    """An empty topic with a name of its own."""
+    topic = Topic(brokers, f"topic{next(_NUMBERS)}", partitions)
+    config = {name.replace("_", "."): value for name, value in settings.items()}
+    new = NewTopic(topic.name, num_partitions=partitions, replication_factor=1, config=config)
+    admin = AdminClient({"bootstrap.servers": brokers})  # it must live until the result is there
+    admin.create_topics([new])[topic.name].result(SECONDS)
+    return topic
