@@ -17,6 +17,7 @@ from catalog.keyed.adoption import (
     find_obstacle,
 )
 from catalog.keyed.merge_chunk import choose_chunk
+from catalog.keyed.partial import is_partial, list_field_ids
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import (
     Expression,
@@ -88,6 +89,7 @@ def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Jso
         pending=pending,
         primary_key=list(keyed.spec.primary_key),
         sequence_field=keyed.spec.sequence_field,
+        partial=is_partial(change),
         scope=str(keyed.spec.scope),
         columns=columns_of(base),
         base=_build_base_facts(name, base),
@@ -153,7 +155,7 @@ def _choose_mode(
     if policy.mode is not MergeMode.AUTO or find_obstacle(keyed, base, change) is not None:
         return mode, None
     rule = build_rewrite_rule(base, large_share=LARGE_SHARE, target_bytes=policy.target_file_bytes)
-    rule = None if policy.is_linked else rule
+    rule = None if policy.is_linked or is_partial(change) else rule
     if not _suits_adoption(base, pending_rows, policy, rewrites=rule is not None):
         return mode, None
     return MergeMode.ADOPT, build_adoption_task(base, mode, rule)
@@ -248,6 +250,7 @@ def build_pair(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, 
         change=_name_pinned(name, CHANGE, change),
         watermark=keyed.watermark,
         pending=keyed.pending_commits > 0 and current_snapshot(change) is not None,
+        field_ids=list_field_ids(base, change),
         through=through,
     )
 

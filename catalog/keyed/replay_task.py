@@ -10,6 +10,7 @@ from __future__ import annotations
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot, ref_snapshot_id, sequence_number, snapshot_by_id
 from catalog.keyed.merge_task import columns_of
+from catalog.keyed.partial import list_field_ids
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, name_pinned_view
 from catalog.names import TableName
@@ -25,7 +26,16 @@ def build_replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Js
     `is_whole` is False if the change store's history lacks a snapshot. Then no replay is possible.
     """
     first, is_whole = _find_first(change)
-    pair = Pair(spec=keyed.spec, columns=columns_of(base), base=BASELINE, change=HISTORY, watermark=0, pending=True)
+    pair = Pair(
+        spec=keyed.spec,
+        columns=columns_of(base),
+        base=BASELINE,
+        change=HISTORY,
+        watermark=0,
+        pending=True,
+        # A linked table has none: the history that the optimizer makes has no column `_set`, so the SQL would fail.
+        field_ids=list_field_ids(base, change),
+    )
     return Replay(
         base=_name_pinned(name, BASE, base, ref_snapshot_id(base, "main")),
         first=None if first is None else _name_pinned(name, CHANGE, change, first["snapshot-id"]),

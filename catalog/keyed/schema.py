@@ -12,7 +12,9 @@ from typing import Any
 from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.schema import index
+from catalog.keyed.partial import SET_COLUMN
 from catalog.keyed.spec import KeySpec
+from firn.protocol.partial import SET, SET_ID
 
 OP = "_op"
 SOURCE = "_source"
@@ -61,16 +63,20 @@ def build_base_schema(schema: Json, spec: KeySpec) -> Json:
     }
 
 
-def build_change_schema(base: Json) -> Json:
-    """The change store's schema for a base schema: the same columns, then the columns that describe a change."""
+def build_change_schema(base: Json, *, partial: bool = False) -> Json:
+    """The change store's schema for a base schema: the same columns, then the columns that describe a change.
+
+    With `partial`, one of these says which columns a change sets (catalog.keyed.partial).
+    """
     kept = {key: value for key, value in base.items() if key != "schema-id"}
-    return kept | {"fields": [*base["fields"], *CHANGE_COLUMNS], "identifier-field-ids": []}
+    own = [*CHANGE_COLUMNS, *([SET_COLUMN] if partial else [])]
+    return kept | {"fields": [*base["fields"], *own], "identifier-field-ids": []}
 
 
 def derive_base_schema(change: Json, keys: Sequence[int]) -> Json:
     """The base schema under a change schema."""
     kept = {key: value for key, value in change.items() if key != "schema-id"}
-    fields = [field for field in change["fields"] if field["id"] not in (OP_ID, SOURCE_ID)]
+    fields = [field for field in change["fields"] if field["id"] not in (OP_ID, SOURCE_ID, SET_ID)]
     return kept | {"fields": fields, "identifier-field-ids": sorted(keys)}
 
 
@@ -99,13 +105,14 @@ def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> No
             )
         if field["name"] == spec.sequence_field and (kept is None or kept["name"] != field["name"]):
             raise CommitRefused(f"column {field['name']!r} is the sequence field: it cannot be dropped or renamed")
-        if is_change and field["name"] in _RESERVED and kept != field:
+        if is_change and (field["name"] in _RESERVED or field["id"] == SET_ID) and kept != field:
             raise CommitRefused(f"column {field['name']!r} of a change store cannot be altered")
     if not is_change and set(new.get("identifier-field-ids") or ()) != _list_key_ids(old, spec):
         raise CommitRefused("the identifier fields of a keyed table are its primary key and stay so")
     allowed = _RESERVED if is_change else set()
+    names = {field["name"] for field in old["fields"]}
     for field in new["fields"]:
-        if field["name"] in _RESERVED - allowed:
+        if field["name"] in _RESERVED - allowed or (field["name"] == SET and SET not in names):
             raise CommitRefused(f"column name {field['name']!r} is taken by the change store")
         if field["required"] and field["name"] not in spec.primary_key and field["name"] != OP:
             raise CommitRefused(

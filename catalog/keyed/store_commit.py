@@ -18,6 +18,7 @@ from catalog.iceberg.summaries import read_number
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.jobs.job import JobKind
 from catalog.keyed.image import look_for_spec
+from catalog.keyed.partial import PARTIAL, check_fits, check_partitioned_by_key, is_partial, wants_partial
 from catalog.keyed.schema import check_altered, share_field_ids
 from catalog.keyed.spec import (
     KEY_SCOPE,
@@ -95,6 +96,9 @@ def _check_update(commit: StoreCommit, update: Json) -> None:
         _check_schema(commit, update)
     if action == "add-spec" and commit.role is RelationKind.CHANGE:
         _check_spec(commit, child(update, "spec", "add-spec"))
+    if action == "add-spec" and commit.role is RelationKind.BASE and is_partial(commit.change):
+        fields = _read_partition_fields(child(update, "spec", "add-spec"))
+        check_partitioned_by_key(commit.base, commit.keyed.spec, fields)
 
 
 def _is_harmless(commit: StoreCommit, update: Json) -> bool:
@@ -112,15 +116,18 @@ def _is_harmless(commit: StoreCommit, update: Json) -> bool:
 
 def _check_spec(commit: StoreCommit, spec: Json) -> None:
     """The packs of an image lie in partitions of change files, and its specs are base's."""
-    fields = [
-        {name: read(field, name, "partition field") for name, read in (("source-id", integer), ("transform", text))}
-        for field in children(spec, "fields", "partition spec")
-    ]
-    if look_for_spec(commit.base, {"fields": fields}) is None:
+    if look_for_spec(commit.base, {"fields": _read_partition_fields(spec)}) is None:
         raise CommitRefused(
             "the change store cannot be partitioned in a way in which base never was",
             hint="run ALTER TABLE on the keyed table's own name",
         )
+
+
+def _read_partition_fields(spec: Json) -> list[Json]:
+    return [
+        {name: read(field, name, "partition field") for name, read in (("source-id", integer), ("transform", text))}
+        for field in children(spec, "fields", "partition spec")
+    ]
 
 
 def _check_ref(commit: StoreCommit, update: Json) -> None:
@@ -148,6 +155,31 @@ def _check_properties(commit: StoreCommit, update: Json) -> None:
     for key in FIXED_PROPERTIES & named.keys():
         if named[key] != current.get(key):
             raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
+    if PARTIAL in named:
+        _check_partial(commit, named[PARTIAL])
+
+
+def _check_partial(commit: StoreCommit, value: str | None) -> None:
+    """CommitRefused unless the property says what the change store does, or partial columns can be switched on now."""
+    wanted = wants_partial({} if value is None else {PARTIAL: value})
+    if wanted == is_partial(commit.change):
+        return
+    if not wanted:
+        raise CommitRefused(f"{PARTIAL} cannot be switched off: changes that set some columns may be there")
+    if commit.role is not RelationKind.BASE:
+        raise CommitRefused(f"set {PARTIAL} under the keyed table's own name")
+    if commit.linked:
+        raise CommitRefused(f"a table that is linked to Hive cannot have {PARTIAL}: rebuilds replay whole rows")
+    if any(update.get("action") != "set-properties" for update in commit.updates):
+        raise CommitRefused(f"set {PARTIAL} in a statement of its own")
+    if commit.keyed.pending_commits:
+        raise CommitRefused(
+            f"merge first: {PARTIAL} can be switched on only while nothing is pending",
+            hint="run `firn table merge TABLE`, then try again",
+        )
+    check_fits(commit.base, commit.keyed.spec)
+    for partition_spec in commit.change["partition-specs"]:
+        check_partitioned_by_key(commit.base, commit.keyed.spec, partition_spec["fields"])
 
 
 def _check_removal(commit: StoreCommit, update: Json) -> None:
@@ -266,13 +298,14 @@ def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
 
 
 def _check_no_appends_since(commit: StoreCommit, summary: Json) -> None:
-    """CommitRefused if changes arrived since a ttl job read the change store, and the table has a sequence field.
+    """CommitRefused if changes arrived since a ttl job read the change store, and they depend on rows of base.
 
-    A deleted row may have beaten a late change that the job has not seen. Without the row the change would take
-    effect, though no reader has seen it so far.
+    With a sequence field, a deleted row may have beaten a late change that the job has not seen. Without the row the
+    change would take effect, though no reader has seen it so far. A partial change leaves columns as base has them.
     """
     looked_at = summary.get(MERGED_CHANGE) or summary.get(LOOKED_AT_CHANGE)
-    if commit.keyed.spec.sequence_field is not None and _has_appends_since(commit.change, looked_at):
+    depends = commit.keyed.spec.sequence_field is not None or is_partial(commit.change)
+    if depends and _has_appends_since(commit.change, looked_at):
         raise CommitRefused(
             "new changes arrived while expired rows were being selected",
             hint="the next ttl job retries",

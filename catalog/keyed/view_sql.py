@@ -8,6 +8,7 @@ itself (`k0`, `s`, `i`) is out of reach of the table's own columns.
     held        with a sequence field: what base holds of these keys            k0 … s
     deleted     with a sequence field: merged deletes still in change           k0 … s
     effective   the newest changes that take effect (docs/protocols.md, rule 1.2)              k0 … i
+    folded      with partial columns: one row per pending key, of all its changes              k0 … o, r, f0 …
 
 `i` is a change's row id, which Iceberg gives to one row of a table only (table specification, row lineage); it grows
 from commit to commit, and within a commit in the order of writing. Who is the newest is decided on keys and numbers
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 
 from catalog.keyed.schema import OP
 from catalog.keyed.spec import KeyScope, KeySpec
+from firn.protocol.partial import SET
 
 Expression = Callable[[str], str]
 """Turns a quoted column reference into an expression over it."""
@@ -43,6 +45,8 @@ class Pair:
     change: str
     watermark: int
     pending: bool
+    field_ids: Sequence[int] | None
+    """Of `columns`, as changes name them that set some columns only; None if every change sets all."""
     through: int | None = None
 
 
@@ -64,6 +68,8 @@ def build_merged_sql(pair: Pair) -> str:
     """
     if not pair.pending:
         return f"SELECT {', '.join(map(quote_name, pair.columns))} FROM {pair.base}"
+    if pair.field_ids is not None:
+        return _build_partial_sql(pair)
     return (
         f"WITH {_build_ctes(pair)}\n"
         f"SELECT {_list_columns(pair, 'c')} {_build_from_effective(pair)} AND c.{OP} <> 'D'\n"
@@ -73,8 +79,69 @@ def build_merged_sql(pair: Pair) -> str:
 
 
 def build_effective_sql(pair: Pair) -> str:
-    """The changes that take effect, one row per key: the table's columns and `_op`."""
+    """The changes that take effect, one row per key: the table's columns and `_op`.
+
+    With partial columns, all changes of a key are one: each column has the newest value that one of them set, and the
+    array `_set` says for the columns in order whether a change set them. The others are null here.
+    """
+    if pair.field_ids is not None:
+        values = [f"{_fold_value(pair, i)} AS {quote_name(name)}" for i, name in enumerate(pair.columns)]
+        given = f"array({', '.join(_is_given(pair, i) for i in range(len(pair.columns)))}) AS {SET}"
+        return f"WITH {_build_folded(pair)}\nSELECT {', '.join([*values, f'f.o AS {OP}', given])} FROM folded AS f"
     return f"WITH {_build_ctes(pair)}\nSELECT {_list_columns(pair, 'c')}, c.{OP} {_build_from_effective(pair)}"
+
+
+def _build_partial_sql(pair: Pair) -> str:
+    """The merged rows of a table with partial columns (docs/protocols.md, rule 1.7).
+
+    If a key was deleted, or set as a whole, its row comes from changes alone, as if base had none. Otherwise each of
+    its rows in base gets the new values; rows that somebody appended to base may share a key. The conditions on `f` are
+    alike in both branches, so that Spark computes `folded` once.
+    """
+    new = ", ".join(f"{_fold_value(pair, i)} AS {quote_name(name)}" for i, name in enumerate(pair.columns))
+    patched = ", ".join(
+        f"b.{quote_name(name)}"
+        if name in pair.spec.primary_key
+        else f"CASE WHEN f.f{i} IS NULL THEN b.{quote_name(name)} ELSE f.f{i}.v END AS {quote_name(name)}"
+        for i, name in enumerate(pair.columns)
+    )
+    same = _match_keys(pair, "b", "f")
+    return (
+        f"WITH {_build_folded(pair)}\n"
+        f"SELECT {new} FROM folded AS f LEFT ANTI JOIN {pair.base} AS b ON {same} AND NOT f.r WHERE f.o <> 'D'\n"
+        f"UNION ALL\n"
+        f"SELECT {patched} FROM {pair.base} AS b LEFT JOIN folded AS f ON {same} WHERE f.r IS NULL OR NOT f.r"
+    )
+
+
+def _build_folded(pair: Pair) -> str:
+    """One row for each pending key: `o` is its newest operation, `r` says that no column is left as base has it, and
+    `f0`, `f1` … hold the value `v` of each column that a change set; null for the others and for key columns.
+
+    A delete sets all columns to null, so it needs no second pass over the changes before it.
+    """
+    is_whole = f"(c.{SET} IS NULL OR c.{OP} = 'D')"
+    values = [
+        f"max_by(struct(CASE WHEN c.{OP} <> 'D' THEN c.{quote_name(name)} END AS v), c._row_id)"
+        f" FILTER (WHERE {is_whole} OR find_in_set('{field_id}', c.{SET}) > 0) AS f{i}"
+        for i, (name, field_id) in enumerate(zip(pair.columns, pair.field_ids or (), strict=True))
+        if name not in pair.spec.primary_key
+    ]
+    facts = [f"max_by(c.{OP}, c._row_id) AS o", f"max({is_whole}) AS r", *values]
+    return (
+        f"folded AS (SELECT {_list_keys(pair, 'c')}, {', '.join(facts)} FROM {pair.change} AS c"
+        f" WHERE {_filter_above(pair)} {_group_by_key(pair, 'c')})"
+    )
+
+
+def _fold_value(pair: Pair, number: int) -> str:
+    """The value of a column in `folded AS f`: null where no change set it."""
+    name = pair.columns[number]
+    return f"f.k{pair.spec.primary_key.index(name)}" if name in pair.spec.primary_key else f"f.f{number}.v"
+
+
+def _is_given(pair: Pair, number: int) -> str:
+    return "true" if pair.columns[number] in pair.spec.primary_key else f"f.f{number} IS NOT NULL"
 
 
 def build_touched_partitions_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:

@@ -15,13 +15,14 @@ from typing import Any
 from catalog.commits.rebase import REBASE
 from catalog.errors import Invalid
 from catalog.hive.conversion_commit import CONVERTED_FROM
+from catalog.keyed.partial import PARTIAL
 from catalog.keyed.spec import KEY_SCOPE, PRIMARY_KEY, SEQUENCE_FIELD
 from catalog.policy.settings import SETTINGS
 from catalog.policy.units import parse_flag
 
 OWN = "firn."
 """The prefix of Firn's own properties."""
-FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, CONVERTED_FROM)
+FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, PARTIAL, CONVERTED_FROM)
 """Properties that define a table and are no policy."""
 DEFAULT = "default"
 """The source of settings without a value of their own."""

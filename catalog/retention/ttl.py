@@ -24,6 +24,7 @@ from catalog.iceberg.reading import current_schema, field_by_name
 from catalog.keyed.schema import OP
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, quote_name
 from catalog.names import TableName
+from firn.protocol.partial import SET
 from firn.protocol.tasks.merge import MergeTask
 from firn.protocol.tasks.retention import KeyedTtl, TtlTask
 
@@ -171,6 +172,8 @@ def _select_concerned(pair: Pair, cutoff: Cutoff) -> str:
 
 def _select_leaving(pair: Pair, cutoff: Cutoff) -> str:
     """The source of a MERGE: the changes that take effect, with deletes for rows that are too old after them."""
+    if pair.field_ids is not None:
+        return _select_leaving_partial(pair, cutoff)
     columns = ", ".join(quote_name(name) for name in pair.columns)
     same = " AND ".join(f"b.{quote_name(key)} = e.{quote_name(key)}" for key in pair.spec.primary_key)
     old = f"CASE WHEN {cutoff.condition('e')} THEN 'D' ELSE e.{OP} END"
@@ -180,5 +183,30 @@ def _select_leaving(pair: Pair, cutoff: Cutoff) -> str:
         f"SELECT {columns}, {old} AS {OP} FROM firn_takes_effect AS e\n"
         f"UNION ALL\n"
         f"SELECT {of_base}, 'D' AS {OP} FROM {pair.base} AS b LEFT ANTI JOIN firn_takes_effect AS e ON {same}"
+        f" WHERE {cutoff.condition('b')}"
+    )
+
+
+def _select_leaving_partial(pair: Pair, cutoff: Cutoff) -> str:
+    """As above, for changes that set some columns only: the time of a row may be the one that base has.
+
+    `h` has the newest time of each key, because rows that somebody appended to base may share a key.
+    """
+    keys = [quote_name(key) for key in pair.spec.primary_key]
+    column, number = quote_name(cutoff.column), list(pair.columns).index(cutoff.column)
+    columns = ", ".join(f"e.{quote_name(name)}" for name in pair.columns)
+    old = f"CASE WHEN e.{SET}[{number}] THEN {cutoff.condition('e')} ELSE {cutoff.condition('h')} END"
+    held = f"SELECT {', '.join(keys)}, max({column}) AS {column} FROM {pair.base} GROUP BY {', '.join(keys)}"
+    if column in keys:  # then it is the same in every change
+        old, held = cutoff.condition("e"), f"SELECT DISTINCT {', '.join(keys)} FROM {pair.base}"
+    of_base = ", ".join(f"b.{quote_name(name)}" for name in pair.columns)
+    same = " AND ".join(f"h.{key} = e.{key}" for key in keys)
+    return (
+        f"WITH firn_takes_effect AS ({build_effective_sql(pair)})\n"
+        f"SELECT {columns}, CASE WHEN {old} THEN 'D' ELSE e.{OP} END AS {OP}, e.{SET}"
+        f" FROM firn_takes_effect AS e LEFT JOIN ({held}) AS h ON {same}\n"
+        f"UNION ALL\n"
+        f"SELECT {of_base}, 'D' AS {OP}, array_repeat(true, {len(pair.columns)}) AS {SET} FROM {pair.base} AS b"
+        f" LEFT ANTI JOIN firn_takes_effect AS e ON {' AND '.join(f'b.{key} = e.{key}' for key in keys)}"
         f" WHERE {cutoff.condition('b')}"
     )

@@ -262,10 +262,14 @@ def count_values(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, n
 
 def _show(show: Show, table: TableOut) -> None:
     show.facts(_table_facts(table))
-    columns = [
+    heads: tuple[str, ...] = ("column", "type", "", "comment")
+    columns: list[tuple[object, ...]] = [
         (column.name, column.type, "key" if column.is_key else "", column.comment or "") for column in table.columns
     ]
-    show.table(("column", "type", "", "comment"), columns, none="no columns")
+    if table.properties.get("firn.partial") == "true":  # changes name the columns that they set by their ids
+        heads = ("id", *heads)
+        columns = [(column.id, *cells) for column, cells in zip(table.columns, columns, strict=True)]
+    show.table(heads, columns, none="no columns")
     stores = [
         (
             role,

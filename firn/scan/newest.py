@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -58,6 +59,16 @@ def _highest(table: pa.Table, keys: Sequence[str], sequence: str, name: str) -> 
 def select_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     """Select the key columns, as k0, k1 …"""
     return pa.table([_storage(table[key]) for key in keys], names=_names(keys))
+
+
+def number_keys(tables: Sequence[pa.Table], keys: Sequence[str]) -> np.ndarray:
+    """A number for each row of all tables, in order: rows have the same number if they have the same key."""
+    codes = np.zeros(sum(map(len, tables)), np.int64)
+    for key in keys:
+        values = pa.concat_arrays([chunk for table in tables for chunk in _storage(table[key]).chunks])
+        own = values.dictionary_encode().indices.to_numpy().astype(np.int64)
+        codes = np.unique(codes * (own.max(initial=0) + 1) + own, return_inverse=True)[1]
+    return codes
 
 
 def subtract_keys(rows: pa.Table, others: pa.Table, keys: Sequence[str]) -> pa.Table:

@@ -15,6 +15,7 @@ from firn.spark.errors import NotKeyed
 from firn.spark.quiet_logs import silence_failure_logs
 
 _OWN_COLUMNS = ("_op", "_source")
+_SET_COLUMN = "_set"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Target:
     key: tuple[str, ...]
     sequence_field: str | None
     is_partition_scoped: bool
+    has_partial_columns: bool
     fields: tuple[StructField, ...]
     partition_columns: tuple[str, ...]
 
@@ -62,15 +64,25 @@ def load_target(spark: SparkSession, table: str) -> Target:
     key = tuple(name.strip() for name in properties.get("firn.primary-key", "").split(",") if name.strip())
     if not key:
         raise NotKeyed(f"{table} has no primary key: write to it with Spark's own writeTo")
+    is_partial = properties.get("firn.partial") == "true"
+    own = (*_OWN_COLUMNS, *((_SET_COLUMN,) if is_partial else ()))
     return Target(
         name=table,
         change=change,
         key=key,
         sequence_field=properties.get("firn.sequence-field"),
         is_partition_scoped=properties.get("firn.key.scope") == "partition",
-        fields=tuple(field for field in schema.fields if field.name not in _OWN_COLUMNS),
+        has_partial_columns=is_partial,
+        fields=tuple(field for field in schema.fields if field.name not in own),
         partition_columns=_partition_columns([(row.col_name, row.data_type) for row in described], schema.names),
     )
+
+
+def read_field_ids(spark: SparkSession, target: Target) -> dict[str, int]:
+    """The ids of the table's columns, by which changes name the columns that they set."""
+    util = spark._jvm.org.apache.iceberg.spark.Spark3Util  # type: ignore[union-attr]
+    schema = util.loadIcebergTable(spark._jsparkSession, target.change).schema()
+    return {field.name(): field.fieldId() for field in schema.columns()}
 
 
 def _partition_columns(described: list[tuple[str, str]], names: list[str]) -> tuple[str, ...]:

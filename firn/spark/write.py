@@ -31,7 +31,7 @@ from firn.spark.errors import (
 )
 from firn.spark.hive import publish_written, sync_before_write
 from firn.spark.quiet_logs import silence_failure_logs
-from firn.spark.target import Target, load_target
+from firn.spark.target import Target, load_target, read_field_ids
 
 TRIES = 4
 SMALL_BYTES = 32 * 2**20
@@ -58,6 +58,7 @@ def upsert(
     df: DataFrame,
     table: str,
     *,
+    columns: Sequence[str] | None = None,
     batch: str | None = None,
     writer: str | None = None,
     auto_sync: AutoSync | str = AutoSync.NONE,
@@ -65,9 +66,10 @@ def upsert(
 ) -> Written:
     """Insert the rows with new keys, and replace the rows with existing keys.
 
-    `df` has all of the table's columns, by name. The table's sequence field decides between two rows of one key;
-    without one, two rows are refused. A `batch` of a `writer` (by default the application's name) is applied once,
-    however often it is sent.
+    `df` has all of the table's columns, by name. With `columns`, on a table with `firn.partial=true`, it needs the key
+    and these columns: rows with existing keys keep their other columns, and in new rows these are null. The table's
+    sequence field decides between two rows of one key; without one, two rows are refused. A `batch` of a `writer` (by
+    default the application's name) is applied once, however often it is sent.
 
     `auto_sync` syncs a linked table first, see `read`, so that Hive's rows are older than these. With `publish`, the
     function returns when Hive's readers see the rows: jobs of an optimizer merge and publish them.
@@ -78,8 +80,13 @@ def upsert(
     """
     sync_before_write(df.sparkSession, table, auto_sync, publish=publish)
     target = load_target(df.sparkSession, table)
-    _check_columns(df, target, needed=target.columns, rule="an upsert needs all columns")
-    changes = df.select(*_cast(df, target, target.columns))
+    needed, rule = target.columns, "an upsert needs all columns"
+    if columns is not None:
+        needed, rule = _choose_columns(target, columns), "an upsert of some columns needs these and the key columns"
+    _check_columns(df, target, needed=needed, rule=rule)
+    changes = df.select(*_cast(df, target, needed))
+    if target.has_partial_columns:
+        changes = changes.withColumn("_set", F.lit(_name_set(df.sparkSession, target, columns)).cast("string"))
     written = _write(changes, target, op="U", batch=batch, writer=writer)
     return publish_written(df.sparkSession, written) if publish else written
 
@@ -109,8 +116,34 @@ def delete(
         rule="a delete needs the key columns, the sequence field, and partition columns of partition-scoped keys",
     )
     changes = df.select(*_cast(df, target, needed))
+    if target.has_partial_columns:
+        changes = changes.withColumn("_set", F.lit(None).cast("string"))
     written = _write(changes, target, op="D", batch=batch, writer=writer)
     return publish_written(df.sparkSession, written) if publish else written
+
+
+def _choose_columns(target: Target, columns: Sequence[str]) -> list[str]:
+    """The key columns and those that the rows set, in the table's order."""
+    if not target.has_partial_columns:
+        raise RowsRefused(
+            f"{target.name}: changes set all columns of this table. Set its property firn.partial to true first, while "
+            "nothing is pending"
+        )
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    unknown = [name for name in wanted if name not in target.columns]
+    if unknown:
+        raise RowsRefused(
+            f"{target.name} has no column {', '.join(unknown)}; it has {', '.join(target.columns)} (case matters)"
+        )
+    return [name for name in target.columns if name in wanted or name in target.key]
+
+
+def _name_set(spark: SparkSession, target: Target, columns: Sequence[str] | None) -> str | None:
+    """The ids of the columns that a change sets, as in `3,5`; None for all. Key columns are always set."""
+    if columns is None:
+        return None
+    ids, chosen = read_field_ids(spark, target), _choose_columns(target, columns)
+    return ",".join(str(ids[name]) for name in chosen if name not in target.key)
 
 
 def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], rule: str) -> None:

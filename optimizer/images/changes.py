@@ -13,6 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField
 
+from firn.protocol.partial import SET
 from firn.scan.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile
 from firn.scan.newest import OP, select_newest
 from firn.scan.reading import ColumnReader, FileRows, read_rows
@@ -20,8 +21,8 @@ from optimizer.images.key_ranges import ALL_KEYS, KeyRange, choose_sampled, samp
 
 BATCH_ROWS = 4_000_000
 """Rows of key columns that are read at a time, if memory allows it."""
-FILE = "_file_number"
-POSITION = "_position"
+FILE = "firn:file_number"
+POSITION = "firn:position"
 AT_ONCE_BYTES = 16 * 2**20
 """Change files that are smaller together are read once and kept in memory."""
 
@@ -32,6 +33,8 @@ class KeyColumns:
 
     primary_key: tuple[str, ...]
     sequence_field: str | None = None
+    folded: tuple[str, ...] = ()
+    """On a table with partial columns: all of its columns, because each change may decide about some of them."""
 
     @property
     def names(self) -> list[str]:
@@ -110,12 +113,15 @@ def sample_changes(change: Table, files: Sequence[LineageFile], columns: KeyColu
 
 
 def _list_key_fields(change: Table, columns: KeyColumns) -> list[NestedField]:
-    return [change.schema().find_field(name) for name in [*columns.names, OP]] + [*LINEAGE_FIELDS]
+    fields = {field.name: field for field in change.schema().fields}
+    more = [*(name for name in columns.folded if name not in columns.names), SET] if columns.folded else []
+    return [*(fields[name] for name in [*columns.names, OP, *more]), *LINEAGE_FIELDS]
 
 
 def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:
     """The newest pending change of each key, over all pending rows at once."""
-    return select_newest(changes.pending, columns.primary_key, columns.sequence_field)
+    rows = changes.pending.select([*columns.names, OP, ROW_ID]) if columns.folded else changes.pending
+    return select_newest(rows, columns.primary_key, columns.sequence_field)
 
 
 def _with_places(read: FileRows, files: Sequence[LineageFile], names: Sequence[str]) -> pa.Table:

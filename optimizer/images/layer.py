@@ -29,9 +29,10 @@ from optimizer.images.changes import (
     read_changes,
     sample_changes,
 )
+from optimizer.images.folding import fold_changes, is_partial
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
 from optimizer.images.key_ranges import ALL_KEYS, PROCESS_BYTES, KeyRange, split_keys
-from optimizer.images.packs import PackSource, write_packs
+from optimizer.images.packs import PackSource, write_folded, write_packs
 from optimizer.images.positions import Hits, find_keys, find_live
 from optimizer.images.rewriting import (
     Rewrite,
@@ -80,10 +81,13 @@ class LayerPlan:
 
 @dataclass(slots=True)
 class _Found:
-    """The results of the ranges of keys so far: hidden positions of base, and positions of shown changes."""
+    """The results of the ranges of keys so far: hidden positions of base, positions of shown changes, and packs of rows
+    that are folded of partial changes.
+    """
 
     hidden: dict[str, BitMap64] = field(default_factory=lambda: defaultdict(BitMap64))
     shown: dict[int, BitMap64] = field(default_factory=lambda: defaultdict(BitMap64))
+    folded: list[Pack] = field(default_factory=list)
     hit: set[str] = field(default_factory=set)
     keys: int = 0
 
@@ -95,6 +99,9 @@ def build_layer(plan: LayerPlan) -> Layer:
     """
     if not plan.files:
         return _build_without_changes(plan)
+    if is_partial(plan.change):
+        names = tuple(column.name for column in plan.base.schema().fields)
+        plan = replace(plan, columns=replace(plan.columns, folded=names))
     plan, ranges = _fit_into_memory(plan)
     found, rows = _Found(), tuple[pa.Table, ...]()
     for within in ranges:
@@ -108,7 +115,7 @@ def build_layer(plan: LayerPlan) -> Layer:
     written, replaced = _write_hidden(plan, {path: hidden[path] for path in hidden.keys() - removed}, deleted)
     packed = {number: positions for number, positions in found.shown.items() if number not in moved}
     return Layer(
-        packs=write_packs(source, packed, directory=plan.directory, name=f"{plan.name}-p"),
+        packs=[*found.folded, *write_packs(source, packed, directory=plan.directory, name=f"{plan.name}-p")],
         hidden=written,
         replaced_vectors=replaced,
         keys=found.keys,
@@ -152,7 +159,8 @@ def _fit_into_memory(plan: LayerPlan) -> tuple[LayerPlan, list[KeyRange]]:
 
 def _find_within(plan: LayerPlan, within: KeyRange, found: _Found) -> tuple[pa.Table, ...]:
     """Add what the changes of these keys hide and show; returns the rows of all files if they were read at once."""
-    schema, columns, size = plan.base.schema(), plan.columns, plan.batch_rows
+    columns, size = plan.columns, plan.batch_rows
+    schema = None if columns.folded else plan.base.schema()
     selection = Selection(watermark=plan.watermark, through=plan.through, within=within)
     changes = read_changes(plan.change, plan.files, columns, selection, values=schema, batch_rows=size)
     newest = find_newest(changes, columns)
@@ -160,6 +168,9 @@ def _find_within(plan: LayerPlan, within: KeyRange, found: _Found) -> tuple[pa.T
     if not len(newest):
         return changes.rows
     hits = find_keys(plan.base, [task.file for task in plan.base_files], newest, columns, batch_rows=size)
+    if columns.folded:
+        _fold(plan, changes, list(hits), found)
+        return ()
     effective = newest
     if columns.sequence_field is None:
         for hit in hits:
@@ -169,6 +180,18 @@ def _find_within(plan: LayerPlan, within: KeyRange, found: _Found) -> tuple[pa.T
     found.hit |= found.hidden.keys()
     _note_shown(effective.filter(pc.not_equal(effective[OP], "D")), found)
     return changes.rows
+
+
+def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], found: _Found) -> None:
+    """Hide base's rows of the pending keys, and write those that take their places."""
+    for hit in hits:
+        found.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
+    found.hit |= found.hidden.keys()
+    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
+    folded = fold_changes(plan.base, changes.pending, hits, deleted, plan.columns.primary_key)
+    source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files)
+    name = f"{plan.name}-f{len(found.folded)}"
+    found.folded += write_folded(source, folded.rows, folded.like, directory=plan.directory, name=name)
 
 
 def _note_shown(shown: pa.Table, found: _Found) -> None:
@@ -190,14 +213,14 @@ def _deletes_to_read(plan: LayerPlan, hit: set[str]) -> set[DataFile]:
     """The delete files of base whose positions the layer needs.
 
     Under v2 every vector becomes position deletes. Under v3 the new vector of a file has all of its old positions. A
-    sequence field needs to know which rows of base are live.
+    sequence field and partial changes need to know which rows of base are live.
     """
     is_v3 = plan.format_version >= _FIRST_WITH_VECTORS
     return {
         delete
         for task in plan.base_files
         for delete in task.delete_files
-        if (task.file.file_path in hit and (is_v3 or plan.columns.sequence_field))
+        if (task.file.file_path in hit and (is_v3 or plan.columns.sequence_field or plan.columns.folded))
         or (not is_v3 and delete.file_format is FileFormat.PUFFIN)
     }
 

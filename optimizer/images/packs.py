@@ -64,12 +64,31 @@ def write_packs(source: PackSource, shown: Mapping[int, BitMap64], *, directory:
     return map_files(write, list(enumerate(_group_by_partition(files, shown))))
 
 
+def write_folded(source: PackSource, rows: pa.Table, like: np.ndarray, *, directory: str, name: str) -> list[Pack]:
+    """Write rows that are folded of changes. `like` has the number of a change file in the partition of each row."""
+    numbers, groups = np.unique(like), defaultdict[tuple[object, ...], list[int]](list)
+    for number in numbers:
+        groups[_get_partition(source.files[number])].append(number)
+    target, packs = schema_to_pyarrow(source.schema, include_field_ids=True), list[Pack]()
+    for members in groups.values():
+        location = f"{directory}/{name}-{len(packs)}.parquet"
+        own = rows.take(pa.array(np.flatnonzero(np.isin(like, members)))).cast(target)
+        per_group = max(ROW_GROUP_BYTES * len(own) // max(own.nbytes, 1), 1)
+        with source.change.io.new_output(location).create() as sink:
+            pq.write_table(own, sink, row_group_size=per_group, compression="zstd", store_schema=False)
+        packs.append(Pack(location=location, rows=len(own), like=source.files[members[0]].file.file_path))
+    return packs
+
+
+def _get_partition(file: LineageFile) -> tuple[object, ...]:
+    partition = file.file.partition
+    return (file.file.spec_id, *(partition[place] for place in range(len(partition))))
+
+
 def _group_by_partition(files: Sequence[LineageFile], shown: Mapping[int, BitMap64]) -> list[list[Picked]]:
     groups: dict[tuple[object, ...], list[Picked]] = defaultdict(list)
     for number in sorted(shown):
-        file = files[number].file
-        partition = (file.spec_id, *(file.partition[i] for i in range(len(file.partition))))
-        groups[partition].append((number, np.array(shown[number].to_array(), np.int64)))
+        groups[_get_partition(files[number])].append((number, np.array(shown[number].to_array(), np.int64)))
     return list(groups.values())
 
 

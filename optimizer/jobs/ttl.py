@@ -58,7 +58,8 @@ def _is_concerned(work: JobRun, keyed: KeyedTtl) -> bool:
 
 def _delete(work: JobRun, task: TtlTask) -> None:
     properties = {**_reason(work, task), **_describe_reads(task)}
-    if task.keyed is not None and task.keyed.merge.sequence_field and _delete_whole_files(work, task, properties):
+    checked = task.keyed is not None and (task.keyed.merge.sequence_field is not None or task.keyed.merge.partial)
+    if checked and _delete_whole_files(work, task, properties):
         return
     statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
     run_signed(work, statement, properties)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from tests.models import deletion, hive, hive_steps, image_scopes, image_steps, images, jobs, keyed, streams
+from tests.models import deletion, hive, hive_steps, image_scopes, image_steps, images, jobs, keyed, partial, streams
 from tests.models.explore import Exploration, exhaust, walk
 from tests.models.keyed_scopes import LONG_SCOPES, SCOPES
 
@@ -18,6 +18,13 @@ def explore_keyed(states: int) -> Iterator[tuple[str, Exploration]]:
     for name, scope in LONG_SCOPES.items():
         steps, check = keyed.keyed_steps(rules, scope), keyed.check_with(rules, scope)
         yield f"keyed, random, {name}", walk(scope.start(), steps, check, histories=states // 10, length=40)
+
+
+def explore_partial(states: int) -> Iterator[tuple[str, Exploration]]:
+    steps, check = partial.partial_steps(partial.Rules()), partial.check_with(partial.Rules())
+    yield "partial columns", exhaust(partial.World(), steps, check, states)
+    many = partial.World(left=(("commit", 9), ("job", 7)))
+    yield "partial columns, random", walk(many, steps, check, histories=states // 4, length=30)
 
 
 def explore_jobs(states: int) -> Iterator[tuple[str, Exploration]]:
@@ -59,7 +66,7 @@ def explore_streams(states: int) -> Iterator[tuple[str, Exploration]]:
 
 def main(states: int) -> int:
     violations = 0
-    for explore in (explore_keyed, explore_images, explore_jobs, explore_hive, explore_streams):
+    for explore in (explore_keyed, explore_partial, explore_images, explore_jobs, explore_hive, explore_streams):
         for name, seen in explore(states):
             sys.stdout.write(f"{name}: {seen}\n")
             sys.stdout.flush()

@@ -117,12 +117,16 @@ class StoreSummary(Message):
 class MergeTask(Task):
     """One merge. If `partition` is None, partitions have no predicate, and `vectors` is the only possible mode.
 
+    If `partial`, changes may set some columns only. Then the rows of the SQL `effective` also say, in the array `_set`,
+    for the columns in order whether the changes of the key set them.
+
     This merge takes `pending_rows`, and leaves `left_rows` of a long backlog to the next merges.
     """
 
     pending: bool
     primary_key: list[str]
     sequence_field: str | None = None
+    partial: bool = False
     columns: list[str]
     base: BaseFacts
     change: ChangeFacts

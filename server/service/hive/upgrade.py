@@ -31,6 +31,7 @@ from catalog.hive.types import iceberg_fields
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, build_table, current_schema
 from catalog.jobs.operation import BLOCKED, ELIGIBLE, Operation
+from catalog.keyed.partial import PARTIAL, wants_partial
 from catalog.keyed.spec import MERGED_THROUGH, KeySpec
 from catalog.names import RelationId, TableName
 from catalog.ports.files import TableFiles
@@ -243,6 +244,8 @@ class Upgrades:
         """The metadata of a table that nothing is in yet."""
         now_ms = self._now_ms()
         if spec:
+            if wants_partial(definition.properties):
+                raise Invalid(f"a table that is linked to Hive cannot have {PARTIAL}", hint="leave the property out")
             return build_base_metadata(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
         return _plain(definition, location=attempt.root, now_ms=now_ms)
 

@@ -11,6 +11,7 @@ from catalog.iceberg.table import (
     build_table,
     current_schema,
 )
+from catalog.keyed.partial import check_fits, wants_partial
 from catalog.keyed.schema import build_base_schema, build_change_schema
 from catalog.keyed.spec import KeySpec
 from server.service.tables.tables import TableDefinition
@@ -33,9 +34,12 @@ _CHANGE_PROPERTIES = {
 
 
 def build_base_metadata(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:
-    """Build the base store's metadata for a definition; format version 3 unless its properties say otherwise."""
+    """Build the base store's metadata for a definition; format version 3 unless its properties say otherwise.
+
+    Invalid or CommitRefused if the properties, key and partitions do not fit each other.
+    """
     properties = {"format-version": "3"} | _STORE_PROPERTIES | dict(definition.properties) | spec.to_properties()
-    return build_table(
+    base = build_table(
         uuid=str(uuid4()),
         location=location,
         schema=build_base_schema(definition.schema, spec),
@@ -44,11 +48,14 @@ def build_base_metadata(definition: TableDefinition, spec: KeySpec, *, location:
         properties=properties | {"gc.enabled": "false"},
         now_ms=now_ms,
     )
+    if wants_partial(properties):
+        check_fits(base, spec)
+    return base
 
 
 def build_change_metadata(base: Json, *, location: str, now_ms: int) -> Json:
     """Build the change store's metadata over a base: the same columns and partitions, format version 3 for row ids."""
-    schema = build_change_schema(current_schema(base))
+    schema = build_change_schema(current_schema(base), partial=wants_partial(base["properties"]))
     spec = next(spec for spec in base["partition-specs"] if spec["spec-id"] == base["default-spec-id"])
     properties = {key: value for key, value in base["properties"].items() if key.startswith("firn.")}
     properties |= _CHANGE_PROPERTIES

@@ -15,6 +15,7 @@ from catalog.iceberg.table import (
     pin_snapshot,
     ref_snapshot_id,
 )
+from catalog.keyed.partial import list_field_ids
 from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
@@ -80,6 +81,7 @@ class Pin:
                 change=quote_name(self.change_name),
                 watermark=self.keyed.watermark,
                 pending=self.pending,
+                field_ids=list_field_ids(self.base, self.change),
             ),
         )
 

@@ -151,7 +151,13 @@ MERGE = MergeTask(
 
 def test_with_nothing_pending_there_is_nothing_to_merge() -> None:
     pair = Pair(
-        spec=KeySpec(primary_key=("id",)), columns=["id", "at"], base="b", change="c", watermark=3, pending=False
+        spec=KeySpec(primary_key=("id",)),
+        columns=["id", "at"],
+        base="b",
+        change="c",
+        watermark=3,
+        pending=False,
+        field_ids=None,
     )
     facts = build_keyed_facts(pair, cut("date"), MERGE)
     assert (facts.concerned, facts.leaving) == (None, None)

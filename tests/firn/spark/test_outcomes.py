@@ -22,6 +22,7 @@ TARGET = Target(
     key=("id",),
     sequence_field=None,
     is_partition_scoped=False,
+    has_partial_columns=False,
     fields=(),
     partition_columns=(),
 )

@@ -171,7 +171,15 @@ def stores() -> Stores:
 
 def pair(shape: Shape, base: str, change: str, watermark: int, *, pending: bool) -> Pair:
     columns = list(shape.columns)
-    return Pair(spec=shape.spec, columns=columns, base=base, change=change, watermark=watermark, pending=pending)
+    return Pair(
+        spec=shape.spec,
+        columns=columns,
+        base=base,
+        change=change,
+        watermark=watermark,
+        pending=pending,
+        field_ids=None,
+    )
 
 
 @pytest.mark.spark

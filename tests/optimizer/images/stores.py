@@ -147,7 +147,12 @@ class Stores:
 
 
 def read_image(base: Table, layer: Layer) -> list[Row]:
-    """What a reader of the image sees: rows of base at positions that are not hidden, and the packs."""
+    """What a reader of the image sees, sorted."""
+    return sorted((Row(*(row[name] for name in Row._fields)) for row in list_image_rows(base, layer)), key=repr)
+
+
+def list_image_rows(base: Table, layer: Layer) -> list[dict[str, Any]]:
+    """The rows of base at positions that are not hidden, and those of the packs."""
     hidden = read_hidden(base.io, [_as_delete_file(hidden_file.location) for hidden_file in layer.hidden])
     rows: list[dict[str, Any]] = []
     for task in base.scan().plan_files():
@@ -162,7 +167,7 @@ def read_image(base: Table, layer: Layer) -> list[Row]:
         packed = _read_parquet(pack.location).to_pylist()
         assert len(packed) == pack.rows
         rows += packed
-    return sorted((Row(*(row[name] for name in Row._fields)) for row in rows), key=repr)
+    return rows
 
 
 def _read_parquet(location: str) -> pa.Table:

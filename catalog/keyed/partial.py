@@ -1,0 +1,77 @@
+"""Partial columns: changes that set some columns of a row and leave the others (docs/protocols.md, rule 1.7).
+
+A keyed table with the property `firn.partial` has the column `_set` in its change store: the ids of the columns that a
+change sets, as in `3,5`; null for all columns. The column, not the property, makes a table partial: it belongs to the
+same metadata as the snapshot that a reader or a merge reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from catalog.errors import CommitRefused, Invalid
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema
+from catalog.keyed.spec import KeySpec
+from firn.protocol.partial import SET, SET_ID
+
+PARTIAL = "firn.partial"
+SET_COLUMN: Json = {
+    "id": SET_ID,
+    "name": SET,
+    "required": False,
+    "type": "string",
+    "doc": "the ids of the columns that the change sets, as in 3,5; null for all",
+}
+
+
+def is_partial(change: Json) -> bool:
+    """Whether changes may set some columns only, by the metadata of the change store."""
+    return has_set_column(current_schema(change))
+
+
+def has_set_column(schema: Json) -> bool:
+    """Whether a schema of a change store has `_set`."""
+    return any(field["id"] == SET_ID for field in schema["fields"])
+
+
+def list_field_ids(base: Json, change: Json) -> tuple[int, ...] | None:
+    """The ids of base's columns, in order, as `_set` names them; None for a table whose changes set all columns."""
+    return tuple(field["id"] for field in current_schema(base)["fields"]) if is_partial(change) else None
+
+
+def wants_partial(properties: Mapping[str, str]) -> bool:
+    """The value of the property; Invalid for a text that is neither `true` nor `false`."""
+    text = properties.get(PARTIAL, "false")
+    if text not in ("true", "false"):
+        raise Invalid(f"{PARTIAL}={text!r}: expected true or false")
+    return text == "true"
+
+
+def check_fits(base: Json, spec: KeySpec) -> None:
+    """CommitRefused if a table of this key and this metadata cannot have partial changes."""
+    if spec.sequence_field is not None:
+        raise CommitRefused(
+            f"{PARTIAL} and firn.sequence-field exclude each other: base stores one value of the sequence field for "
+            "a row, and partial changes would need one for each column",
+            hint="leave out one of the two; without a sequence field, later commits win column by column",
+        )
+    if any(field["name"] == SET for field in current_schema(base)["fields"]):
+        raise CommitRefused(f"column name {SET!r} is taken by the change store", hint="rename the column first")
+    for partition_spec in base["partition-specs"]:
+        check_partitioned_by_key(base, spec, partition_spec["fields"])
+
+
+def check_partitioned_by_key(base: Json, spec: KeySpec, fields: Iterable[Json]) -> None:
+    """CommitRefused for a partition field of a column outside of the key.
+
+    A partial change need not have the column's value. So the partition of the change would not be that of the row.
+    """
+    by_id = {field["id"]: field["name"] for field in current_schema(base)["fields"]}
+    for field in fields:
+        column = by_id.get(field["source-id"], f"with id {field['source-id']}")
+        if field["transform"] != "void" and column not in spec.primary_key:
+            raise CommitRefused(
+                f"a table with {PARTIAL} can only be partitioned by columns of its primary key, and {column} is none",
+                hint="partition by the key, for example bucket(16, KEY), or leave the partitioning out",
+            )

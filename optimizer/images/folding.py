@@ -1,0 +1,161 @@
+"""Folds pending changes that set some columns only: one row for each key (docs/protocols.md, rule 1.7).
+
+The row of a key has, in each column, the newest value that a pending change set; in the columns that none set, base's
+value. A delete sets all columns to null, so what came before it does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyroaring import BitMap64
+
+from firn.protocol.partial import SET, SET_ID
+from firn.scan.lineage import ROW_ID
+from firn.scan.newest import OP, number_keys
+from firn.scan.reading import ColumnReader, map_files
+from optimizer.images.changes import FILE
+from optimizer.images.positions import Hits
+
+PART_ROWS = 50_000
+"""Of a file of base that is read in parts."""
+_NONE = -1
+"""The place of a row that there is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedRows:
+    """The rows that an image shows for pending keys, in base's schema, and the change file that each is like: the one
+    with the newest change of the row's key, which lies in the row's partition.
+    """
+
+    rows: pa.Table
+    like: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Changes:
+    """Pending changes sorted by key and row id, and the places at which the changes of each key start and end."""
+
+    rows: pa.Table
+    starts: np.ndarray
+    ends: np.ndarray
+    is_deleted: np.ndarray
+    is_whole: np.ndarray
+    """Whether a change sets all columns."""
+
+
+def is_partial(change: Table) -> bool:
+    """Whether changes of this store may set some columns only."""
+    return any(field.field_id == SET_ID for field in change.schema().fields)
+
+
+def fold_changes(
+    base: Table, pending: pa.Table, hits: Sequence[Hits], deleted: Mapping[str, BitMap64], primary_key: Sequence[str]
+) -> FoldedRows:
+    """Fold the pending changes, which have all columns of base, over the rows of base that `hits` found.
+
+    Rows that base has `deleted` do not count. If rows of base share a key, each gets the new values, unless a change
+    set all columns: then one row replaces them.
+    """
+    held = [live for hit in hits if len((live := _drop_deleted(hit, deleted)).positions)]
+    codes = number_keys([pending, *(hit.rows for hit in held)], primary_key)
+    changes, keys = _sort_changes(pending, codes[: len(pending)])
+    key_of_base = np.searchsorted(keys, codes[len(pending) :])
+    is_reset = np.logical_or.reduceat(changes.is_whole, changes.starts)
+    patched = np.flatnonzero(~is_reset[key_of_base])
+    alone = np.setdiff1d(np.arange(len(keys)), key_of_base[patched])
+    alone = alone[~changes.is_deleted[changes.ends[alone] - 1]]
+    of_key = np.concatenate([key_of_base[patched], alone])
+    of_base = np.concatenate([patched, np.full(len(alone), _NONE)])
+    rows = _make_rows(base, held, changes, primary_key, of_key=of_key, of_base=of_base)
+    return FoldedRows(rows=rows, like=changes.rows[FILE].to_numpy()[changes.ends[of_key] - 1])
+
+
+def _drop_deleted(hit: Hits, deleted: Mapping[str, BitMap64]) -> Hits:
+    gone = deleted.get(hit.file.file_path)
+    if not gone:
+        return hit
+    mask = pa.array([position not in gone for position in hit.positions.to_pylist()], pa.bool_())
+    return Hits(file=hit.file, rows=hit.rows.filter(mask), positions=hit.positions.filter(mask))
+
+
+def _sort_changes(pending: pa.Table, codes: np.ndarray) -> tuple[_Changes, np.ndarray]:
+    """The sorted changes, and the number of each key, ascending."""
+    order = np.lexsort((pending[ROW_ID].to_numpy(), codes))
+    rows = pending.combine_chunks().take(pa.array(order))
+    keys, starts = np.unique(codes[order], return_index=True)
+    is_deleted = pc.equal(rows[OP], "D").to_numpy()
+    return (
+        _Changes(
+            rows=rows,
+            starts=starts,
+            ends=np.append(starts[1:], len(rows)),
+            is_deleted=is_deleted,
+            is_whole=is_deleted | pc.is_null(rows[SET]).to_numpy(),
+        ),
+        keys,
+    )
+
+
+def _make_rows(
+    base: Table,
+    held: Sequence[Hits],
+    changes: _Changes,
+    primary_key: Sequence[str],
+    *,
+    of_key: np.ndarray,
+    of_base: np.ndarray,
+) -> pa.Table:
+    """One row for each pair of a key and a row of base; the place of the latter is -1 where there is none."""
+    newest = changes.ends[of_key] - 1
+    source = {
+        field.name: newest if field.name in primary_key else _find_source(changes, field.field_id)[of_key]
+        for field in base.schema().fields
+    }
+    is_patched = of_base != _NONE
+    left = [name for name, places in source.items() if np.any(is_patched & (places == _NONE))]
+    old = _read_base(base, held, left)
+    columns = []
+    for name, places in source.items():
+        from_base = is_patched & (places == _NONE)
+        is_null = ~from_base & ((places == _NONE) | (changes.is_deleted[places] & (name not in primary_key)))
+        chunks = [*changes.rows[name].chunks, *(old[name].cast(changes.rows[name].type).chunks if name in left else ())]
+        at = np.where(from_base, len(changes.rows) + of_base, places)
+        values = pa.chunked_array(chunks, type=changes.rows[name].type).combine_chunks()
+        columns.append(values.take(pa.array(at, mask=is_null)))
+    return pa.table(columns, names=list(source))
+
+
+def _find_source(changes: _Changes, field_id: int) -> np.ndarray:
+    """For each key, the place of the newest change that sets the column; -1 if none does."""
+    texts = pc.dictionary_encode(changes.rows[SET].combine_chunks(), null_encoding="encode")
+    names_it = np.array(
+        [text is not None and str(field_id) in text.split(",") for text in texts.dictionary.to_pylist()], bool
+    )
+    sets = changes.is_whole | names_it[texts.indices.to_numpy()]
+    places = np.where(sets, np.arange(len(changes.rows)), _NONE)
+    return np.maximum.reduceat(places, changes.starts)
+
+
+def _read_base(base: Table, held: Sequence[Hits], names: Sequence[str]) -> pa.Table:
+    """These columns of the rows of base, in the order of `held`."""
+    reader = ColumnReader(base, Schema(*(field for field in base.schema().fields if field.name in names)))
+    tables = map_files(lambda hit: pa.concat_tables(_pick(reader, hit.file, hit.positions.to_numpy())), held)
+    return pa.concat_tables([reader.target.empty_table(), *(tables if names else ())])
+
+
+def _pick(reader: ColumnReader, file: DataFile, positions: np.ndarray) -> Iterator[pa.Table]:
+    """The rows of a file at these positions, which ascend; of a large file one part at a time is in memory."""
+    start = 0
+    for part in reader.read_parts(file, PART_ROWS):
+        first, last = np.searchsorted(positions, [start, start + len(part)])
+        yield part.combine_chunks().take(pa.array(positions[first:last] - start))
+        start += len(part)

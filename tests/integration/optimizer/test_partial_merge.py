@@ -1,0 +1,65 @@
+"""Partial columns through Spark: the image, the view, and base after each way of merging agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firn.spark.errors import RowsRefused
+from firn.spark.write import upsert
+from optimizer.worker import Worker
+from tests.keyed_tables import KeyedTable
+from tests.spark_fixtures import RunningServer
+
+pytestmark = pytest.mark.spark
+COLUMNS = "id BIGINT, email STRING, phone STRING, visits INT"
+
+
+def check(table: KeyedTable, *rows: tuple[Any, ...]) -> None:
+    """The image that the server serves, and the view in Spark's SQL."""
+    assert table.rows() == list(rows)
+    assert table.rows(".merged") == list(rows)
+
+
+def patch(table: KeyedTable, columns: str, *rows: tuple[Any, ...]) -> None:
+    """Upsert some columns; the first is the key."""
+    names = [column.split()[0] for column in columns.split(", ")]
+    frame = table.server.spark.createDataFrame(list(rows), columns)
+    upsert(frame, table.name, columns=names[1:])
+
+
+@pytest.mark.parametrize("partition", ["", "bucket(2, id)"], ids=["unpartitioned", "by buckets of the key"])
+def test_columns_that_are_not_given_stay_through_all_merges(
+    server: RunningServer, worker: Worker, partition: str
+) -> None:
+    table = KeyedTable(server, worker, COLUMNS, partition, **{"firn.primary-key": "id", "firn.partial": "true"})
+    with pytest.raises(RowsRefused, match="no column mail"):
+        patch(table, "id BIGINT, mail STRING", (1, "a"))
+    table.upsert((1, "a@", "1", 1), (2, "b@", "2", 2), (3, "c@", "3", 3))
+    for mode in ("rewrite", "vectors", "adopt"):
+        patch(table, "id BIGINT, email STRING", (1, mode), (2, None), (9, "new"))
+        patch(table, "id BIGINT, visits INT", (1, 7))
+        table.delete((3,), columns="id BIGINT")
+        patch(table, "id BIGINT, phone STRING", (3, mode))
+        server.spark.sql(f"INSERT INTO {table.name} (id, email) VALUES (8, '{mode}')")
+        last = [(3, None, mode, None), (8, mode, None, None), (9, "new", None, None)]
+        rows = [(1, mode, "1", 7), (2, None, "2", 2), *last]
+        check(table, *rows)
+        job = table.run("merge", mode=mode)
+        assert (job["status"], job["error"]) == ("succeeded", None)
+        check(table, *rows)
+        assert table.rows(".base") == rows
+        server.spark.sql(f"UPDATE {table.name} SET phone = '0' WHERE id = 9")
+        patch(table, "id BIGINT, email STRING", (9, "x"))
+        check(table, *rows[:-1], (9, "x", "0", None))
+        table.upsert((9, "new", None, None))
+
+
+def test_a_table_without_the_property_takes_all_columns(server: RunningServer, worker: Worker) -> None:
+    table = KeyedTable(server, worker, COLUMNS, "", **{"firn.primary-key": "id"})
+    with pytest.raises(RowsRefused, match="changes set all columns of this table"):
+        patch(table, "id BIGINT, email STRING", (1, "a"))
+    server.spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('firn.partial' = 'true')")
+    patch(table, "id BIGINT, email STRING", (1, "a"))
+    check(table, (1, "a", None, None))

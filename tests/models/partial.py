@@ -1,0 +1,171 @@
+"""Model of a keyed table with partial columns (docs/protocols.md, rule 1.7).
+
+Writers set some columns of a row, all of them, or delete it. Merges bring whole commits into base, image builders add
+layers, and a ttl job deletes rows whose time, a column, is old. The oracle replays the log one change after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from tests.models.explore import Check, Steps
+
+OLD = 0
+"""The time of a row that a ttl job deletes."""
+
+
+class Rules(NamedTuple):
+    """The parts of rule 1.7; without one of them a history goes wrong."""
+
+    folds_columns: bool = True
+    """Each column has the value of the newest change that sets it; the newest change alone does not decide."""
+    delete_resets: bool = True
+    """After a delete, columns that no later change sets are null, not as base has them."""
+    keeps_base: bool = True
+    """Columns that no pending change sets are as base has them."""
+    ttl_looks_again: bool = True
+    """A delete of old rows is refused if changes have come since the job looked."""
+
+
+class Change(NamedTuple):
+    key: str
+    op: str
+    name: str | None = None
+    time: int | None = None
+    given: frozenset[str] | None = None  # None: all
+    sequence: int = 0  # of the commit
+
+
+class Row(NamedTuple):
+    name: str | None = None
+    time: int | None = None
+
+
+Rows = tuple[tuple[str, Row], ...]
+
+
+class Job(NamedTuple):
+    kind: str
+    b: int  # the version of base that it read
+    through: int = 0
+    rows: Rows = ()
+    commits: int = 0  # what it had seen of the change store
+
+
+class World(NamedTuple):
+    base: Rows = ()
+    b: int = 0
+    watermark: int = 0
+    changes: tuple[Change, ...] = ()  # in the order of row ids
+    commits: int = 0
+    log: tuple[Change | None, ...] = ()  # None: the old rows were deleted
+    job: Job | None = None
+    left: tuple[tuple[str, int], ...] = (("commit", 4), ("job", 3))
+
+
+BATCHES = (
+    (Change("k", "U", name="a", given=frozenset({"name"})),),
+    (Change("k", "U", time=1, given=frozenset({"time"})),),
+    (Change("k", "I", name="b", time=OLD),),
+    (Change("k", "D"),),
+    (Change("k", "D"), Change("k", "U", name="c", given=frozenset({"name"}))),
+)
+
+
+def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
+    """Base's rows with the pending changes, all changes of a key at once: what view, merge and image do."""
+    rows, by_key = dict(base), dict[str, list[Change]]()
+    for change in changes:
+        by_key.setdefault(change.key, []).append(change)
+    for key, own in by_key.items():
+        is_reset = any(c.given is None and (c.op != "D" or rules.delete_resets) for c in own)
+        old = Row() if is_reset or not rules.keeps_base else rows.get(key, Row())
+        rows.pop(key, None)
+        if own[-1].op != "D":
+            rows[key] = Row(*(_fold_column(own, column, getattr(old, column), rules) for column in Row._fields))
+    return tuple(sorted(rows.items()))
+
+
+def _fold_column(own: list[Change], column: str, old: Any, rules: Rules) -> Any:
+    setting = [c for c in own if c.given is None or column in c.given]
+    if not rules.delete_resets:
+        setting = [c for c in setting if c.op != "D"]
+    if not rules.folds_columns:
+        setting = own[-1:]
+    return getattr(setting[-1], column) if setting else old
+
+
+def replay(log: Iterable[Change | None]) -> Rows:
+    rows = dict[str, Row]()
+    for change in log:
+        if change is None:
+            rows = {key: row for key, row in rows.items() if row.time != OLD}
+        elif change.op == "D":
+            rows.pop(change.key, None)
+        else:
+            given = Row._fields if change.given is None else change.given
+            rows[change.key] = rows.get(change.key, Row())._replace(**{name: getattr(change, name) for name in given})
+    return tuple(sorted(rows.items()))
+
+
+def check_with(rules: Rules) -> Check[World]:
+    def check(world: World) -> str | None:
+        pending = [change for change in world.changes if change.sequence > world.watermark]
+        view = fold(world.base, pending, rules)
+        if view != replay(world.log):
+            return "the view differs from the replay"
+        for cut in {change.sequence for change in pending}:
+            below = fold(world.base, (change for change in pending if change.sequence <= cut), rules)
+            if fold(below, (change for change in pending if change.sequence > cut), rules) != view:
+                return "a layer on an image differs from an image that is built at once"
+        return None
+
+    return check
+
+
+def partial_steps(rules: Rules) -> Steps[World]:
+    def steps(world: World) -> Iterator[tuple[str, World]]:
+        left = dict(world.left)
+        if left["commit"]:
+            for number, batch in enumerate(BATCHES):
+                yield f"commit {number}", _append(_spend(world, "commit"), batch)
+        if world.job is not None:
+            yield f"{world.job.kind} ends", _finish(world, world.job, rules)
+        elif left["job"]:
+            for job in _plan(world, rules):
+                yield f"{job.kind} begins", _spend(world, "job")._replace(job=job)
+
+    return steps
+
+
+def _append(world: World, batch: tuple[Change, ...]) -> World:
+    rows = tuple(change._replace(sequence=world.commits + 1) for change in batch)
+    return world._replace(changes=(*world.changes, *rows), commits=world.commits + 1, log=(*world.log, *rows))
+
+
+def _plan(world: World, rules: Rules) -> Iterator[Job]:
+    pending = [change for change in world.changes if change.sequence > world.watermark]
+    for through in {change.sequence for change in pending}:
+        rows = fold(world.base, (change for change in pending if change.sequence <= through), rules)
+        yield Job("merge", world.b, through, rows)
+    old = {key for key, row in world.base if row.time == OLD}
+    if old and not any(change.key in old or change.time == OLD for change in pending):
+        yield Job("ttl", world.b, commits=world.commits)
+
+
+def _finish(world: World, job: Job, rules: Rules) -> World:
+    world = world._replace(job=None)
+    if job.b != world.b:
+        return world
+    if job.kind == "merge":
+        return world._replace(base=job.rows, b=world.b + 1, watermark=job.through)
+    if rules.ttl_looks_again and job.commits != world.commits:
+        return world
+    kept = tuple((key, row) for key, row in world.base if row.time != OLD)
+    return world._replace(base=kept, b=world.b + 1, log=(*world.log, None))
+
+
+def _spend(world: World, kind: str) -> World:
+    left = tuple((name, count - (name == kind)) for name, count in world.left)
+    return world._replace(left=left)

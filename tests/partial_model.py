@@ -1,0 +1,70 @@
+"""A keyed table with partial columns as a plain dict (docs/protocols.md, rule 1.7), and random histories for it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Values: TypeAlias = Mapping[str, Any]
+Key: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class PartialChange:
+    """One change: `given` are the columns that it sets besides the key; None for all."""
+
+    op: str
+    row: Values
+    given: frozenset[str] | None = None
+
+
+class PartialModel:
+    """Applies changes one by one. Rows that share a key in base are kept apart until a change sets all columns."""
+
+    def __init__(self, key: Sequence[str], columns: Sequence[str], rows: Iterable[Values] = ()) -> None:
+        self.key, self.columns = tuple(key), tuple(columns)
+        self.rows: dict[Key, list[dict[str, Any]]] = {}
+        for row in rows:
+            self.rows.setdefault(self.key_of(row), []).append(dict(row))
+
+    def key_of(self, row: Values) -> Key:
+        return tuple(row[column] for column in self.key)
+
+    def apply(self, change: PartialChange) -> None:
+        key = self.key_of(change.row)
+        if change.op == "D":
+            self.rows.pop(key, None)
+        elif change.given is None:
+            self.rows[key] = [{column: change.row.get(column) for column in self.columns}]
+        else:
+            new = {column: change.row.get(column) if column in self.key else None for column in self.columns}
+            for row in self.rows.setdefault(key, [new]):
+                row.update({column: change.row.get(column) for column in change.given if column not in self.key})
+
+    def list_rows(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples, sorted."""
+        rows = (tuple(row[column] for column in self.columns) for rows in self.rows.values() for row in rows)
+        return sorted(rows, key=repr)
+
+
+def make_random_change(
+    rng: random.Random, row: Values, key: Sequence[str], writers: Sequence[frozenset[str]]
+) -> PartialChange:
+    """A change by one of the writers, each of which knows some columns, by one that knows all, or a delete.
+
+    Half of the partial changes have values in columns that they do not set, and half of the deletes have values, too:
+    nothing may read them.
+    """
+    kind = rng.random()
+    bare = {column: value if column in key else None for column, value in row.items()}
+    if kind < 0.15:
+        return PartialChange("D", row if rng.random() < 0.5 else bare, rng.choice([None, frozenset[str](), *writers]))
+    if kind < 0.3:
+        return PartialChange("U", row)
+    given = rng.choice(
+        [*writers, frozenset(rng.sample(sorted(row.keys() - {*key}), rng.randrange(len(row) - len(key))))]
+    )
+    kept = row if rng.random() < 0.5 else {**bare, **{column: row[column] for column in given}}
+    return PartialChange(rng.choice("IU"), kept, given)
