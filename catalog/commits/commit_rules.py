@@ -8,7 +8,7 @@ check for earlier application comes first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from catalog.commits.rebase import REBASED_FROM, OvertakenAppend, find_overtaken_append
@@ -94,21 +94,39 @@ def validate_commits(tables: Sequence[CommitContext]) -> Replay | Rebase | Apply
 
 
 def _find_rebasable_append(tables: Sequence[CommitContext]) -> OvertakenAppend | None:
-    """The overtaken append of a commit on one plain table. None for a job's commit, because the job must repeat its
-    work on the current table.
+    """The overtaken append of a commit on one plain table or change store. None for a job's commit, because the job
+    must repeat its work on the current table.
 
     None also for a snapshot that the table had before. Java keeps a snapshot's id when it tries again, so this may be
-    a late, already refused attempt.
+    a late, already refused attempt. On a change store the append names its position or batch, which the transaction
+    checks; such a store needs no property.
     """
     facts = tables[0]
     if len(tables) > 1 or facts.lease is not None or facts.past:
         return None
-    if facts.relation.kind is not RelationKind.TABLE or facts.relation.hive_name is not None:
+    is_change = facts.relation.kind is RelationKind.CHANGE
+    if is_change and not _names_step(facts.change.updates):
         return None
-    append = find_overtaken_append(facts.metadata, facts.change)
+    if not is_change and (facts.relation.kind is not RelationKind.TABLE or facts.relation.hive_name is not None):
+        return None
+    append = find_overtaken_append(facts.metadata, facts.change, needs_property=not is_change)
     if append is not None:
-        _check_before_requirements(facts)
+        _check_before_requirements(_reparent(facts, append))
     return append
+
+
+def _names_step(updates: Sequence[Json]) -> bool:
+    """Whether the commit names its writer, and its batch or position."""
+    return read_writer_and_batch(updates) is not None or read_progress(updates) is not None
+
+
+def _reparent(facts: CommitContext, append: OvertakenAppend) -> CommitContext:
+    """The commit as the rules of its store see it once it is rebased: with the head as its parent."""
+    if facts.store is None:
+        return facts
+    parent_id = None if append.head is None else append.head["snapshot-id"]
+    added = {"action": "add-snapshot", "snapshot": {**append.snapshot, "parent-snapshot-id": parent_id}}
+    return replace(facts, store=replace(facts.store, updates=[added, append.ref]))
 
 
 def match_applied(tables: Sequence[CommitContext]) -> bool:

@@ -81,11 +81,13 @@ class RebasedManifestList:
     """The number of row ids that it assigns."""
 
 
-def find_overtaken_append(metadata: Json, change: TableCommit) -> OvertakenAppend | None:
+def find_overtaken_append(
+    metadata: Json, change: TableCommit, *, needs_property: bool = True
+) -> OvertakenAppend | None:
     """The commit as an overtaken append; None if it is more than an append, was not overtaken, or its table does not
-    allow rebases.
+    allow rebases. Change stores do without the property.
     """
-    if str(metadata.get("properties", {}).get(REBASE, "")).lower() != "true":
+    if needs_property and str(metadata.get("properties", {}).get(REBASE, "")).lower() != "true":
         return None
     snapshot, ref = _read_plain_append(change.updates) or ({}, {})
     if (
