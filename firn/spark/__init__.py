@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
+    from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
     from firn.spark.statements import sync_before_statement
     from firn.spark.write import Written, delete, upsert
 
@@ -29,15 +30,19 @@ __all__ = [
     "WriteError",
     "WriteUnknown",
     "Written",
+    "append_sink",
     "catalog_conf",
     "configure",
     "delete",
     "read",
     "reason",
+    "resume",
     "session",
     "sql",
     "sync_before_statement",
     "upsert",
+    "upsert_sink",
+    "write_stream",
 ]
 
 _HOMES = {
@@ -52,6 +57,7 @@ _HOMES = {
     ),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
+    "firn.spark.sinks": ("append_sink", "resume", "upsert_sink", "write_stream"),
     "firn.spark.statements": ("sync_before_statement",),
     "firn.spark.write": ("Written", "delete", "upsert"),
 }

@@ -37,6 +37,11 @@ class Target:
         return [field.name for field in self.fields]
 
     @property
+    def can_keys_move(self) -> bool:
+        """Whether a new row of a key may lie in another partition than the old one."""
+        return not self.is_partition_scoped and not {*self.partition_columns} <= {*self.key}
+
+    @property
     def delete_columns(self) -> list[str]:
         """The columns that a delete needs."""
         needed = {*self.key, self.sequence_field}

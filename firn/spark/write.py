@@ -82,11 +82,11 @@ def upsert(
     target = load_target(df.sparkSession, table)
     needed, rule = target.columns, "an upsert needs all columns"
     if columns is not None:
-        needed, rule = _choose_columns(target, columns), "an upsert of some columns needs these and the key columns"
-    _check_columns(df, target, needed=needed, rule=rule)
-    changes = df.select(*_cast(df, target, needed))
+        needed, rule = choose_columns(target, columns), "an upsert of some columns needs these and the key columns"
+    check_columns(df, target, needed=needed, rule=rule)
+    changes = df.select(*cast_columns(df, target, needed))
     if target.has_partial_columns:
-        changes = changes.withColumn("_set", F.lit(_name_set(df.sparkSession, target, columns)).cast("string"))
+        changes = changes.withColumn("_set", F.lit(name_set(df.sparkSession, target, columns)).cast("string"))
     written = _write(changes, target, op="U", batch=batch, writer=writer)
     return publish_written(df.sparkSession, written) if publish else written
 
@@ -109,20 +109,20 @@ def delete(
     sync_before_write(df.sparkSession, table, auto_sync, publish=publish)
     target = load_target(df.sparkSession, table)
     needed = target.delete_columns
-    _check_columns(
+    check_columns(
         df,
         target,
         needed=needed,
         rule="a delete needs the key columns, the sequence field, and partition columns of partition-scoped keys",
     )
-    changes = df.select(*_cast(df, target, needed))
+    changes = df.select(*cast_columns(df, target, needed))
     if target.has_partial_columns:
         changes = changes.withColumn("_set", F.lit(None).cast("string"))
     written = _write(changes, target, op="D", batch=batch, writer=writer)
     return publish_written(df.sparkSession, written) if publish else written
 
 
-def _choose_columns(target: Target, columns: Sequence[str]) -> list[str]:
+def choose_columns(target: Target, columns: Sequence[str]) -> list[str]:
     """The key columns and those that the rows set, in the table's order."""
     if not target.has_partial_columns:
         raise RowsRefused(
@@ -138,15 +138,16 @@ def _choose_columns(target: Target, columns: Sequence[str]) -> list[str]:
     return [name for name in target.columns if name in wanted or name in target.key]
 
 
-def _name_set(spark: SparkSession, target: Target, columns: Sequence[str] | None) -> str | None:
+def name_set(spark: SparkSession, target: Target, columns: Sequence[str] | None) -> str | None:
     """The ids of the columns that a change sets, as in `3,5`; None for all. Key columns are always set."""
     if columns is None:
         return None
-    ids, chosen = read_field_ids(spark, target), _choose_columns(target, columns)
+    ids, chosen = read_field_ids(spark, target), choose_columns(target, columns)
     return ",".join(str(ids[name]) for name in chosen if name not in target.key)
 
 
-def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], rule: str) -> None:
+def check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], rule: str) -> None:
+    """Raise RowsRefused for missing, unknown and repeated columns; `rule` explains which are needed."""
     repeated = sorted({name for name in df.columns if df.columns.count(name) > 1})
     if repeated:
         raise RowsRefused(f"{target.name}: columns appear twice in the rows: {', '.join(repeated)}")
@@ -160,7 +161,7 @@ def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], rule
         )
 
 
-def _cast(df: DataFrame, target: Target, columns: Sequence[str]) -> list[Column]:
+def cast_columns(df: DataFrame, target: Target, columns: Sequence[str]) -> list[Column]:
     """Cast the columns to the table's types. Text is not parsed as numbers or dates: that would hide mistakes."""
     types = {field.name: field.dataType for field in df.schema.fields}
     selected = []
@@ -187,7 +188,7 @@ def _write(df: DataFrame, target: Target, *, op: str, batch: str | None, writer:
             if attempt == 1:
                 # Only the first failure can prove that nothing was written. Before a later one, one is unanswered.
                 _raise_if_certain(df, target, error)
-            if _was_refused_as_known(error) or _is_in_table(df.sparkSession, target, written, op):
+            if is_known_batch(error) or _is_in_table(df.sparkSession, target, written, op):
                 return replace(written, was_there=True)
             if attempt == TRIES:
                 raise WriteUnknown(
@@ -202,7 +203,7 @@ def _write(df: DataFrame, target: Target, *, op: str, batch: str | None, writer:
 
 def _raise_if_certain(df: DataFrame, target: Target, error: Exception) -> None:
     """Raise the error that explains this failure, unless the batch may be in the table."""
-    if _was_refused_as_known(error) or is_uncertain(error):
+    if is_known_batch(error) or is_uncertain(error):
         return
     if is_refusal(error):
         raise CommitRefused(f"{target.name}: {reason(error)}") from None  # the reason is the innermost message
@@ -210,7 +211,8 @@ def _raise_if_certain(df: DataFrame, target: Target, error: Exception) -> None:
     raise error
 
 
-def _was_refused_as_known(error: Exception) -> bool:
+def is_known_batch(error: Exception) -> bool:
+    """Whether the server refused a commit because it has the batch."""
     return any(name == BAD_REQUEST and _COMMITTED_BEFORE.search(message) for name, message in java_causes(error))
 
 
@@ -239,7 +241,7 @@ def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
 def _add_checks(df: DataFrame, target: Target, op: str) -> DataFrame:
     """Keep one row for each key and add its operation. A wrong row fails the write."""
     window = Window.partitionBy(*[F.col(quote_name(key)) for key in target.key])
-    wrong = _null_in(_not_null(target))
+    wrong = is_any_null(list_required(target))
     if target.sequence_field is None:
         # Any order works: a second row of a key is an error, whichever comes second.
         ranked = df.withColumn(_RANK, F.row_number().over(window.orderBy(F.lit(1))))
@@ -253,11 +255,13 @@ def _add_checks(df: DataFrame, target: Target, op: str) -> DataFrame:
     return ranked.withColumn("_op", F.when(wrong, failed).otherwise(F.lit(op))).drop(_RANK)
 
 
-def _not_null(target: Target) -> list[str]:
+def list_required(target: Target) -> list[str]:
+    """The columns that must not be null: the key and the sequence field."""
     return [*target.key, *([target.sequence_field] if target.sequence_field else [])]
 
 
-def _null_in(columns: Sequence[str]) -> Column:
+def is_any_null(columns: Sequence[str]) -> Column:
+    """Whether one of the columns is null."""
     condition = F.lit(False)
     for column in columns:
         condition = condition | F.col(quote_name(column)).isNull()
@@ -266,7 +270,9 @@ def _null_in(columns: Sequence[str]) -> Column:
 
 def _explain(df: DataFrame, target: Target) -> None:
     """Raise RowsRefused if the rows themselves made the write fail."""
-    counts = df.agg(*[F.count_if(F.col(quote_name(name)).isNull()).alias(name) for name in _not_null(target)]).first()
+    counts = df.agg(
+        *[F.count_if(F.col(quote_name(name)).isNull()).alias(name) for name in list_required(target)]
+    ).first()
     nulls = {} if counts is None else {name: n for name, n in counts.asDict().items() if n}
     if nulls:
         described = ", ".join(f"{name} in {n} rows" for name, n in nulls.items())

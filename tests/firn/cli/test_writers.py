@@ -32,7 +32,7 @@ def table(client: firn.Client, lake: Catalog) -> Iterator[firn.client.TableHandl
 
 def example(server: str) -> str:
     page = (DOCS / "streams.md").read_text("utf-8")
-    return next(block.text for block in blocks(page) if block.language == "python").replace(ADDRESS, server)
+    return next(block.text for block in blocks(page) if "shop.readings" in block.text).replace(ADDRESS, server)
 
 
 def test_the_example_of_the_page_brings_each_record_once(
