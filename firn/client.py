@@ -27,6 +27,7 @@ import firn.scan
 from firn.access import Access
 from firn.auto_sync import AutoSync, sync_from_hive
 from firn.catalogs import Catalogs
+from firn.connections import Connections
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import FirnError, Invalid
 from firn.groups import Groups
@@ -34,6 +35,7 @@ from firn.history import TableHistory
 from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
+from firn.logs import TableLog
 from firn.names import split_name
 from firn.protocol.answers.blockers import TableBlockerOut
 from firn.protocol.answers.dropped import DropOut
@@ -93,6 +95,7 @@ class Client:
         self.jobs = Jobs(transport)
         self.operations = Operations(transport)
         self.groups = Groups(transport)
+        self.connections = Connections(transport)
         self.tables = Tables(self)
         self.hive = Hive(self)
         self.dropped = DroppedList(self)
@@ -274,6 +277,11 @@ class TableHandle(TableHistory, TableJobs):
     def writers(self) -> TableWriters:
         """The writers that record their positions in it."""
         return TableWriters(self.transport, self.path_to("/writers"))
+
+    @property
+    def log(self) -> TableLog:
+        """Its log: a topic of Kafka whose records become changes."""
+        return TableLog(self.transport, self.path_to("/log"))
 
     def blockers(self) -> list[TableBlockerOut]:
         """What keeps jobs from it now."""

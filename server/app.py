@@ -23,6 +23,7 @@ from server import body_limits
 from server.api import audit as api_audit
 from server.api import blockers as api_blockers
 from server.api import catalogs as api_catalogs
+from server.api import connections as api_connections
 from server.api import convert as api_convert
 from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
@@ -37,6 +38,7 @@ from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import launches as api_launches
 from server.api import leases as api_leases
+from server.api import logs as api_logs
 from server.api import merges as api_merges
 from server.api import metrics as api_metrics
 from server.api import operations as api_operations
@@ -91,6 +93,8 @@ _API = (
     api_history,
     api_refs,
     api_writers,
+    api_connections,
+    api_logs,
     api_views,
     api_metrics,
     api_imports,

@@ -101,6 +101,8 @@ _OF_WORK: Limits = {
     ("PUT", "/groups/{group}/launch"): DOCUMENT,
     ("PATCH", "/groups/{group}/launch"): DOCUMENT,
     ("POST", "/groups/{group}/launch/dry-run"): DOCUMENT,
+    ("POST", "/connections"): FORM,
+    ("POST", "/connections/{connection}/check"): FORM,
     ("POST", "/hadoop/check"): FORM,
     ("POST", "/groups/{group}/scale"): FORM,
     ("POST", "/leases"): FORM,

@@ -37,6 +37,7 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.identity.oidc import OidcIssuer
 from server.identity.sealing import Sealer
+from server.kafka.clusters import ConfluentClusters
 from server.kerberos.tickets import KeytabTickets
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
@@ -103,6 +104,8 @@ from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
 from server.service.services import JobServices, PlanningServices, RemovalServices, Services, TableServices
+from server.service.streams.connections import Connections
+from server.service.streams.log_stores import LogStores
 from server.service.tables.comparison import Comparisons
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
@@ -113,10 +116,7 @@ from server.service.tables.tables import Tables
 from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
 from server.service.tables.writers import Writers
-from server.settings import (
-    AccessSettings,
-    Settings,
-)
+from server.settings import AccessSettings, Settings
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.unit_of_work import SqlDatabase
@@ -164,6 +164,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     tables = _build_tables(adapters)
     removal = _build_removal(adapters, index)
     hive = _build_hive(adapters, tables, index)
+    connections = Connections(database, ConfluentClusters(), _sealer(settings))
     return Services(
         **vars(tables),
         **vars(_build_planning(adapters)),
@@ -172,6 +173,8 @@ def build_services(settings: Settings, database: Database) -> Services:
         database=database,
         hive=hive,
         imports=_build_imports(adapters),
+        connections=connections,
+        log_stores=LogStores(database, tables.keyed, connections),
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         access=access,
         vending=_build_vending(adapters, access),

@@ -54,6 +54,10 @@ class KafkaPosition:
             )
         return cls(match["topic"], offsets)
 
+    def format(self) -> str:
+        """The position as text, with its partitions in ascending order."""
+        return f"{self.topic}:{','.join(f'{number}:{self.offsets[number]}' for number in sorted(self.offsets))}"
+
 
 def check_position(key: str, position: object) -> str:
     """The position of this summary key; Invalid if it is no text, empty, too long, or has control characters."""

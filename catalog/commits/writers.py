@@ -16,7 +16,7 @@ from catalog.errors import Conflict, Invalid, PositionMoved, WriterFenced
 from catalog.history.lineage import Lineage
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN
-from catalog.keyed.spec import POSITION, POSITION_FROM, WRITER_EPOCH, WRITER_ID
+from catalog.keyed.spec import LOG_SKIP, POSITION, POSITION_FROM, WRITER_EPOCH, WRITER_ID
 from catalog.names import RelationId
 
 LONGEST_NAME = 255
@@ -206,5 +206,6 @@ def _parse_progress(snapshot: Json) -> Progress:
     start, end = (check_position(key, summary[key]) for key in (POSITION_FROM, POSITION))
     if end == NO_POSITION:
         raise Invalid(f"{POSITION}={NO_POSITION} is not a position that a commit can reach")
-    check_step(start, end)
+    if summary.get(LOG_SKIP) != "true":  # a user moves the position, and knows what is lost
+        check_step(start, end)
     return Progress(writer=name, epoch=int(epoch), start=start, end=end, snapshot_id=snapshot["snapshot-id"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
@@ -10,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from catalog.errors import Invalid
+from catalog.locations.addresses import check_address
 from catalog.locations.paths import check_warehouse, parse_metastore_uris
 from catalog.names import Namespace, check_namespace
 from firn.protocol.imports import SourceKind
@@ -119,16 +119,3 @@ def check_source_url(url: str) -> str:
         raise Invalid("the address of the catalog holds a user, a query or a fragment", hint="give token or credential")
     check_address(host)
     return url
-
-
-def check_address(host: str) -> None:
-    """Invalid for a link-local, unspecified or multicast address. Names pass; they are
-    checked once they are resolved.
-    """
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    if mapped.is_link_local or mapped.is_unspecified or mapped.is_multicast:
-        raise Invalid(f"{host} is no address that a catalog may have")

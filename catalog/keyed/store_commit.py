@@ -18,10 +18,12 @@ from catalog.iceberg.summaries import read_number
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.jobs.job import JobKind
 from catalog.keyed.image import look_for_spec
+from catalog.keyed.log_stamp import stamp_log
 from catalog.keyed.partial import PARTIAL, check_fits, check_partitioned_by_key, is_partial, wants_partial
 from catalog.keyed.schema import check_altered, share_field_ids
 from catalog.keyed.spec import (
     KEY_SCOPE,
+    LOG_TOPIC,
     LOOKED_AT_CHANGE,
     MERGED_BASE,
     MERGED_CHANGE,
@@ -34,7 +36,7 @@ from catalog.keyed.spec import (
 )
 from catalog.tables.relation import RelationKind
 
-FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, "gc.enabled"})
+FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, LOG_TOPIC, "gc.enabled"})
 _MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
 _CLEANING = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL})
 _PACKING = frozenset({JobKind.COMPACT, JobKind.REWRITE_MANIFESTS})
@@ -349,10 +351,11 @@ def _check_direct_write(commit: StoreCommit, summary: Json) -> None:
 def _stamp_update(commit: StoreCommit, update: Json) -> Json:
     action = update.get("action")
     if action == "add-snapshot" and commit.role is RelationKind.BASE:
-        snapshot = update["snapshot"]
-        summary = snapshot.get("summary") or {}
+        snapshot, summary = update["snapshot"], update["snapshot"].get("summary") or {}
         stamp = {MERGED_THROUGH: summary.get(MERGED_THROUGH, str(read_watermark(commit.base)))}
         return {**update, "snapshot": {**snapshot, "summary": {**summary, **stamp}}}
+    if action == "add-snapshot":
+        return stamp_log(commit.base, commit.change, update)
     if action == "add-schema" and commit.role is RelationKind.CHANGE:
         return {**update, "schema": share_field_ids(update["schema"], last_base_id=commit.base["last-column-id"])}
     return update

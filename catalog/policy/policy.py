@@ -16,7 +16,8 @@ from catalog.commits.rebase import REBASE
 from catalog.errors import Invalid
 from catalog.hive.conversion_commit import CONVERTED_FROM
 from catalog.keyed.partial import PARTIAL
-from catalog.keyed.spec import KEY_SCOPE, PRIMARY_KEY, SEQUENCE_FIELD
+from catalog.keyed.spec import KEY_SCOPE, LOG_PREFIX, PRIMARY_KEY, SEQUENCE_FIELD
+from catalog.policy.log_settings import check_log_setting
 from catalog.policy.settings import SETTINGS
 from catalog.policy.units import parse_flag
 
@@ -127,6 +128,8 @@ def check_settings(properties: Mapping[str, str]) -> None:
                 SETTINGS[key].parse(text)
             except Invalid as error:
                 raise Invalid(f"{key}: {error.message}", hint=error.hint) from error
+        elif key.startswith(LOG_PREFIX):
+            check_log_setting(key, text)
         elif key in (PROTECTED, REBASE):
             _check_flag(key, text)
         elif key.startswith(OWN) and key not in FIXED:

@@ -21,6 +21,7 @@ from catalog.ports.hive import Baselines, HiveTables
 from catalog.ports.idempotency import IdempotencyKeys
 from catalog.ports.images import ImageBuilds
 from catalog.ports.imports import ImportEntries
+from catalog.ports.kafka import Connections
 from catalog.ports.launch import Launches
 from catalog.ports.operations import Operations
 from catalog.ports.optimizers import Blockers, Optimizers
@@ -46,6 +47,7 @@ class UnitOfWork(Protocol):
     keyed: KeyedTables
     events: Events
     writers: Writers
+    connections: Connections
     jobs: Jobs
     blockers: Blockers
     queue: Queue

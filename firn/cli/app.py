@@ -12,11 +12,13 @@ import typer
 from firn.cli import (
     audit_log,
     catalogs,
+    connections,
     convert,
     groups,
     history,
     imports,
     jobs,
+    logs,
     metrics,
     namespaces,
     operations,
@@ -49,10 +51,12 @@ app.add_typer(namespaces.app, name="namespace")
 app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(convert.app, name="hive")  # with the other commands of Hive tables
 app.add_typer(writers.app, name="writer")
+app.add_typer(logs.app, name="log")
 app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")
 app.add_typer(optimizers.app, name="optimizer")
 app.add_typer(groups.app, name="group")
+app.add_typer(connections.app, name="connection")
 app.add_typer(policies.app, name="policy")
 app.add_typer(tokens.app, name="token")
 app.add_typer(roles.app, name="role")
@@ -66,6 +70,7 @@ audit_log.add_to(app)
 roles.add_to(app)
 processes.add_to(app)
 sql.add_to(app)
+logs.add_to(app)
 
 
 def main() -> None:

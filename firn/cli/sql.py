@@ -42,7 +42,7 @@ def sql(
     ] = AutoSync.NONE,
 ) -> None:
     """Run Spark SQL on the server's catalogs. Names without a catalog belong to --catalog."""
-    with _session(ctx, master=master, memory=memory) as spark:
+    with open_session(ctx, master=master, memory=memory) as spark:
         if statement is not None:
             _run(ctx, spark, statement, limit, auto_sync)
             return
@@ -56,7 +56,8 @@ def sql(
 
 
 @contextmanager
-def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSession]:
+def open_session(ctx: CliContext, *, master: str, memory: str, kafka: bool = False) -> Iterator[SparkSession]:
+    """Start a Spark session on the server's catalogs, with `kafka` also on topics, and stop it at the end."""
     require_java()
     names = [catalog.name for catalog in ctx.client.catalogs.list()]
     if ctx.catalog not in names:
@@ -73,7 +74,8 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
         "spark.driver.memory": memory,
         "spark.log.level": "ERROR",
     }
-    builder = firn.spark.configure(SparkSession.builder.appName("firn sql").master(master), ctx.client, catalogs=names)
+    builder = SparkSession.builder.appName("firn sql").master(master)
+    builder = firn.spark.configure(builder, ctx.client, catalogs=names, kafka=kafka)
     ctx.show.note("starting Spark …")
     log = cache_dir() / "sql.log"
     try:

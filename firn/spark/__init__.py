@@ -16,6 +16,7 @@ from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
+    from firn.spark.log_drain import Drained, DrainStopped, drain, skip
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
     from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CommitRefused",
+    "DrainStopped",
+    "Drained",
     "NotKeyed",
     "NotPublished",
     "RowsRefused",
@@ -34,10 +37,12 @@ __all__ = [
     "catalog_conf",
     "configure",
     "delete",
+    "drain",
     "read",
     "reason",
     "resume",
     "session",
+    "skip",
     "sql",
     "sync_before_statement",
     "upsert",
@@ -46,6 +51,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "firn.spark.log_drain": ("DrainStopped", "Drained", "drain", "skip"),
     "firn.spark.errors": (
         "CommitRefused",
         "NotKeyed",

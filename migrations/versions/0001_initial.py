@@ -116,6 +116,19 @@ def upgrade() -> None:
         batch_op.create_index("ix_commit_event_snapshot", ["snapshot_id", "relation_id"], unique=False)
 
     op.create_table(
+        "connection",
+        sa.Column("name", sa.String(length=128), nullable=False),
+        sa.Column("brokers", sa.JSON(), nullable=False),
+        sa.Column("security", sa.String(length=32), nullable=False),
+        sa.Column("mechanism", sa.String(length=32), nullable=True),
+        sa.Column("username", sa.String(length=255), nullable=True),
+        sa.Column("ca", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_by", sa.String(length=255), nullable=True),
+        sa.Column("sealed_password", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_connection")),
+    )
+    op.create_table(
         "dropped",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -840,6 +853,7 @@ def downgrade() -> None:
         batch_op.drop_index("ix_dropped_catalog")
 
     op.drop_table("dropped")
+    op.drop_table("connection")
     with op.batch_alter_table("commit_event", schema=None) as batch_op:
         batch_op.drop_index("ix_commit_event_snapshot")
         batch_op.drop_index("ix_commit_event_sequence")

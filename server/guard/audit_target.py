@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 
 from catalog.access.privileges import Securable
 from catalog.names import CatalogName, TableName
+from firn.protocol.connections import ConnectionRequest
 from server.api.principals import ServiceIn, UserIn
 from server.api.roles import GrantIn, RoleIn, ScopeIn
 from server.api.table_jobs import StartJobIn
@@ -26,6 +27,16 @@ def writer(request: GuardedRequest) -> AuditTarget:
     """Name the table and the writer."""
     target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
     return AuditTarget(str(target), f"writer {request.path['writer']}")
+
+
+def new_connection(request: GuardedRequest) -> AuditTarget:
+    """Name the created connection."""
+    return AuditTarget(f"connection {request.model(ConnectionRequest).name}")
+
+
+def connection(request: GuardedRequest) -> AuditTarget:
+    """Name an existing connection."""
+    return AuditTarget(f"connection {request.path['connection']}")
 
 
 def new_principal(kind: str, model: type[UserIn | ServiceIn]) -> Callable[[GuardedRequest], AuditTarget]:

@@ -69,7 +69,7 @@ _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_WRITERS = ("/writers", "/writers/{writer}")
+_STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
@@ -97,7 +97,7 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/policy"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST, *_WRITERS)
+        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST, *_STREAMS)
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
@@ -169,6 +169,12 @@ _WORK: Rules = {
     ("GET", "/health"): routine(on.server(LIST)),
     ("GET", "/hadoop"): routine(on.server(LIST)),
     ("POST", "/hadoop/check"): changes(on.server(MAINTAIN)),
+    # Passwords of other systems, and addresses to which the server connects.
+    ("GET", "/connections"): reads(on.server(GRANT)),
+    ("POST", "/connections"): changes(on.server(GRANT), audit_target.new_connection),
+    ("GET", "/connections/{connection}"): reads(on.server(GRANT)),
+    ("DELETE", "/connections/{connection}"): changes(on.server(GRANT), audit_target.connection),
+    ("POST", "/connections/{connection}/check"): reads(on.server(GRANT)),
     # An optimizer takes the next job of any table.
     ("GET", "/optimizers"): reads(on.server(LIST)),
     ("POST", "/optimizers"): changes(on.server(MAINTAIN)),

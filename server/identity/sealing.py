@@ -1,4 +1,4 @@
-"""Encryption of credentials that the database stores temporarily; the key is not in the database."""
+"""Encryption of credentials that the database stores; the key is not in the database."""
 
 from __future__ import annotations
 
@@ -25,28 +25,52 @@ _PURPOSE = b"firn: credentials of imports\n"
 
 @dataclass(frozen=True)
 class Sealer:
-    """See catalog.ports.imports.Sealer. Without a `secret` the key is a file in the data directory."""
+    """See catalog.ports.imports.Sealer and catalog.ports.kafka.PasswordSealer.
+
+    Without a `secret` the key is a file in the data directory.
+    """
 
     secret: str | None
     data_dir: Path
 
     def seal(self, operation_id: OperationId, credentials: Secrets) -> str:
         """Encrypt credentials for the database."""
-        content = {"for": str(operation_id), "token": credentials.token, "credential": credentials.credential}
-        return self._cipher.encrypt(json.dumps(content).encode()).decode("ascii")
+        return self._encrypt(str(operation_id), {"token": credentials.token, "credential": credentials.credential})
 
     def unseal(self, operation_id: OperationId, sealed: str) -> Secrets:
         """Decrypt credentials; Invalid when they were encrypted with another key or for another operation."""
-        try:
-            content = json.loads(self._cipher.decrypt(sealed.encode("ascii")))
-        except InvalidToken:
-            content = {}
-        if content.get("for") != str(operation_id):
+        content = self._decrypt(str(operation_id), sealed)
+        if content is None:
             raise Invalid(
                 "the credential of this import cannot be decrypted: it was stored with another key",
                 hint="start the import again with its credential; servers that share a database need one secret_key",
             )
         return Secrets(token=content["token"], credential=content["credential"])
+
+    def seal_text(self, label: str, text: str) -> str:
+        """See catalog.ports.kafka.PasswordSealer."""
+        return self._encrypt(label, {"text": text})
+
+    def unseal_text(self, label: str, sealed: str) -> str:
+        """See catalog.ports.kafka.PasswordSealer."""
+        content = self._decrypt(label, sealed)
+        if content is None:
+            raise Invalid(
+                f"the password of {label} cannot be decrypted: it was stored with another key",
+                hint="drop the connection and create it again; servers that share a database need one secret_key",
+            )
+        return str(content["text"])
+
+    def _encrypt(self, label: str, content: dict[str, str | None]) -> str:
+        return self._cipher.encrypt(json.dumps({"for": label, **content}).encode()).decode("ascii")
+
+    def _decrypt(self, label: str, sealed: str) -> dict[str, str | None] | None:
+        """Decrypt content; None when it was encrypted with another key or under another label."""
+        try:
+            content: dict[str, str | None] = json.loads(self._cipher.decrypt(sealed.encode("ascii")))
+        except InvalidToken:
+            return None
+        return content if content.get("for") == label else None
 
     @cached_property
     def _cipher(self) -> Fernet:

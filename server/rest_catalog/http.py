@@ -17,7 +17,7 @@ import httpx
 import orjson
 
 from catalog.errors import CatalogError, Forbidden, Invalid, NotFound, Unavailable
-from catalog.imports.spec import check_address
+from catalog.locations.addresses import check_address
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0

@@ -45,6 +45,8 @@ from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
+from server.service.streams.connections import Connections
+from server.service.streams.log_stores import LogStores
 from server.service.tables.comparison import Comparisons
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
@@ -123,6 +125,8 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices):
     database: Database
     hive: HiveServices
     imports: Imports
+    connections: Connections
+    log_stores: LogStores
     reports: Reports
     access: Access
     vending: Vending

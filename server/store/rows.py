@@ -261,21 +261,6 @@ class CommitEventRow(Row):
     head_id: Mapped[int | None]
 
 
-class WriterRow(Row):
-    """A registered writer of a table or change store, and the position that it has reached in its source."""
-
-    __tablename__ = "writer"
-    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(String(255), primary_key=True)
-    epoch: Mapped[int]
-    position: Mapped[str] = mapped_column(Text)
-    registered_at: Mapped[datetime]
-    registered_by: Mapped[str | None] = mapped_column(String(255))
-    committed_at: Mapped[datetime | None]
-    snapshot_id: Mapped[int | None]
-    fenced_at: Mapped[datetime | None]
-
-
 class PolicyRow(Row):
     """Properties of a catalog (with namespace '') or namespace, which its tables inherit."""
 

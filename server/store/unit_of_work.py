@@ -19,6 +19,7 @@ from catalog.ports import (
     idempotency,
     images,
     imports,
+    kafka,
     launch,
     operations,
     optimizers,
@@ -35,6 +36,7 @@ from server.store.audit import SqlAudit
 from server.store.blockers import SqlBlockers
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.commit_lock import create_commit_lock
+from server.store.connections import SqlConnections
 from server.store.dropped import SqlDropped
 from server.store.events import SqlEvents
 from server.store.fast_queries import FastQueries
@@ -79,6 +81,7 @@ class SqlUnitOfWork:
         self.keyed: relations.KeyedTables = SqlKeyedTables(session)
         self.events: history.Events = SqlEvents(session)
         self.writers: writers.Writers = SqlWriters(session)
+        self.connections: kafka.Connections = SqlConnections(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)

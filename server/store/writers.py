@@ -12,8 +12,8 @@ from catalog.commits.writers import Writer
 from catalog.names import RelationId
 from catalog.ports.page import Page
 from server.store import cursor as cursors
-from server.store.rows import WriterRow
 from server.store.session import ReadSession
+from server.store.stream_rows import WriterRow
 from server.store.upsert import insert_unless_taken, upsert
 
 _FIELDS = tuple(field.name for field in fields(Writer))

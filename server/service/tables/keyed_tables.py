@@ -15,10 +15,12 @@ from catalog.iceberg.table import (
     pin_snapshot,
     ref_snapshot_id,
 )
+from catalog.kafka.connection import parse_brokers
 from catalog.keyed.partial import list_field_ids
 from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
+from catalog.policy.log_settings import LogSettings
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation, RelationKind
@@ -134,7 +136,13 @@ class KeyedTables:
         *,
         also: AlsoOnKeyed | None = None,
     ) -> KeyedTable:
-        """Create the keyed table and its stores, all in one transaction. See Tables.add for failures."""
+        """Create the keyed table and its stores, all in one transaction. See Tables.add for failures.
+
+        Raises Invalid for bad properties of a log.
+        """
+        log = LogSettings.from_properties(definition.properties)
+        if log is not None and log.brokers is not None:
+            parse_brokers(log.brokers)
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
             now_ms = int(uow.now().timestamp() * 1000)

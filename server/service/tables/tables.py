@@ -25,6 +25,7 @@ from catalog.imports.newest_metadata import read_version_number
 from catalog.keyed.spec import KeySpec
 from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName, TableName, explain_name_clash
+from catalog.policy.log_settings import check_no_log
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
@@ -94,6 +95,7 @@ class Tables:
         self, catalog: CatalogName, definition: TableDefinition, *, idempotency: Idempotency | None = None
     ) -> Loaded:
         """Create a plain table; see `add` for failures."""
+        check_no_log(definition.properties)
         now_ms = self._now_ms()
         metadata = self.build_metadata(catalog, definition, now_ms=now_ms)
         is_placed = definition.location is None

@@ -15,6 +15,9 @@ from catalog.iceberg.table import current_schema
 from catalog.jobs.job import JobKind
 from catalog.keyed.schema import OP_ID, build_change_schema
 from catalog.keyed.spec import (
+    LOG_POSITION,
+    LOG_TOPIC,
+    LOG_TOPIC_ID,
     LOOKED_AT_CHANGE,
     MERGED_BASE,
     MERGED_CHANGE,
@@ -246,3 +249,46 @@ def test_a_column_added_to_the_change_store_gets_the_id_that_it_has_in_base() ->
     stamped = guard_commit(commit(RelationKind.CHANGE, [{"action": "add-schema", "schema": altered}], change=change))
     column = stamped[0]["schema"]["fields"][-1]
     assert (column["id"], column["type"]["element-id"]) == (4, 5)
+
+
+WITH_LOG = {**BASE, "properties": {**BASE["properties"], LOG_TOPIC: "orders"}}
+
+
+def stamp(
+    change: Json, snapshot_id: int, summary: dict[str, str], base: Json = WITH_LOG, operation: str = "append"
+) -> Json:
+    """The change store after a commit, as the guard has it stored."""
+    updates = snapshot(change, snapshot_id, operation, **summary)
+    job = JobKind.COMPACT if operation == "replace" else None
+    made = commit(RelationKind.CHANGE, updates, base=base, change=change, job_kind=job)
+    return after(change, guard_commit(made))
+
+
+def log_of(change: Json) -> tuple[str | None, str | None]:
+    summary = change["snapshots"][-1]["summary"]
+    return summary.get(LOG_POSITION), summary.get(LOG_TOPIC_ID)
+
+
+def test_every_change_snapshot_is_stamped_with_the_position_of_the_log() -> None:
+    """Rule 6.6: those of the drain, of other writers and of jobs, and nobody but the drain moves it."""
+    step = {"firn.writer-id": "log", "firn.position": "orders:0:5", LOG_TOPIC_ID: "a"}
+    drained = stamp(CHANGE, 71, step)
+    assert log_of(drained) == ("orders:0:5", "a")
+    other = stamp(drained, 72, {"firn.writer-id": "w", "firn.position": "elsewhere:0:9", LOG_POSITION: "orders:0:99"})
+    assert log_of(other) == ("orders:0:5", "a")
+    packed = stamp(other, 73, {"added-records": "2", "deleted-records": "2", "total-records": "9"}, operation="replace")
+    assert log_of(packed) == ("orders:0:5", "a")
+    again = stamp(packed, 74, {**step, "firn.position": "orders:0:8", LOG_TOPIC_ID: "b"})
+    assert log_of(again) == ("orders:0:8", "b")
+
+
+def test_without_a_log_there_is_no_stamp_and_none_comes_before_the_first_drain() -> None:
+    assert log_of(stamp(CHANGE, 71, {LOG_POSITION: "orders:0:1"})) == (None, None)
+    step = {"firn.writer-id": "log", "firn.position": "orders:0:5", LOG_POSITION: "orders:0:5"}
+    assert log_of(stamp(CHANGE, 71, step, base=BASE)) == (None, None)
+
+
+def test_the_topic_is_fixed_when_a_table_is_created() -> None:
+    for role in (RelationKind.BASE, RelationKind.CHANGE):
+        change: Json = {"action": "set-properties", "updates": {LOG_TOPIC: "other"}}
+        refused(commit(role, [change], base=WITH_LOG), "is fixed when it is created")

@@ -54,9 +54,9 @@ class Topic:
             consumer.close()
 
 
-def create_topic(brokers: str, partitions: int = 2, **settings: str) -> Topic:
-    """An empty topic with a name of its own."""
-    topic = Topic(brokers, f"topic{next(_NUMBERS)}", partitions)
+def create_topic(brokers: str, partitions: int = 2, *, name: str | None = None, **settings: str) -> Topic:
+    """An empty topic, with a name of its own if the test gives none."""
+    topic = Topic(brokers, name or f"topic{next(_NUMBERS)}", partitions)
     config = {name.replace("_", "."): value for name, value in settings.items()}
     new = NewTopic(topic.name, num_partitions=partitions, replication_factor=1, config=config)
     admin = AdminClient({"bootstrap.servers": brokers})  # it must live until the result is there

@@ -331,6 +331,8 @@ WITHOUT = {
     *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
     *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
     "POST /hadoop/check",  # the warehouses of the catalogs alone
+    "POST /connections",  # addresses of brokers, by an administrator
+    "POST /connections/{connection}/check",
     "POST /groups",
     "PUT /groups/{group}",
     "PATCH /groups/{group}",

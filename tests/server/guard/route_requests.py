@@ -58,6 +58,7 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs/{catalog}/hive/{full_name}/upgrade": {},
     "POST /catalogs/{catalog}/hive/{full_name}/convert": {"name": "open.copy"},
     "POST /catalogs/{catalog}/hive/upgrade": {"tables": ["secret.*"]},
+    "POST /connections": {"name": "c", "brokers": ["127.0.0.1:9092"]},
     "POST /groups": {"name": "g"},
     "PUT /groups/{group}": {},
     "PATCH /groups/{group}": {},

@@ -67,6 +67,9 @@ OF_THE_SERVER = {
     "GET /optimizers",
     "POST /optimizers",
     "DELETE /optimizers/{optimizer_id}",
+    *(f"{method} /connections" for method in ("GET", "POST")),
+    *(f"{method} /connections/{{connection}}" for method in ("GET", "DELETE")),
+    "POST /connections/{connection}/check",
     *(f"{method} /groups" for method in ("GET", "POST")),
     *(f"{method} /groups/{{group}}" for method in ("GET", "PUT", "PATCH", "DELETE")),
     *(f"{method} /groups/{{group}}/launch" for method in ("GET", "PUT", "PATCH")),
@@ -148,6 +151,7 @@ class Site:
             plan_id="x",
             entry_id=self.guarded.entry_id,
             writer="w",
+            connection="c",
         )
         headers = {} if who is None else bearer(self.tokens[who])
         return self.http.request(method, f"{app}{path}", json=BODIES.get(key), params=QUERIES.get(key), headers=headers)

@@ -214,6 +214,7 @@ def _names(prefix: str) -> dict[str, str]:
         "optimizer_id": "x",
         "plan_id": "x",
         "writer": "w",
+        "connection": "c",
     }
 
 

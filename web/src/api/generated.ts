@@ -924,6 +924,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the log of a table
+         * @description Show up to where the table has the records of its topic, and what a drain reads next. The server asks Kafka.
+         */
+        get: operations["show_log_catalogs__catalog__tables__table__log_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/log/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check the log of a table
+         * @description Check topic, retention and the newest records, which the answer shows as changes of the table.
+         */
+        get: operations["check_log_catalogs__catalog__tables__table__log_check_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/metrics": {
         parameters: {
             query?: never;
@@ -1307,6 +1347,74 @@ export interface paths {
          * @description Make a kept version current. All versions stay.
          */
         post: operations["roll_back_view_catalogs__catalog__views__view__rollback_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List connections
+         * @description List the connections by name.
+         */
+        get: operations["list_connections_connections_get"];
+        put?: never;
+        /**
+         * Create a connection
+         * @description Create a connection to a Kafka cluster, which tables name as `firn.log.connection`. No broker is asked yet.
+         */
+        post: operations["create_connection_connections_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/connections/{connection}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a connection
+         * @description Show a connection, without its password.
+         */
+        get: operations["show_connection_connections__connection__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Drop a connection
+         * @description Drop a connection. Logs of tables that name it cannot be read until there is one of this name again.
+         */
+        delete: operations["drop_connection_connections__connection__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/connections/{connection}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a connection
+         * @description Sign in to the cluster, and count the brokers and the topics that the user may see.
+         */
+        post: operations["check_connection_connections__connection__check_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2987,6 +3095,86 @@ export interface components {
             watermark: number;
         };
         /**
+         * ConnectionCheckOut
+         * @description A cluster that has answered: its id, and how many brokers and topics the connection's user sees.
+         */
+        ConnectionCheckOut: {
+            /** Brokers */
+            brokers: number;
+            /** Cluster */
+            cluster: string | null;
+            /** Topics */
+            topics: number;
+        };
+        /**
+         * ConnectionOut
+         * @description One connection.
+         */
+        ConnectionOut: {
+            /** Brokers */
+            brokers: string[];
+            /** Ca */
+            ca: string | null;
+            /** Created At */
+            created_at: string | null;
+            /** Created By */
+            created_by: string | null;
+            /** Has Password */
+            has_password: boolean;
+            /** Kind */
+            kind: string;
+            mechanism: components["schemas"]["Mechanism"] | null;
+            /** Name */
+            name: string;
+            security: components["schemas"]["Security"];
+            /** Username */
+            username: string | null;
+        };
+        /**
+         * ConnectionRequest
+         * @description A new connection. The server keeps the password encrypted, and never shows it.
+         */
+        ConnectionRequest: {
+            /**
+             * Brokers
+             * @description HOST:PORT of some brokers of the cluster.
+             */
+            brokers: string[];
+            /**
+             * Ca
+             * @description PEM certificates of the brokers' authorities.
+             */
+            ca?: string | null;
+            /**
+             * Kind
+             * @description `kafka`.
+             * @default kafka
+             */
+            kind?: string;
+            /** @description SASL mechanism. */
+            mechanism?: components["schemas"]["Mechanism"] | null;
+            /**
+             * Name
+             * @description Name, which tables give as `firn.log.connection`.
+             */
+            name: string;
+            /**
+             * Password
+             * @description SASL password.
+             */
+            password?: string | null;
+            /**
+             * @description How clients reach the brokers.
+             * @default plaintext
+             */
+            security?: components["schemas"]["Security"];
+            /**
+             * Username
+             * @description SASL user name.
+             */
+            username?: string | null;
+        };
+        /**
          * ConversionOut
          * @description The rows that a conversion would read, and the table that it would fill.
          */
@@ -4578,6 +4766,26 @@ export interface components {
             locations: string[];
         };
         /**
+         * LogCheckOut
+         * @description The findings about a log, and its newest records as changes of the table.
+         */
+        LogCheckOut: {
+            /** Findings */
+            findings: components["schemas"]["LogFindingOut"][];
+            /** Sample */
+            sample: components["schemas"]["LogRecordOut"][];
+        };
+        /**
+         * LogFindingOut
+         * @description The result of one check: `ok`, `warning` or `failed`.
+         */
+        LogFindingOut: {
+            /** Message */
+            message: string;
+            /** Severity */
+            severity: string;
+        };
+        /**
          * LogLine
          * @description One line of a job's log.
          */
@@ -4589,6 +4797,92 @@ export interface components {
             at: string;
             /** Line */
             line: string;
+        };
+        /**
+         * LogOut
+         * @description The log of a table.
+         *
+         *     Offsets are by partition: `start` is the next one to read, `end` the last stable offset. `skip_to` is the position
+         *     of `start`. Some of the offsets between have no records, so `lag` is a maximum.
+         */
+        LogOut: {
+            /** Brokers */
+            brokers: string[];
+            /** Ca */
+            ca: string | null;
+            /** Connection */
+            connection: string | null;
+            /** Deletes */
+            deletes: string;
+            /** End */
+            end: {
+                [key: string]: number;
+            };
+            /** Format */
+            format: string;
+            /** Lag */
+            lag: number;
+            /** Max Batch Rows */
+            max_batch_rows: number;
+            /** Max Lag Seconds */
+            max_lag_seconds: number;
+            /** Max Tail Rows */
+            max_tail_rows: number;
+            mechanism: components["schemas"]["Mechanism"] | null;
+            /** One Change Per Key */
+            one_change_per_key: boolean;
+            /** Position */
+            position: string | null;
+            problem: components["schemas"]["LogProblemOut"] | null;
+            security: components["schemas"]["Security"];
+            /** Skip To */
+            skip_to: string;
+            /** Start */
+            start: {
+                [key: string]: number;
+            };
+            /** Starts Latest */
+            starts_latest: boolean;
+            /** Topic */
+            topic: string;
+            /** Topic Id */
+            topic_id: string;
+            /** Username */
+            username: string | null;
+            /** Writer */
+            writer: string;
+        };
+        /**
+         * LogProblemOut
+         * @description Why a drain stops, until somebody skips. `lost` counts records at most; null if nobody can know.
+         */
+        LogProblemOut: {
+            /** Kind */
+            kind: string;
+            /** Lost */
+            lost: number | null;
+            /** Message */
+            message: string;
+        };
+        /**
+         * LogRecordOut
+         * @description One of the newest records. `problem` says why it is no change of the table.
+         */
+        LogRecordOut: {
+            /** Offset */
+            offset: number;
+            /** Op */
+            op: string | null;
+            /** Partition */
+            partition: number;
+            /** Problem */
+            problem: string | null;
+            /** Row */
+            row: {
+                [key: string]: unknown;
+            } | null;
+            /** Timestamp */
+            timestamp: string | null;
         };
         /**
          * LoginOut
@@ -4635,6 +4929,12 @@ export interface components {
             /** Token Id */
             token_id: string | null;
         };
+        /**
+         * Mechanism
+         * @description The SASL mechanism, by Kafka's name.
+         * @enum {string}
+         */
+        Mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
         /**
          * MergeJobIn
          * @description A job of the kind `merge`.
@@ -6013,6 +6313,12 @@ export interface components {
             /** Table */
             table: string | null;
         };
+        /**
+         * Security
+         * @description How a client reaches the brokers.
+         * @enum {string}
+         */
+        Security: "plaintext" | "ssl" | "sasl-plaintext" | "sasl-ssl";
         /**
          * ServiceIn
          * @description A service to be created; its name is its client id.
@@ -9986,6 +10292,128 @@ export interface operations {
             };
         };
     };
+    show_log_catalogs__catalog__tables__table__log_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    check_log_catalogs__catalog__tables__table__log_check_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogCheckOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     list_reports_catalogs__catalog__tables__table__metrics_get: {
         parameters: {
             query?: {
@@ -11251,6 +11679,216 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_connections_connections_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionOut"][];
+                };
+            };
+        };
+    };
+    create_connection_connections_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConnectionRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_connection_connections__connection__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description connection */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drop_connection_connections__connection__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description connection */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    check_connection_connections__connection__check_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description connection */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionCheckOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

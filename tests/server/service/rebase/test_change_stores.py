@@ -111,3 +111,20 @@ def test_columns_that_changed_meanwhile_are_refused(keyed: Lake) -> None:
     keyed.commit(an_append(keyed, [2], name=CHANGE).change)
     with pytest.raises((CommitRefused, RequirementFailed)):
         keyed.commit(mine.change)
+
+
+def test_a_rebased_change_has_the_position_of_the_log_of_the_new_head(lake: Lake) -> None:
+    """docs/protocols.md, rule 6.6: a drain and another writer overtake each other."""
+    log = {"firn.log.topic": "t", "firn.log.brokers": "kafka:9092", "firn.log.format": "firn-json"}
+    lake.create_keyed(ORDERS, **log)
+    lake.commit(an_append(lake, [0], name=CHANGE).change)
+    drained = registered(lake, "log") | {"firn.log-topic-id": "a"}
+    other = overtaken(lake, of_batch("b1"), by=drained)
+    lake.commit(other.change)
+    assert [head(lake)["summary"].get(key) for key in ("firn.log-position", "firn.log-topic-id")] == ["t:0:5", "a"]
+    again = lake.services.writers.register(LAKE, ORDERS, "log")
+    step = {"firn.writer-epoch": str(again.epoch), "firn.position-from": "t:0:5", "firn.position": "t:0:9"}
+    drain = overtaken(lake, {**drained, **step}, by=of_batch("b2"))
+    assert head(lake)["summary"]["firn.log-position"] == "t:0:5"
+    lake.commit(drain.change)
+    assert head(lake)["summary"]["firn.log-position"] == "t:0:9"

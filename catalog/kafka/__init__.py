@@ -1,0 +1,1 @@
+"""Kafka clusters and topics, as the server knows them: connections, the state of a topic, and decoded records."""

@@ -1,0 +1,132 @@
+"""The log store of a keyed table: the properties `firn.log.…`, which name a topic of Kafka and say how to read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any
+
+from catalog.errors import Invalid
+from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
+from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_text
+
+CONNECTION = f"{LOG_PREFIX}connection"
+BROKERS = f"{LOG_PREFIX}brokers"
+FORMAT = f"{LOG_PREFIX}format"
+START = f"{LOG_PREFIX}start"
+EVERY_CHANGE = f"{LOG_PREFIX}every-change"
+MAX_LAG = f"{LOG_PREFIX}max-lag"
+MAX_BATCH_ROWS = f"{LOG_PREFIX}max-batch-rows"
+MAX_TAIL_ROWS = f"{LOG_PREFIX}max-tail-rows"
+DELETES = f"{LOG_PREFIX}deletes"
+BAD_ROWS = f"{LOG_PREFIX}bad-rows"
+
+FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
+_LATER_FORMATS = ("debezium-json", "debezium-avro", "canal-json", "maxwell-json", "avro")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """How the records of a topic become changes of a keyed table."""
+
+    topic: str
+    connection: str | None
+    """The name of a connection; None if the table names brokers itself."""
+    brokers: str | None
+    format: str
+    start: str
+    """`earliest` or `latest`: from where the first drain reads."""
+    every_change: bool | None
+    """Whether each change of a key is kept, for readers of changes; None leaves it to the drain."""
+    max_lag: timedelta
+    max_batch_rows: int
+    max_tail_rows: int
+    deletes: str
+    """`apply`, `ignore` or `stop`."""
+    bad_rows: str
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> LogSettings | None:
+        """The settings of a table's properties; None without a log, Invalid for bad or missing ones."""
+        named = {key: text for key, text in properties.items() if key.startswith(LOG_PREFIX)}
+        if not named:
+            return None
+        values = {key: _DEFAULTS[key] for key in _PARSERS} | named
+        parsed = {key: check_log_setting(key, text) for key, text in values.items() if text is not None}
+        if LOG_TOPIC not in named:
+            raise Invalid(f"{min(named)} needs {LOG_TOPIC}", hint="a table gets its topic when it is created")
+        if FORMAT not in named:
+            raise Invalid(f"{LOG_TOPIC} needs {FORMAT}", hint=f"one of {FIRN_JSON}, {UPSERT_JSON}")
+        if (CONNECTION in named) == (BROKERS in named):
+            raise Invalid(
+                f"{LOG_TOPIC} needs either {CONNECTION} or {BROKERS}",
+                hint="an administrator creates connections: `firn connection create kafka`",
+            )
+        arguments: dict[str, Any] = {_FIELDS[key]: parsed.get(key) for key in _PARSERS}
+        return cls(**arguments)
+
+
+def check_no_log(properties: Mapping[str, str]) -> None:
+    """Raise Invalid if the properties of a table without primary key name a log."""
+    named = sorted(key for key in properties if key.startswith(LOG_PREFIX))
+    if named:
+        raise Invalid(f"{named[0]} is for keyed tables only", hint="give the table a primary key: firn.primary-key")
+
+
+def check_log_setting(key: str, text: str) -> Any:
+    """The parsed value of one property; Invalid for an unknown key, or for a value that it cannot have."""
+    if key not in _PARSERS:
+        nearest = get_close_matches(key, sorted(_PARSERS), n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(_PARSERS))}"
+        raise Invalid(f"unknown property {key}", hint=hint)
+    try:
+        return _PARSERS[key](text)
+    except Invalid as error:
+        raise Invalid(f"{key}: {error.message}", hint=error.hint) from error
+
+
+def _parse_topic(text: str) -> str:
+    if _TOPIC.fullmatch(text) is None or text in (".", ".."):
+        raise Invalid(f"{text[:80]!r} is no topic", hint="a topic has 1 to 249 letters, digits, dots, hyphens and _")
+    return text
+
+
+def _parse_format(text: str) -> str:
+    if text in _LATER_FORMATS:
+        raise Invalid(f"Firn does not read {text} yet", hint=f"it reads {FIRN_JSON} and {UPSERT_JSON}")
+    return parse_one_of(FIRN_JSON, UPSERT_JSON)(text)
+
+
+def _parse_bad_rows(text: str) -> str:
+    if text == "quarantine":
+        raise Invalid("Firn has no quarantine for bad records yet", hint="a drain stops at a bad record: stop")
+    return parse_one_of("stop")(text)
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    LOG_TOPIC: _parse_topic,
+    CONNECTION: parse_text,
+    BROKERS: parse_text,
+    FORMAT: _parse_format,
+    START: parse_one_of("earliest", "latest"),
+    EVERY_CHANGE: parse_flag,
+    MAX_LAG: parse_at_least("1 s"),
+    MAX_BATCH_ROWS: parse_count,
+    MAX_TAIL_ROWS: parse_count,
+    DELETES: parse_one_of("apply", "ignore", "stop"),
+    BAD_ROWS: _parse_bad_rows,
+}
+_FIELDS = {key: key.removeprefix(LOG_PREFIX).replace("-", "_") for key in _PARSERS}
+_DEFAULTS: Mapping[str, str | None] = {
+    **dict.fromkeys(_PARSERS),
+    START: "earliest",
+    MAX_LAG: "30 s",
+    MAX_BATCH_ROWS: "2000000",
+    MAX_TAIL_ROWS: "5000000",
+    DELETES: "apply",
+    BAD_ROWS: "stop",
+}

@@ -1,0 +1,47 @@
+"""Ports of connections to Kafka: the stored connections, and the client of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from catalog.kafka.cluster import ClusterSummary, KafkaRecord, Topic
+from catalog.kafka.connection import Connection
+
+
+class Connections(Protocol):
+    """The connections in the database, by name."""
+
+    def add(self, connection: Connection) -> None:
+        """Raises AlreadyExists when the name exists."""
+
+    def get(self, name: str) -> Connection:
+        """Raises NotFound."""
+
+    def list(self) -> Sequence[Connection]:
+        """By name."""
+
+    def remove(self, name: str) -> None: ...
+
+
+class PasswordSealer(Protocol):
+    """Encrypts passwords of connections with a key that the database does not have."""
+
+    def seal_text(self, label: str, text: str) -> str: ...
+    def unseal_text(self, label: str, sealed: str) -> str:
+        """Invalid if it was sealed with another key, or under another label."""
+
+
+class KafkaClusters(Protocol):
+    """A client of Kafka clusters. Safe to share between threads; each call takes seconds at most.
+
+    All methods raise Unavailable if no broker answers, and Forbidden if the brokers refuse the user or the password.
+    """
+
+    def summarize(self, connection: Connection, password: str | None) -> ClusterSummary: ...
+
+    def describe(self, connection: Connection, password: str | None, topic: str) -> Topic:
+        """The topic with the offsets of its partitions now; NotFound."""
+
+    def read_newest(self, connection: Connection, password: str | None, topic: Topic, most: int) -> list[KafkaRecord]:
+        """Up to so many of the newest committed records of a topic, in the order of partition and offset."""

@@ -1,0 +1,84 @@
+"""`firn log show|check|skip` and `firn drain`: topics of Kafka in front of keyed tables."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import firn.spark
+from firn.cli.context import CliContext, command
+from firn.cli.sql import open_session
+from firn.cli.tables import TableArg
+from firn.protocol.answers.logs import LogOut, LogRecordOut
+
+app = typer.Typer(help="Show, check and repair the logs of keyed tables.", no_args_is_help=True)
+
+Master = Annotated[str, typer.Option(help="Spark's master.")]
+Memory = Annotated[str, typer.Option(help="Memory of Spark's driver.")]
+
+
+def add_to(parent: typer.Typer) -> None:
+    """Add `firn drain`."""
+    command(parent, "drain")(drain)
+
+
+@command(app, "show")
+def show_log(ctx: CliContext, table: TableArg) -> None:
+    """Show the topic of a table, its position, and how many records wait."""
+    log = ctx.client.tables[table].log.show()
+    ctx.show.emit(log.json_value(), lambda: _print_log(ctx, table, log))
+
+
+@command(app, "check")
+def check_log(ctx: CliContext, table: TableArg) -> None:
+    """Check topic, retention and the newest records before a drain reads them. Exits with 1 if a check fails."""
+    check = ctx.client.tables[table].log.check()
+    show, findings = ctx.show, [(found.severity, found.message) for found in check.findings]
+
+    def describe() -> None:
+        show.table(("result", "finding"), findings, none="no findings")
+        rows = [_describe_record(record) for record in check.sample]
+        show.table(("partition", "offset", "op", "row", "problem"), rows, none="no records")
+
+    show.emit(check.json_value(), describe)
+    if any(severity == "failed" for severity, _ in findings):
+        raise typer.Exit(1)
+
+
+@command(app, "skip")
+def skip(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memory: Memory = "2g") -> None:
+    """Go on after records that the topic no longer has: they stay missing in the table."""
+    name = str(ctx.client.name(table))
+    with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
+        position = firn.spark.skip(name, spark)
+    ctx.show.emit({"position": position}, lambda: ctx.show.line(f"{table} goes on from {position}"))
+
+
+def drain(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memory: Memory = "2g") -> None:
+    """Bring the records of a table's topic into the table, up to the last stable offset, once each.
+
+    If the connection has a user, the command takes the password from $FIRN_KAFKA_PASSWORD.
+    """
+    name = str(ctx.client.name(table))
+    with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
+        drained = firn.spark.drain(name, spark)
+    result = {"commits": drained.commits, "most_records": drained.most_records, "position": drained.position}
+    done = f"up to {drained.most_records:,} records in {drained.commits} commits"
+    text = f"{table} is at {drained.position or 'none'}: {done}"
+    ctx.show.emit(result, lambda: ctx.show.line(text))
+
+
+def _print_log(ctx: CliContext, table: str, log: LogOut) -> None:
+    show = ctx.show
+    show.line(f"{table} reads topic {log.topic} ({log.format}) at {', '.join(log.brokers)}")
+    show.line(f"position: {log.position or 'none'}; up to {log.lag:,} records wait")
+    if log.problem is not None:
+        show.line(f"stopped: {log.problem.message}")
+        show.line(f"         `firn log skip {table}` goes on from {log.skip_to}")
+    rows = [(number, log.start[number], log.end[number], log.end[number] - log.start[number]) for number in log.end]
+    show.table(("partition", "next", "end", "lag"), rows, none="no partitions")
+
+
+def _describe_record(record: LogRecordOut) -> tuple[int | str | None, ...]:
+    return record.partition, record.offset, record.op, "" if record.row is None else str(record.row), record.problem

@@ -1,0 +1,93 @@
+"""The log of a table, `client.tables["db.t"].log`, and the batches by which a drain reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from firn.protocol.answers.logs import LogCheckOut, LogOut
+from firn.transport import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class TableLog:
+    """A table's log: a topic of Kafka whose records become changes."""
+
+    transport: Transport
+    path: str
+
+    def show(self) -> LogOut:
+        """Up to where the table has the records, and what a drain reads next. The server asks Kafka."""
+        return LogOut.read(self.transport.get(self.path))
+
+    def check(self) -> LogCheckOut:
+        """Findings about topic and records, and the newest records as changes of the table."""
+        return LogCheckOut.read(self.transport.get(f"{self.path}/check"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBatch:
+    """The offsets of one commit of a drain, by partition: from `start` up to, but without, `end`."""
+
+    topic: str
+    start: Mapping[int, int]
+    end: Mapping[int, int]
+
+    @property
+    def most_records(self) -> int:
+        """The number of offsets; some have no records."""
+        return sum(self.end[number] - self.start[number] for number in self.end)
+
+    @property
+    def position(self) -> str:
+        """The position that the commit reaches."""
+        return f"{self.topic}:{','.join(f'{number}:{self.end[number]}' for number in sorted(self.end))}"
+
+
+def plan_batch(log: LogOut) -> LogBatch | None:
+    """The next batch, of at most `max_batch_rows` offsets; None if there is nothing to commit.
+
+    Partitions get equal shares, and what some do not need goes to the others. A log that starts at its latest records
+    has a first commit without any: otherwise records that come before the next look would be skipped.
+    """
+    waiting = {number: log.end[number] - log.start[number] for number in log.end}
+    taken = _share(waiting, log.max_batch_rows)
+    if not any(taken.values()) and not (log.starts_latest and log.position is None):
+        return None
+    end = {number: log.start[number] + count for number, count in taken.items()}
+    return LogBatch(topic=log.topic, start=log.start, end=end)
+
+
+def _share(waiting: Mapping[int, int], most: int) -> dict[int, int]:
+    taken, left = {}, most
+    ordered = sorted(waiting, key=lambda number: (waiting[number], number))
+    for done, number in enumerate(ordered):
+        taken[number] = min(waiting[number], -(-left // (len(ordered) - done)))
+        left -= taken[number]
+    return taken
+
+
+def build_kafka_options(log: LogOut, password: str | None) -> dict[str, str]:
+    """Options of Spark's connector for the log's cluster.
+
+    `password` is that of the connection's user; the server does not show it.
+    """
+    options = {
+        "kafka.bootstrap.servers": ",".join(log.brokers),
+        "kafka.security.protocol": str(log.security).upper().replace("-", "_"),
+        "kafka.isolation.level": "read_committed",
+        "failOnDataLoss": "true",
+    }
+    if log.mechanism is not None:
+        module = "plain.PlainLoginModule" if str(log.mechanism) == "PLAIN" else "scram.ScramLoginModule"
+        login = f"username={_quote(log.username or '')} password={_quote(password or '')}"
+        options["kafka.sasl.mechanism"] = str(log.mechanism)
+        options["kafka.sasl.jaas.config"] = f"org.apache.kafka.common.security.{module} required {login};"
+    if log.ca is not None:
+        options |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.certificates": log.ca}
+    return options
+
+
+def _quote(text: str) -> str:
+    """A value of a JAAS configuration."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,31 @@
+"""Answers about connections to Kafka. None has a password."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from firn.protocol.base import Out
+from firn.protocol.connections import Mechanism, Security
+
+
+class ConnectionOut(Out):
+    """One connection."""
+
+    name: str
+    kind: str
+    brokers: list[str]
+    security: Security
+    mechanism: Mechanism | None
+    username: str | None
+    has_password: bool
+    ca: str | None
+    created_at: datetime | None
+    created_by: str | None
+
+
+class ConnectionCheckOut(Out):
+    """A cluster that has answered: its id, and how many brokers and topics the connection's user sees."""
+
+    cluster: str | None
+    brokers: int
+    topics: int

@@ -1,0 +1,73 @@
+"""Answers about the log of a table: its position in a topic of Kafka, and what a drain reads next."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from firn.protocol.base import Out
+from firn.protocol.connections import Mechanism, Security
+
+
+class LogProblemOut(Out):
+    """Why a drain stops, until somebody skips. `lost` counts records at most; null if nobody can know."""
+
+    kind: str
+    message: str
+    lost: int | None
+
+
+class LogOut(Out):
+    """The log of a table.
+
+    Offsets are by partition: `start` is the next one to read, `end` the last stable offset. `skip_to` is the position
+    of `start`. Some of the offsets between have no records, so `lag` is a maximum.
+    """
+
+    topic: str
+    topic_id: str
+    format: str
+    connection: str | None
+    brokers: list[str]
+    security: Security
+    mechanism: Mechanism | None
+    username: str | None
+    ca: str | None
+    writer: str
+    position: str | None
+    start: dict[int, int]
+    end: dict[int, int]
+    skip_to: str
+    lag: int
+    starts_latest: bool
+    problem: LogProblemOut | None
+    one_change_per_key: bool
+    deletes: str
+    max_lag_seconds: float
+    max_batch_rows: int
+    max_tail_rows: int
+
+
+class LogFindingOut(Out):
+    """The result of one check: `ok`, `warning` or `failed`."""
+
+    severity: str
+    message: str
+
+
+class LogRecordOut(Out):
+    """One of the newest records. `problem` says why it is no change of the table."""
+
+    partition: int
+    offset: int
+    timestamp: datetime | None
+    op: str | None
+    row: dict[str, Any] | None
+    problem: str | None
+
+
+class LogCheckOut(Out):
+    """The findings about a log, and its newest records as changes of the table."""
+
+    findings: list[LogFindingOut]
+    sample: list[LogRecordOut]

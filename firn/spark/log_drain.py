@@ -1,0 +1,208 @@
+"""Drains bring the records of a table's log to its change store (docs/streams.md#log-store).
+
+A drain has no checkpoint. It reads from the table's position to the last stable offset, commits the changes and the new
+position together, and begins again. If it dies, the next drain goes on from the table's position.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+from pyspark.sql.types import StringType, StructField, StructType
+
+from firn.client import TableHandle
+from firn.errors import FirnError, Refused
+from firn.logs import LogBatch, build_kafka_options, plan_batch
+from firn.protocol.answers.logs import LogOut
+from firn.protocol.answers.writers import WriterOut
+from firn.protocol.names import quote_name
+from firn.spark.errors import reason
+from firn.spark.log_records import OFFSET, PARTITION, REASON, decode_changes, keep_newest, read_records
+from firn.spark.quiet_logs import silence_failure_logs
+from firn.spark.sessions import client_of
+from firn.spark.target import Target, load_target
+
+TRIES = 4
+SMALL_RECORDS = 50_000
+"""One task writes this many records in seconds, and leaves one file for each partition of the table."""
+PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
+LOG_WRITER = "log"
+_SHOWN = 3
+
+
+class DrainStopped(Refused):
+    """A drain cannot go on before somebody acts. All earlier batches are in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """The result of a drain: commits, and at most so many records, because some offsets have none."""
+
+    table: str
+    commits: int
+    most_records: int
+    position: str | None
+
+
+def drain(table: str, spark: SparkSession | None = None, *, password: str | None = None) -> Drained:
+    """Bring all records of a table's log to its change store, up to the last stable offset of now.
+
+    The session has Spark's connector to Kafka: `firn.spark.session(…, kafka=True)`. `password` is that of the user of
+    the table's connection, by default $FIRN_KAFKA_PASSWORD. An earlier drain that still runs is fenced.
+
+    Raises DrainStopped if the topic has lost records, has new partitions, or has a record that is no change; and if
+    another drain has started since. Raises FirnError if the server or Kafka does not answer. Start it again after any
+    error: no record is lost, and none is there twice.
+    """
+    return _open(table, spark, password).run()
+
+
+def skip(table: str, spark: SparkSession | None = None) -> str:
+    """Move a table's position to the next records that its topic has, and return it.
+
+    The records between are not in the table. This ends a stop of drains, see `drain`.
+    """
+    drain_ = _open(table, spark, None)
+    log = drain_.handle.log.show()
+    batch = LogBatch(topic=log.topic, start=log.start, end=log.start)
+    drain_.append(drain_.build_empty(), log, batch, {"firn.log-skip": "true"})
+    return batch.position
+
+
+def _open(table: str, spark: SparkSession | None, password: str | None) -> _Drain:
+    active = spark or SparkSession.getActiveSession()
+    if active is None:
+        raise RuntimeError("no Spark session is running: start one with firn.spark.session(client, kafka=True)")
+    client, name = client_of(active, table)
+    handle = client.tables[name]
+    writer = handle.writers.register(LOG_WRITER)  # before the position is read (docs/protocols.md, rule 6.2)
+    secret = password if password is not None else os.environ.get(PASSWORD_VARIABLE)
+    return _Drain(active, handle, load_target(active, table), writer, secret)
+
+
+@dataclass
+class _Drain:
+    """One copy of the log's writer."""
+
+    spark: SparkSession
+    handle: TableHandle
+    target: Target
+    writer: WriterOut
+    password: str | None = field(default=None, repr=False)
+    pause: Callable[[float], None] = time.sleep
+
+    def run(self) -> Drained:
+        """Commit batches until the table has all records up to the end of the first look, or later ones."""
+        commits = records = 0
+        goal: dict[int, int] | None = None
+        while True:
+            log = self.handle.log.show()
+            self._check_problem(log)
+            goal = log.end if goal is None else goal
+            batch = None if _has_reached(log, goal, commits) else plan_batch(log)
+            if batch is None:
+                return Drained(self.target.name, commits, records, log.position)
+            self._commit(log, batch)
+            commits, records = commits + 1, records + batch.most_records
+
+    def build_empty(self) -> DataFrame:
+        """A frame of changes without rows, for a commit that only moves the position."""
+        nullable = [StructField(column.name, column.dataType) for column in self.target.fields]
+        return self.spark.createDataFrame([], StructType([*nullable, StructField("_op", StringType())]))
+
+    def _commit(self, log: LogOut, batch: LogBatch) -> None:
+        """Append the changes of a batch; after an error, ask the server whether they are in the table."""
+        changes = self._read(log, batch)
+        frame = self._order(changes, log, batch)
+        for attempt in range(1, TRIES + 1):
+            try:
+                self.append(frame, log, batch, {})
+            except Exception as error:  # Java throws many types of errors; the table's position matters
+                if self._has_committed(batch):
+                    return
+                self._check_records(changes)
+                if attempt == TRIES or self.handle.log.show().position != log.position:
+                    raise FirnError(
+                        f"{self.target.name}: the drain could not commit records up to {batch.position}: "
+                        f"{reason(error)}",
+                        hint="start the drain again: it goes on from the table's position",
+                    ) from error
+                self.pause(0.5 * 2**attempt)
+            else:
+                return
+
+    def _read(self, log: LogOut, batch: LogBatch) -> DataFrame:
+        if batch.most_records == 0:
+            empty = self.build_empty()
+            return empty.select(
+                *(F.lit(0).alias(name) for name in (PARTITION, OFFSET)), "*", F.lit(None).cast("string").alias(REASON)
+            )
+        records = read_records(self.spark, batch, build_kafka_options(log, self.password))
+        return decode_changes(records, log, self.target)
+
+    def _order(self, changes: DataFrame, log: LogOut, batch: LogBatch) -> DataFrame:
+        """Put the changes of a key into one file, in the order of the log (docs/protocols.md, rule 6.8)."""
+        kept = keep_newest(changes, self.target) if log.one_change_per_key else changes
+        tasks = 1 if batch.most_records <= SMALL_RECORDS else self.spark.sparkContext.defaultParallelism
+        spread = kept.repartition(tasks, *[F.col(quote_name(key)) for key in self.target.key])
+        ordered = spread.sortWithinPartitions(PARTITION, OFFSET)
+        where = F.concat_ws(" ", F.lit("bad record"), F.col(PARTITION).cast("string"), F.col(OFFSET).cast("string"))
+        op = F.when(F.col(REASON).isNotNull(), F.raise_error(where).cast("string")).otherwise(F.col("_op"))
+        return ordered.withColumn("_op", op).drop(PARTITION, OFFSET, REASON)
+
+    def append(self, frame: DataFrame, log: LogOut, batch: LogBatch, more: dict[str, str]) -> None:
+        """Append changes, with the step of the position in the summary."""
+        summary = {
+            "firn.writer-id": self.writer.name,
+            "firn.writer-epoch": str(self.writer.epoch),
+            "firn.position-from": log.position or "none",
+            "firn.position": batch.position,
+            "firn.log-topic-id": log.topic_id,
+            **more,
+        }
+        own = ["_source", *(["_set"] if self.target.has_partial_columns else [])]  # a record sets all columns
+        writer = frame.withColumns({name: F.lit(None).cast("string") for name in own}).writeTo(self.target.change)
+        # Iceberg would shuffle and sort by partition again, and so lose the order of changes.
+        writer = writer.option("distribution-mode", "none").option("fanout-enabled", "true")
+        for key, text in summary.items():
+            writer = writer.option(f"snapshot-property.{key}", text)
+        with silence_failure_logs(self.spark):
+            writer.append()
+
+    def _has_committed(self, batch: LogBatch) -> bool:
+        """Whether the table has the batch; DrainStopped if another drain has started."""
+        now = self.handle.writers.get(LOG_WRITER)
+        if now.epoch != self.writer.epoch or now.fenced_at is not None:
+            raise DrainStopped(
+                f"{self.target.name}: another drain has started at {now.registered_at:%Y-%m-%d %H:%M:%S} UTC",
+                hint="run one drain of a table at a time",
+            )
+        return now.position == batch.position
+
+    def _check_records(self, changes: DataFrame) -> None:
+        """Raise DrainStopped if records of the batch are no changes."""
+        bad = changes.where(F.col(REASON).isNotNull()).select(PARTITION, OFFSET, REASON)
+        shown = bad.orderBy(PARTITION, OFFSET).limit(_SHOWN).collect()
+        if shown:
+            rows = "; ".join(f"partition {row[PARTITION]}, offset {row[OFFSET]}: {row[REASON]}" for row in shown)
+            raise DrainStopped(
+                f"{self.target.name}: the log has records that are no changes of the table: {rows}",
+                hint="correct the producer and the table's columns; `firn log check` shows the newest records",
+            )
+
+    def _check_problem(self, log: LogOut) -> None:
+        if log.problem is not None:
+            raise DrainStopped(
+                f"{self.target.name}: {log.problem.message}",
+                hint=f"`firn log skip {self.handle.name}` goes on from {log.skip_to}",
+            )
+
+
+def _has_reached(log: LogOut, goal: dict[int, int], commits: int) -> bool:
+    """Whether the table has what the log had at the first look. Without this, a drain of a busy topic never ends."""
+    return commits > 0 and all(log.start.get(number, 0) >= at for number, at in goal.items())

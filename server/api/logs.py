@@ -1,0 +1,77 @@
+"""Logs of keyed tables: topics of Kafka whose records become changes."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from catalog.commits.positions import NO_POSITION
+from catalog.kafka.log_state import LogProblem
+from catalog.kafka.records import DecodedRecord
+from catalog.keyed.spec import LOG_WRITER
+from firn.protocol.answers.logs import LogCheckOut, LogFindingOut, LogOut, LogProblemOut, LogRecordOut
+from server.api.deps import CatalogDep, ServicesDep, TableDep
+from server.api.errors import refusals
+from server.service.streams.log_stores import LogStatus
+
+router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}/log", tags=["logs"])
+
+
+@router.get("", summary="Show the log of a table", responses=refusals(400, 403, 404, 503))
+def show_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogOut:
+    """Show up to where the table has the records of its topic, and what a drain reads next. The server asks Kafka."""
+    return build_log_out(services.log_stores.show(catalog, table))
+
+
+@router.get("/check", summary="Check the log of a table", responses=refusals(400, 404))
+def check_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogCheckOut:
+    """Check topic, retention and the newest records, which the answer shows as changes of the table."""
+    check = services.log_stores.check(catalog, table)
+    findings = [LogFindingOut(severity=str(found.severity), message=found.message) for found in check.findings]
+    return LogCheckOut(findings=findings, sample=[_build_record_out(decoded) for decoded in check.sample])
+
+
+def build_log_out(log: LogStatus) -> LogOut:
+    """Build the answer about a log."""
+    state, connection, settings = log.state, log.connection, log.settings
+    return LogOut(
+        topic=state.topic.name,
+        topic_id=state.topic.id,
+        format=settings.format,
+        connection=settings.connection,
+        brokers=list(connection.brokers),
+        security=connection.security,
+        mechanism=connection.mechanism,
+        username=connection.username,
+        ca=connection.ca,
+        writer=LOG_WRITER,
+        position=None if state.position == NO_POSITION else state.position,
+        start={**state.start},
+        end={**state.end},
+        skip_to=state.start_position,
+        lag=state.lag,
+        starts_latest=settings.start == "latest",
+        problem=_build_problem_out(state.problem),
+        one_change_per_key=log.one_change_per_key,
+        deletes=settings.deletes,
+        max_lag_seconds=settings.max_lag.total_seconds(),
+        max_batch_rows=settings.max_batch_rows,
+        max_tail_rows=settings.max_tail_rows,
+    )
+
+
+def _build_problem_out(problem: LogProblem | None) -> LogProblemOut | None:
+    if problem is None:
+        return None
+    return LogProblemOut(kind=str(problem.kind), message=problem.message, lost=problem.lost)
+
+
+def _build_record_out(decoded: DecodedRecord) -> LogRecordOut:
+    record = decoded.record
+    return LogRecordOut(
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=record.timestamp,
+        op=decoded.op,
+        row=None if decoded.row is None else {**decoded.row},
+        problem=decoded.problem,
+    )

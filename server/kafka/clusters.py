@@ -1,0 +1,216 @@
+"""Calls to Kafka clusters by confluent-kafka: offsets, settings and newest records of topics."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from catalog.errors import CatalogError, Forbidden, NotFound, Unavailable
+from catalog.kafka.cluster import ClusterSummary, KafkaRecord, Offsets, Topic
+from catalog.kafka.connection import Connection
+
+try:
+    import confluent_kafka as kafka
+    from confluent_kafka import admin
+except ImportError:  # an extra: see _require
+    HAS_CLIENT = False
+else:
+    HAS_CLIENT = True
+
+SECONDS = 10.0
+"""How long the server waits for one answer of a cluster."""
+_MESSAGE_BYTES = 1_000_000
+_GROUP = "firn-server"
+"""The consumer group that the client demands. The server commits no offsets to it."""
+
+
+@dataclass(frozen=True)
+class ConfluentClusters:
+    """See catalog.ports.kafka.KafkaClusters. Each call opens a client, because connections are used rarely."""
+
+    seconds: float = SECONDS
+
+    def summarize(self, connection: Connection, password: str | None) -> ClusterSummary:
+        """Ask the cluster for its brokers and topics."""
+        with self._calling(connection, password) as client:
+            metadata = client.list_topics(timeout=self.seconds)
+        return ClusterSummary(
+            cluster_id=metadata.cluster_id or None,
+            brokers=len(metadata.brokers),
+            topics=len(metadata.topics),
+        )
+
+    def describe(self, connection: Connection, password: str | None, topic: str) -> Topic:
+        """Ask for a topic's partitions, offsets and settings."""
+        with self._calling(connection, password) as client:
+            described = self._wait(client.describe_topics(kafka.TopicCollection([topic]))[topic])
+            partitions = [partition.id for partition in described.partitions]
+            earliest = self._list_offsets(client, topic, partitions, admin.OffsetSpec.earliest())
+            stable = self._list_offsets(client, topic, partitions, admin.OffsetSpec.latest())
+            settings = self._load_settings(client, topic)
+        return Topic(
+            name=topic,
+            id=str(described.topic_id),
+            partitions={number: Offsets(earliest[number], stable[number]) for number in sorted(partitions)},
+            retention_ms=_read_limit(settings, "retention.ms"),
+            retention_bytes=_read_limit(settings, "retention.bytes"),
+            is_compacted="compact" in settings.get("cleanup.policy", ""),
+        )
+
+    def read_newest(self, connection: Connection, password: str | None, topic: Topic, most: int) -> list[KafkaRecord]:
+        """Read the last records below the last stable offset. Gaps of transactions may leave fewer."""
+        starts = [
+            kafka.TopicPartition(topic.name, number, max(offsets.earliest, offsets.stable - most))
+            for number, offsets in topic.partitions.items()
+            if offsets.earliest < offsets.stable
+        ]
+        if not starts:
+            return []
+        with self._calling(connection, password):
+            consumer = kafka.Consumer(
+                {
+                    **build_options(connection, password),
+                    "group.id": _GROUP,
+                    "enable.auto.commit": False,
+                    "isolation.level": "read_committed",
+                    "enable.partition.eof": True,
+                    "fetch.message.max.bytes": _MESSAGE_BYTES,
+                }
+            )
+            with contextlib.closing(consumer):
+                consumer.assign(starts)
+                records = self._read_to_end(consumer, len(starts))
+        return sorted(records, key=lambda record: (record.partition, record.offset))[-most:]
+
+    def _read_to_end(self, consumer: kafka.Consumer, partitions: int) -> list[KafkaRecord]:
+        records: list[KafkaRecord] = []
+        while partitions:
+            message = consumer.poll(self.seconds)
+            if message is None:
+                break
+            error = message.error()
+            if error is None:
+                records.append(_to_record(message))
+            elif error.code() == kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001 -- the client's own name for it
+                partitions -= 1
+            else:
+                raise kafka.KafkaException(error)
+        return records
+
+    def _list_offsets(
+        self, client: admin.AdminClient, topic: str, partitions: list[int], which: admin.OffsetSpec
+    ) -> dict[int, int]:
+        asked = {kafka.TopicPartition(topic, number): which for number in partitions}
+        answers = client.list_offsets(
+            asked, isolation_level=kafka.IsolationLevel.READ_COMMITTED, request_timeout=self.seconds
+        )
+        return {partition.partition: self._wait(answer).offset for partition, answer in answers.items()}
+
+    def _load_settings(self, client: admin.AdminClient, topic: str) -> Mapping[str, str]:
+        """Load the topic's settings; none where the user may not see them."""
+        resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
+        (answer,) = client.describe_configs([resource], request_timeout=self.seconds).values()
+        try:
+            entries = self._wait(answer)
+        except kafka.KafkaException as error:
+            if error.args[0].code() == kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return {}
+            raise
+        return {name: str(entry.value) for name, entry in entries.items()}
+
+    def _wait(self, answer: Future[Any]) -> Any:
+        return answer.result(self.seconds)
+
+    @contextlib.contextmanager
+    def _calling(self, connection: Connection, password: str | None) -> Iterator[admin.AdminClient]:
+        """Open a client, and raise its errors as those of the domain."""
+        if not HAS_CLIENT:
+            raise Unavailable(
+                "the server has no client of Kafka",
+                hint="install it beside the server: pip install 'firn[kafka]'",
+            )
+        where = f"Kafka at {','.join(connection.brokers)}"
+        errors: list[kafka.KafkaError] = []
+        client = admin.AdminClient({**build_options(connection, password), "error_cb": errors.append})
+        try:
+            yield client
+        except (TimeoutError, kafka.KafkaException) as error:
+            client.poll(0)  # it calls error_cb with the reasons of the connections that failed
+            refusals = [problem for problem in errors if problem.code() in _list_refusals()]
+            own = [] if isinstance(error, TimeoutError) else [error.args[0]]
+            raise _translate(where, [*refusals, *own, *reversed(errors)]) from error
+
+
+_HINT = "check the brokers and the security of the connection, and that the server reaches every broker's own address"
+
+
+def build_options(connection: Connection, password: str | None) -> dict[str, Any]:
+    """Build librdkafka's settings. Its log goes to no file and to no terminal."""
+    options: dict[str, Any] = {
+        "bootstrap.servers": ",".join(connection.brokers),
+        "security.protocol": connection.security.protocol,
+        "client.id": _GROUP,
+        "socket.timeout.ms": int(SECONDS * 1000),
+        "socket.connection.setup.timeout.ms": int(SECONDS * 1000),
+        "log_level": 0,
+    }
+    if connection.security.signs_in:
+        options |= {
+            "sasl.mechanism": str(connection.mechanism),
+            "sasl.username": connection.username,
+            "sasl.password": password,
+        }
+    return options if connection.ca is None else {**options, "ssl.ca.pem": connection.ca}
+
+
+def _list_refusals() -> set[int]:
+    """The codes by which brokers refuse a user or a password."""
+    errors = kafka.KafkaError
+    return {
+        errors.TOPIC_AUTHORIZATION_FAILED,
+        errors.CLUSTER_AUTHORIZATION_FAILED,
+        errors.GROUP_AUTHORIZATION_FAILED,
+        errors.SASL_AUTHENTICATION_FAILED,
+        errors._AUTHENTICATION,  # noqa: SLF001 -- the client's own name for it
+    }
+
+
+def _translate(where: str, errors: Sequence[kafka.KafkaError]) -> CatalogError:
+    """The refusal for a failed call; the first error is the most telling one."""
+    error = errors[0] if errors else None
+    if error is None:
+        return Unavailable(f"{where} does not answer", hint=_HINT)
+    if error.code() in (kafka.KafkaError.UNKNOWN_TOPIC_OR_PART, kafka.KafkaError.TOPIC_EXCEPTION):
+        return NotFound(f"{where} has no such topic", hint="create the topic first, or check its name")
+    if error.code() in _list_refusals():
+        return Forbidden(f"{where} refuses the connection: {error.str()}")
+    return Unavailable(f"{where} does not answer: {error.str()}", hint=_HINT)
+
+
+def _to_record(message: kafka.Message) -> KafkaRecord:
+    kind, milliseconds = message.timestamp()
+    has_time = kind != kafka.TIMESTAMP_NOT_AVAILABLE
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None  # a message without an error has both
+    assert offset is not None
+    return KafkaRecord(
+        partition=partition,
+        offset=offset,
+        timestamp=datetime.fromtimestamp(milliseconds / 1000, UTC) if has_time else None,
+        key=_to_bytes(message.key()),
+        value=_to_bytes(message.value()),
+    )
+
+
+def _to_bytes(data: bytes | str | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _read_limit(settings: Mapping[str, str], name: str) -> int | None:
+    """Read a limit; None for -1, which is no limit, or if the cluster does not tell."""
+    text = settings.get(name, "-1")
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,1 @@
+"""Connections to Kafka, and the log stores of tables."""

@@ -1,0 +1,176 @@
+"""The logs of keyed tables: their position in a topic, and checks before the first record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from catalog.commits.positions import NO_POSITION
+from catalog.errors import CatalogError, NotFound
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema, current_snapshot
+from catalog.kafka.connection import Connection, parse_brokers
+from catalog.kafka.log_state import LogState, compare_log
+from catalog.kafka.records import DecodedRecord, TableColumns, decode_record
+from catalog.keyed.spec import LOG_TOPIC_ID, LOG_WRITER, KeyScope, KeySpec
+from catalog.names import CatalogName, TableName
+from catalog.policy.log_settings import LogSettings
+from catalog.ports.hadoop import Severity
+from catalog.ports.kafka import KafkaClusters
+from catalog.ports.store import Database
+from server.service.streams.connections import Connections
+from server.service.tables.keyed_tables import KeyedTables, Pin
+
+SAMPLE = 10
+"""How many of the newest records a check decodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogStatus:
+    """A table's log now."""
+
+    settings: LogSettings
+    connection: Connection
+    state: LogState
+    one_change_per_key: bool
+    """Whether a drain keeps only the newest change of each key in a commit (docs/streams.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFinding:
+    """The result of one check."""
+
+    severity: Severity
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCheck:
+    """All findings, and the newest records."""
+
+    findings: Sequence[LogFinding]
+    sample: Sequence[DecodedRecord]
+
+
+@dataclass(frozen=True)
+class LogStores:
+    """Asks Kafka about the topics of tables."""
+
+    database: Database
+    keyed: KeyedTables
+    connections: Connections
+
+    @property
+    def _clusters(self) -> KafkaClusters:
+        return self.connections.clusters
+
+    def show(self, catalog: CatalogName, table: TableName) -> LogStatus:
+        """The log of a table; NotFound for a table without one, Unavailable or Forbidden if Kafka does not answer."""
+        return self._load(self.keyed.pin(catalog, table))
+
+    def check(self, catalog: CatalogName, table: TableName) -> LogCheck:
+        """Look for problems of the topic and of its newest records. A failed check is a finding, not an error."""
+        pin = self.keyed.pin(catalog, table)
+        _require_settings(pin)
+        try:
+            log = self._load(pin)
+            password = self.connections.reveal_password(log.connection)
+            newest = self._clusters.read_newest(log.connection, password, log.state.topic, SAMPLE)
+        except CatalogError as error:
+            return LogCheck(findings=[LogFinding(Severity.FAILED, error.message)], sample=())
+        columns = _list_columns(pin)
+        sample = [decode_record(record, log.settings.format, columns) for record in newest]
+        return LogCheck(findings=[*_find(log), *_judge(sample)], sample=sample)
+
+    def _load(self, pin: Pin) -> LogStatus:
+        settings = _require_settings(pin)
+        connection = self._find_connection(settings)
+        topic = self._clusters.describe(connection, self.connections.reveal_password(connection), settings.topic)
+        with self.database.reading() as uow:
+            writer = uow.writers.find(pin.keyed.change_id, LOG_WRITER)
+        head = (current_snapshot(pin.change) or {}).get("summary") or {}
+        position = NO_POSITION if writer is None else writer.position
+        state = compare_log(
+            topic,
+            position,
+            topic_id=head.get(LOG_TOPIC_ID),
+            starts_latest=settings.start == "latest",
+            orders_by_field=pin.keyed.spec.sequence_field is not None,
+        )
+        single = settings.every_change is False or may_keys_move(pin.base, pin.keyed.spec)
+        return LogStatus(settings=settings, connection=connection, state=state, one_change_per_key=single)
+
+    def _find_connection(self, settings: LogSettings) -> Connection:
+        if settings.connection is not None:
+            return self.connections.get(settings.connection)
+        return Connection(name="", brokers=parse_brokers(settings.brokers or ""))
+
+
+def may_keys_move(base: Json, spec: KeySpec) -> bool:
+    """Whether a key's row can go to another partition of base. Its changes may then lie in two files of a commit."""
+    if spec.scope is KeyScope.PARTITION:
+        return False
+    keys = {field["id"] for field in current_schema(base)["fields"] if field["name"] in spec.primary_key}
+    return any(field["source-id"] not in keys for field in _list_partition_fields(base))
+
+
+def _list_partition_fields(base: Json) -> list[Json]:
+    spec = next(spec for spec in base["partition-specs"] if spec["spec-id"] == base["default-spec-id"])
+    return [field for field in spec["fields"] if field["transform"] != "void"]
+
+
+def _require_settings(pin: Pin) -> LogSettings:
+    settings = LogSettings.from_properties(pin.base.get("properties", {}))
+    if settings is None:
+        raise NotFound(
+            f"{pin.relation.name} has no log", hint="a table gets its log when it is created: property firn.log.topic"
+        )
+    return settings
+
+
+def _list_columns(pin: Pin) -> TableColumns:
+    fields, spec = current_schema(pin.base)["fields"], pin.keyed.spec
+    names = {field["id"]: field["name"] for field in fields}
+    needed = [*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])]
+    if spec.scope is KeyScope.PARTITION:
+        needed += [names[field["source-id"]] for field in _list_partition_fields(pin.base)]
+    return TableColumns(fields=fields, primary_key=spec.primary_key, needed_by_deletes=list(dict.fromkeys(needed)))
+
+
+def _find(log: LogStatus) -> Iterator[LogFinding]:
+    state, topic = log.state, log.state.topic
+    text = f"topic {topic.name} has {len(topic.partitions)} partitions and up to {state.lag:,} records for the table"
+    yield LogFinding(Severity.OK, text)
+    if state.problem is not None:
+        yield LogFinding(Severity.FAILED, f"{state.problem.message}; `firn log skip` goes on")
+    if topic.is_compacted:
+        text = f"topic {topic.name} is compacted: changes that newer ones replace may be gone before a drain reads them"
+        yield LogFinding(Severity.WARNING, text)
+    if topic.retention_ms is not None:
+        yield _compare_retention(log, topic.retention_ms / 1000)
+
+
+def _compare_retention(log: LogStatus, seconds: float) -> LogFinding:
+    lag = log.settings.max_lag.total_seconds()
+    text = f"topic {log.state.topic.name} keeps records for {seconds / 3600:,.1f} h; a drain aims at a lag of {lag:g} s"
+    if seconds < 10 * lag:
+        return LogFinding(Severity.WARNING, f"{text}: a drain that stops for a short time loses records")
+    return LogFinding(Severity.OK, text)
+
+
+def _judge(sample: Sequence[DecodedRecord]) -> Iterator[LogFinding]:
+    if not sample:
+        yield LogFinding(Severity.WARNING, "the topic has no records, so their format could not be checked")
+        return
+    bad = [decoded for decoded in sample if decoded.problem is not None]
+    for decoded in bad[:1]:
+        where = f"partition {decoded.record.partition}, offset {decoded.record.offset}"
+        text = f"{len(bad)} of the {len(sample)} newest records are no changes of the table, such as {where}"
+        yield LogFinding(Severity.FAILED, f"{text}: {decoded.problem}")
+    if not bad:
+        yield LogFinding(Severity.OK, f"the {len(sample)} newest records fit the table")
+    unknown = sorted({name for decoded in sample for name in decoded.unknown})
+    if unknown:
+        yield LogFinding(
+            Severity.WARNING, f"the table has no columns {', '.join(unknown)}: a drain ignores these fields"
+        )

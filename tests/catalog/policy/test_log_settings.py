@@ -1,0 +1,63 @@
+"""The properties of a log, and the values that they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import Invalid
+from catalog.policy.log_settings import LogSettings, check_no_log
+from catalog.policy.policy import check_policy, check_settings
+
+GOOD = {"firn.log.topic": "orders", "firn.log.connection": "main", "firn.log.format": "firn-json"}
+
+
+def test_defaults() -> None:
+    log = LogSettings.from_properties({**GOOD, "comment": "x"})
+    assert log is not None
+    assert (log.topic, log.connection, log.brokers, log.start) == ("orders", "main", None, "earliest")
+    assert (log.max_lag.total_seconds(), log.max_batch_rows, log.max_tail_rows) == (30, 2_000_000, 5_000_000)
+    assert (log.every_change, log.deletes, log.bad_rows) == (None, "apply", "stop")
+    assert LogSettings.from_properties({"comment": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("topic", "a/b", "is no topic"),
+        ("topic", "", "is no topic"),
+        ("topic", "..", "is no topic"),
+        ("topic", "t" * 250, "is no topic"),
+        ("topic", "orders\n", "is no topic"),
+        ("format", "avro", "Firn does not read avro yet"),
+        ("format", "debezium-json", "Firn does not read debezium-json yet"),
+        ("format", "csv", "is not one of firn-json, upsert-json"),
+        ("start", "2026-01-01", "is not one of earliest, latest"),
+        ("every-change", "yes", "neither true nor false"),
+        ("max-lag", "0.5 s", "is shorter than 1 s"),
+        ("max-batch-rows", "0", "not a whole number"),
+        ("deletes", "drop", "is not one of apply, ignore, stop"),
+        ("bad-rows", "quarantine", "no quarantine for bad records yet"),
+        ("brokers", "kafka:9092", "needs either"),
+        ("password", "secret", "unknown property firn.log.password"),
+    ],
+)
+def test_bad_values(key: str, text: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message) as refused:
+        LogSettings.from_properties({**GOOD, f"firn.log.{key}": text})
+    assert "secret" not in refused.value.message
+
+
+@pytest.mark.parametrize("missing", GOOD)
+def test_topic_format_and_cluster_belong_together(missing: str) -> None:
+    with pytest.raises(Invalid, match="needs"):
+        LogSettings.from_properties({key: text for key, text in GOOD.items() if key != missing})
+
+
+def test_a_log_is_a_property_of_a_keyed_table_and_no_policy() -> None:
+    check_settings(GOOD)
+    with pytest.raises(Invalid, match=r"firn\.log\.format"):
+        check_settings({"firn.log.format": "csv"})
+    with pytest.raises(Invalid, match="is no policy property"):
+        check_policy({"firn.log.max-lag": "1 min"})
+    with pytest.raises(Invalid, match="for keyed tables only"):
+        check_no_log(GOOD)

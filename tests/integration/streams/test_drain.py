@@ -1,0 +1,215 @@
+"""Drains on a real broker, against a dict of the log: transactions, lost answers, two drains, merges, gaps."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+
+import firn
+import firn.spark
+from firn.embedded.kafka import EmbeddedKafka
+from firn.spark import DrainStopped, drain
+from firn.spark.log_drain import _Drain, _open
+from tests.integration.streams.topics import SECONDS, Topic, create_topic
+from tests.spark_fixtures import RunningServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+NewTopic = Callable[..., Topic]
+COLUMNS = [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}, {"name": "day", "type": "date"}]
+
+
+def create(server: RunningServer, topic: Topic, name: str, **more: Any) -> firn.client.TableHandle:
+    """A keyed table `db.<name>` whose log is the topic."""
+    client = firn.connect(server.url)
+    properties = {
+        "firn.log.topic": topic.name,
+        "firn.log.brokers": topic.brokers,
+        "firn.log.format": "firn-json",
+        **more.pop("properties", {}),
+    }
+    client.tables.create(f"db.{name}", COLUMNS, primary_key=["id"], properties=properties, **more)
+    return client.tables[f"db.{name}"]
+
+
+def change(key: int, n: int | None, op: str = "U") -> tuple[int, Any]:
+    return key, {"_op": op, "id": key, "n": n}
+
+
+def changes(server: RunningServer, name: str) -> list[tuple[Any, ...]]:
+    return server.rows(f"SELECT id, n, _op FROM lake.db.{name}.change")
+
+
+def merged(server: RunningServer, name: str) -> dict[int, int | None]:
+    rows = server.rows(f"SELECT id, n FROM lake.db.{name}.merged")
+    assert len({row[0] for row in rows}) == len(rows)
+    return dict(rows)
+
+
+def test_a_drain_brings_committed_records_once_up_to_the_last_stable_offset(
+    server: RunningServer, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    table = create(server, topic, "orders")
+    topic.send([change(key, key) for key in range(20)], commit=True)
+    topic.send([change(key, -1) for key in range(20)], commit=False)  # aborted: offsets without records
+    topic.send([change(1, 100), change(2, None, "D")], commit=True)
+    first = drain("lake.db.orders", server.spark)
+    assert (first.commits, len(changes(server, "orders"))) == (1, 22)
+    expected = {key: key for key in range(20) if key != 2} | {1: 100}
+    assert merged(server, "orders") == expected
+    assert table.log.show().lag == 0
+
+    open_one = Producer({"bootstrap.servers": topic.brokers, "transactional.id": f"{topic.name}-open"})
+    open_one.init_transactions(SECONDS)
+    open_one.begin_transaction()
+    open_one.produce(topic.name, key="4", value=json.dumps({"id": 4, "n": 400}), partition=0)
+    assert open_one.flush(SECONDS) == 0
+    topic.send([change(6, 600), change(7, 700)])  # behind the open transaction in partition 0
+    second = drain("lake.db.orders", server.spark)
+    assert merged(server, "orders") == expected | {7: 700}
+    open_one.commit_transaction(SECONDS)
+    drain("lake.db.orders", server.spark)
+    assert merged(server, "orders") == expected | {4: 400, 6: 600, 7: 700}
+    assert len(changes(server, "orders")) == 25
+    assert drain("lake.db.orders", server.spark).commits == 0
+    assert second.position is not None
+    head = server.spark.sql("SELECT summary FROM lake.db.orders.change.snapshots ORDER BY committed_at").collect()[-1][
+        0
+    ]
+    assert head["firn.log-position"] == table.log.show().position
+
+    server.spark.sql("INSERT INTO lake.db.orders.change (id, n, _op) VALUES (50, 50, 'U')")
+    stamped = server.spark.sql("SELECT summary FROM lake.db.orders.change.snapshots ORDER BY committed_at").collect()
+    assert stamped[-1][0]["firn.log-position"] == head["firn.log-position"]  # docs/protocols.md, rule 6.6
+
+
+def test_a_drain_that_dies_or_loses_its_answer_doubles_nothing(server: RunningServer, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    create(server, topic, "fragile", properties={"firn.log.max-batch-rows": "10"})
+    topic.send([change(key, 1) for key in range(40)])
+    dying = _open("lake.db.fragile", server.spark, None)
+    real, calls = _Drain.append, list[int]()
+
+    def append_and_lose(self: _Drain, *arguments: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConnectionError("the request is lost")
+        real(self, *arguments)
+        if len(calls) == 2:
+            raise ConnectionError("the answer is lost")
+        if len(calls) == 4:
+            raise KeyboardInterrupt  # the process dies right after its commit
+
+    dying.append = append_and_lose.__get__(dying)  # type: ignore[method-assign]
+    dying.pause = lambda _seconds: None
+    with pytest.raises(KeyboardInterrupt):
+        dying.run()
+    with_gap = drain("lake.db.fragile", server.spark)
+    assert with_gap.commits >= 1
+    rows = changes(server, "fragile")
+    assert (len(rows), sum(row[1] for row in rows)) == (40, 40)
+
+
+def test_of_two_drains_the_older_one_is_fenced_and_no_record_is_there_twice(
+    server: RunningServer, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    create(server, topic, "twice", properties={"firn.log.max-batch-rows": "20"})
+    topic.send([change(key, 1) for key in range(60)])
+    older, newer = (_open("lake.db.twice", server.spark, None) for _ in range(2))
+    stopped = list[str]()
+
+    def run_older() -> None:
+        try:
+            older.run()
+        except DrainStopped as error:
+            stopped.append(error.message)
+
+    thread = threading.Thread(target=run_older)
+    thread.start()
+    newer.run()
+    thread.join()
+    assert "another drain has started at" in stopped[0]
+    rows = changes(server, "twice")
+    assert (len(rows), sum(row[1] for row in rows)) == (60, 60)
+
+
+def test_a_key_that_moves_between_partitions_has_one_change_in_a_commit(
+    server: RunningServer, new_topic: NewTopic
+) -> None:
+    topic = new_topic(1)
+    create(server, topic, "days", partition_by=["day"])
+    days = ["2026-01-02", "2026-01-01", "2026-01-03", "2026-01-01"]
+    topic.send([(0, {"id": key, "n": n, "day": day}) for n, day in enumerate(days) for key in range(5)])
+    drain("lake.db.days", server.spark)
+    assert merged(server, "days") == dict.fromkeys(range(5), 3)
+    assert len(changes(server, "days")) == 5
+
+
+def test_a_bad_record_stops_the_drain_and_nothing_of_its_batch_is_visible(
+    server: RunningServer, new_topic: NewTopic
+) -> None:
+    topic = new_topic(1)
+    table = create(server, topic, "strict")
+    bad = [(0, {"id": 1, "n": "many"}), (0, {"id": None, "n": 1}), (0, {"_op": "X", "id": 1, "n": 1}), (0, None)]
+    topic.send([(0, {"id": 1, "n": 1}), *bad, (0, {"id": 1, "n": 2})])
+    with pytest.raises(DrainStopped, match="partition 0, offset 1: the value does not fit the columns") as stopped:
+        drain("lake.db.strict", server.spark)
+    assert "offset 2: id is null" in stopped.value.message
+    assert "offset 3: _op is X" in stopped.value.message
+    assert changes(server, "strict") == []
+    check = table.log.check()
+    assert [record.problem is None for record in check.sample] == [True, False, False, False, False, True]
+
+
+def test_lost_records_and_new_partitions_stop_the_drain_until_somebody_skips(
+    server: RunningServer, new_topic: NewTopic, kafka: EmbeddedKafka
+) -> None:
+    topic = new_topic(1)
+    table = create(server, topic, "gaps")
+    topic.send([change(key, 1) for key in range(4)])
+    drain("lake.db.gaps", server.spark)
+    topic.send([change(key, 2) for key in range(6)])
+    admin = AdminClient({"bootstrap.servers": kafka.brokers})
+    for future in admin.delete_records([TopicPartition(topic.name, 0, 7)]).values():
+        future.result(SECONDS)
+    with pytest.raises(DrainStopped, match="no longer has up to 3 records"):
+        drain("lake.db.gaps", server.spark)
+    assert firn.spark.skip("lake.db.gaps", server.spark) == f"{topic.name}:0:7"
+    drain("lake.db.gaps", server.spark)
+    assert merged(server, "gaps") == {0: 1, 1: 1, 2: 1, 3: 2, 4: 2, 5: 2}
+
+    admin.create_partitions([NewPartitions(topic.name, 2)])[topic.name].result(SECONDS)
+    with pytest.raises(DrainStopped, match="has new partitions"):
+        drain("lake.db.gaps", server.spark)
+    firn.spark.skip("lake.db.gaps", server.spark)
+    assert drain("lake.db.gaps", server.spark).commits == 0
+
+    admin.delete_topics([topic.name])[topic.name].result(SECONDS)
+    again = create_topic(kafka.brokers, 1, name=topic.name)
+    again.send([change(key, 3) for key in range(20)])
+    with pytest.raises(DrainStopped, match="was deleted and created again"):
+        drain("lake.db.gaps", server.spark)
+    firn.spark.skip("lake.db.gaps", server.spark)
+    drain("lake.db.gaps", server.spark)
+    assert merged(server, "gaps") == dict.fromkeys(range(20), 3)
+    assert table.log.show().problem is None
+
+
+def test_upserts_of_flink_delete_by_a_record_without_a_value(server: RunningServer, new_topic: NewTopic) -> None:
+    topic = new_topic(1)
+    create(server, topic, "flink", properties={"firn.log.format": "upsert-json"})
+    producer = Producer({"bootstrap.servers": topic.brokers})
+    for key, n in [(1, 1), (2, 2), (1, 10), (2, None), (3, 3)]:
+        value = None if n is None else json.dumps({"id": key, "n": n, "day": "2026-01-01"})
+        producer.produce(topic.name, key=json.dumps({"id": key}), value=value)
+    assert producer.flush(SECONDS) == 0
+    drain("lake.db.flink", server.spark)
+    assert merged(server, "flink") == {1: 10, 3: 3}

@@ -1,0 +1,158 @@
+"""Logs of tables over HTTP, with clusters in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.service.services import Services
+from server.settings import Settings
+from tests.databases import OpenDatabase
+from tests.server.asgi import Client, client_of
+from tests.server.kafka.fake import FakeClusters
+from tests.server.lake import CHANGE, ORDERS, Lake, a_lake, appended
+
+AT = "/api/v1/catalogs/lake/tables"
+LOG = {"firn.log.topic": "orders", "firn.log.brokers": "kafka:9092", "firn.log.format": "firn-json"}
+COLUMNS = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
+
+
+@pytest.fixture
+def clusters() -> FakeClusters:
+    made = FakeClusters()
+    made.create("orders", 2, retention_ms=3_600_000)
+    return made
+
+
+@pytest.fixture
+def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
+    return a_lake(opened_sqlite.database, tmp_path)
+
+
+@pytest.fixture
+def http(lake: Lake, clusters: FakeClusters) -> Client:
+    own: Services = lake.services
+    connections = replace(own.connections, clusters=clusters)
+    services = replace(own, connections=connections, log_stores=replace(own.log_stores, connections=connections))
+    return client_of(services, Settings(data_dir=lake.warehouse.parent / "data"))
+
+
+def create(http: Client, name: str = "db.orders", **properties: str) -> Any:
+    body = {"name": name, "columns": COLUMNS, "primary_key": ["id"], "properties": {**LOG, **properties}}
+    return http.post(AT, json=body)
+
+
+def drain(lake: Lake, http: Client, start: str, end: str, **more: str) -> None:
+    """A commit of the log's writer, as a drain sends it."""
+    epoch = http.post(f"{AT}/db.orders/writers/log").json()["epoch"]
+    summary = {
+        "firn.writer-id": "log",
+        "firn.writer-epoch": str(epoch),
+        "firn.position-from": start,
+        "firn.position": end,
+        **more,
+    }
+    lake.commit(appended(CHANGE, lake.metadata(CHANGE), summary=summary))
+
+
+def test_a_log_shows_its_position_its_end_and_its_lag(http: Client, lake: Lake, clusters: FakeClusters) -> None:
+    assert create(http).is_success
+    clusters.produce("orders", (b"1", b'{"id": 1}'), (b"2", b'{"id": 2, "note": "x", "more": 1}'))
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["topic"], log["position"], log["lag"], log["problem"]) == ("orders", None, 2, None)
+    assert (log["start"], log["end"], log["brokers"]) == ({"0": 0, "1": 0}, {"0": 2, "1": 0}, ["kafka:9092"])
+    drain(lake, http, "none", "orders:0:2,1:0", **{"firn.log-topic-id": "id of orders"})
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["position"], log["lag"]) == ("orders:0:2,1:0", 0)
+    lake.append(CHANGE)
+    summary = lake.metadata(CHANGE)["snapshots"][-1]["summary"]
+    assert (summary["firn.log-position"], summary["firn.log-topic-id"]) == ("orders:0:2,1:0", "id of orders")
+
+    clusters.create("orders", 2, id="another")
+    clusters.produce("orders", *[(b"1", b"{}")] * 5)
+    problem = http.get(f"{AT}/db.orders/log").json()["problem"]
+    assert problem["kind"] == "topic-replaced"
+    with pytest.raises(Exception, match="and ends at 0"):
+        drain(lake, http, "orders:0:2,1:0", "orders:0:0,1:0")
+    drain(lake, http, "orders:0:2,1:0", "orders:0:0,1:0", **{"firn.log-skip": "true", "firn.log-topic-id": "another"})
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["position"], log["lag"], log["problem"]) == ("orders:0:0,1:0", 5, None)
+
+
+def test_a_check_finds_problems_before_the_first_drain(http: Client, clusters: FakeClusters) -> None:
+    create(http)
+    empty = http.get(f"{AT}/db.orders/log/check").json()
+    assert [found["severity"] for found in empty["findings"]] == ["ok", "ok", "warning"]
+    clusters.produce("orders", (b"1", b'{"id": 1, "more": 2}'), (b"2", b'{"id": "x"}'))
+    check = http.get(f"{AT}/db.orders/log/check").json()
+    assert [(found["severity"]) for found in check["findings"]] == ["ok", "ok", "failed", "warning"]
+    assert "1 of the 2 newest records" in check["findings"][2]["message"]
+    assert [record["problem"] for record in check["sample"]] == [None, 'id is "x", which is no long']
+    clusters.create("orders", 2, retention_ms=60_000, is_compacted=True)
+    warnings = [found["severity"] for found in http.get(f"{AT}/db.orders/log/check").json()["findings"]]
+    assert warnings == ["ok", "warning", "warning", "warning"]
+    clusters.topics.clear()
+    gone = http.get(f"{AT}/db.orders/log/check").json()
+    assert [found["severity"] for found in gone["findings"]] == ["failed"]
+
+
+def test_a_log_by_a_connection(http: Client, clusters: FakeClusters) -> None:
+    properties = {key: text for key, text in LOG.items() if key != "firn.log.brokers"}
+    body = {"name": "db.orders", "columns": COLUMNS, "primary_key": ["id"]}
+    assert http.post(AT, json={**body, "properties": {**properties, "firn.log.connection": "main"}}).is_success
+    missing = http.get(f"{AT}/db.orders/log")
+    assert (missing.status_code, "connection 'main' does not exist" in missing.text) == (404, True)
+    http.post("/api/v1/connections", json={"name": "main", "brokers": ["kafka:9092"]})
+    shown = http.get(f"{AT}/db.orders/log").json()
+    assert (shown["connection"], shown["brokers"], shown["end"]) == ("main", ["kafka:9092"], {"0": 0, "1": 0})
+    clusters.up = frozenset()
+    assert http.get(f"{AT}/db.orders/log").status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"firn.log.format": "avro"}, "Firn does not read avro yet"),
+        ({"firn.log.brokers": "169.254.169.254:80"}, "is no address of another server"),
+        ({"firn.log.brokers": "kafka:9092 x"}, "is no address of a broker"),
+        ({"firn.log.connection": "main"}, "needs either"),
+        ({"firn.log.sasl": "x"}, "unknown property"),
+        ({"firn.log.every-change": "maybe"}, "neither true nor false"),
+    ],
+)
+def test_bad_properties_are_refused_at_creation(http: Client, properties: dict[str, str], message: str) -> None:
+    refused = create(http, **properties)
+    assert (refused.status_code, message in refused.text) == (400, True), refused.text
+    engine = {
+        "name": "orders",
+        "schema": {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]},
+        "properties": {"firn.primary-key": "id", **LOG, **properties},
+    }
+    sent = http.post("/iceberg/v1/lake/namespaces/db/tables", json=engine)
+    assert (sent.status_code, message in sent.text) == (400, True), sent.text
+
+
+def test_tables_without_a_log(http: Client, lake: Lake) -> None:
+    lake.create_keyed()
+    refused = http.get(f"{AT}/{ORDERS}/log")
+    assert (refused.status_code, "has no log" in refused.text) == (404, True)
+    plain = http.post(AT, json={"name": "db.plain2", "columns": COLUMNS, "properties": LOG})
+    assert (plain.status_code, "for keyed tables only" in plain.text) == (400, True)
+
+
+def test_where_keys_may_move_a_commit_has_one_change_of_a_key(http: Client, lake: Lake) -> None:
+    create(http)
+    assert http.get(f"{AT}/db.orders/log").json()["one_change_per_key"] is False
+    for name, partition, expected in (("by_note", "note", True), ("by_id", "id", False)):
+        body = {"name": f"db.{name}", "columns": COLUMNS, "primary_key": ["id"], "partition_by": [partition]}
+        created = http.post(AT, json={**body, "properties": LOG})
+        assert created.is_success, created.text
+        assert http.get(f"{AT}/db.{name}/log").json()["one_change_per_key"] is expected
+    patched = http.request("PATCH", f"{AT}/db.orders/properties", json={"set": {"firn.log.every-change": "false"}})
+    assert patched.is_success, patched.text
+    assert http.get(f"{AT}/db.orders/log").json()["one_change_per_key"] is True
+    fixed = http.request("PATCH", f"{AT}/db.orders/properties", json={"set": {"firn.log.topic": "other"}})
+    assert (fixed.status_code, "fixed when it is created" in fixed.text) == (409, True)
