@@ -20,7 +20,7 @@ from catalog.iceberg.reading import current_schema, ref_of, schema_by_id, sequen
 from catalog.iceberg.requirements import check_requirements
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from catalog.iceberg.summaries import TOTALS
-from catalog.keyed.spec import BATCH_ID, POSITION, POSITION_FROM, WRITER_EPOCH, WRITER_ID
+from catalog.keyed.spec import BATCH_ID, LOG_TOPIC_ID, POSITION, POSITION_FROM, WRITER_EPOCH, WRITER_ID
 
 REBASE = "firn.append.rebase"
 """The table property that allows rebases: `true`, or off."""
@@ -45,7 +45,7 @@ _COUNTED = frozenset(
 _ENGINE = frozenset(
     {"engine-name", "engine-version", "iceberg-version", "app-id", "app-name", "spark.app.id", "trino_query_id"}
 )
-_PROGRESS = frozenset({WRITER_ID, BATCH_ID, WRITER_EPOCH, POSITION_FROM, POSITION})
+_PROGRESS = frozenset({WRITER_ID, BATCH_ID, WRITER_EPOCH, POSITION_FROM, POSITION, LOG_TOPIC_ID})
 _KNOWN = _COUNTED | _ENGINE | _PROGRESS | TOTALS.keys() | {"operation"}
 """The summary keys of a plain append. Any other key may be a committer's record of its progress (Flink's checkpoint,
 Kafka Connect's offsets, a streaming query's epoch). Such a writer waits for the refusal to check again. Firn's own

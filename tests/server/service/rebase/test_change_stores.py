@@ -124,7 +124,8 @@ def test_a_rebased_change_has_the_position_of_the_log_of_the_new_head(lake: Lake
     assert [head(lake)["summary"].get(key) for key in ("firn.log-position", "firn.log-topic-id")] == ["t:0:5", "a"]
     again = lake.services.writers.register(LAKE, ORDERS, "log")
     step = {"firn.writer-epoch": str(again.epoch), "firn.position-from": "t:0:5", "firn.position": "t:0:9"}
-    drain = overtaken(lake, {**drained, **step}, by=of_batch("b2"))
+    drain = an_append(lake, [3], name=CHANGE, summary={**drained, **step})
+    lake.commit(an_append(lake, [4], name=CHANGE, summary=of_batch("b2")).change)
     assert head(lake)["summary"]["firn.log-position"] == "t:0:5"
     lake.commit(drain.change)
     assert head(lake)["summary"]["firn.log-position"] == "t:0:9"
