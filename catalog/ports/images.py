@@ -121,8 +121,8 @@ class ImageBuilds(Protocol):
         Once its time is over, its snapshot of base may be expired.
         """
 
-    def of_table(self, relation_id: RelationId) -> Sequence[ImageBuild]:
-        """All builds of a table, the newest first."""
+    def of_table(self, relation_id: RelationId, *, limit: int | None = None) -> Sequence[ImageBuild]:
+        """The builds of a table, the newest first; all, or this many."""
 
     def kept(self, relation_id: RelationId, snapshot_ids: Collection[int], now: datetime) -> Collection[int]:
         """Return the snapshots whose image is complete and still kept."""

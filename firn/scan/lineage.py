@@ -37,6 +37,8 @@ LINEAGE_FIELDS = (
     NestedField(field_id=2147483539, name=SEQUENCE, field_type=LongType(), required=False),
 )
 """The columns of files whose rows carry their ids and sequence numbers."""
+ALL = -1
+"""Below every sequence number: files of tables that were v1 have 0."""
 _V3 = 3
 _FIRST_ROW_ID_OF_FILE = 142
 _FIRST_ROW_ID_OF_MANIFEST = 520
@@ -51,16 +53,21 @@ class LineageFile:
     sequence_number: int
 
 
-def list_lineage_files(table: Table, *, may_have_deletes: bool = False) -> list[LineageFile]:
-    """List the live data files of the table's current snapshot. ServerFault for a change store with delete files."""
+def list_lineage_files(table: Table, *, above: int = ALL, may_have_deletes: bool = False) -> list[LineageFile]:
+    """List the live data files with a sequence number `above` this one in the table's current snapshot.
+
+    No file of a manifest is newer than the manifest, so older manifests are not opened: a table may have thousands,
+    and opening one takes milliseconds. ServerFault for a change store with delete files.
+    """
     snapshot = table.current_snapshot()
     if snapshot is None:
         return []
     return [
         file
         for manifest in _manifests(table.io, snapshot.manifest_list)
-        if _has_data(table, manifest, may_have_deletes=may_have_deletes)
+        if _has_data(table, manifest, may_have_deletes=may_have_deletes) and manifest.sequence_number > above
         for file in _files(table.io, manifest)
+        if file.sequence_number > above
     ]
 
 

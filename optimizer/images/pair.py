@@ -13,7 +13,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable, Table
 
 from firn.protocol.tasks.image import Layer, LayerTask
-from firn.scan.lineage import LineageFile, list_lineage_files
+from firn.scan.lineage import ALL, LineageFile, list_lineage_files
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
 from optimizer.images.positions import measure_key_bytes
@@ -72,8 +72,7 @@ def check_metadata(table: Table, check: Check) -> None:
 
 def find_change_files(change: Table, task: LayerTask) -> list[LineageFile]:
     """The files with pending changes; with a sequence field all, because merged deletes count, too."""
-    above = max(task.watermark, task.since)
-    return [file for file in list_lineage_files(change) if task.sequence_field or file.sequence_number > above]
+    return list_lineage_files(change, above=ALL if task.sequence_field else max(task.watermark, task.since))
 
 
 def make_directory(location: str) -> None:

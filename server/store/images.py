@@ -45,10 +45,11 @@ class SqlImageBuilds:
         row = self.session.scalars(query.limit(1)).first()
         return None if row is None else _build(row)
 
-    def of_table(self, relation_id: RelationId) -> Sequence[ImageBuild]:
-        """List all builds of a table, the newest first."""
+    def of_table(self, relation_id: RelationId, *, limit: int | None = None) -> Sequence[ImageBuild]:
+        """List the builds of a table, the newest first; all, or this many."""
         query = select(ImageBuildRow).where(ImageBuildRow.relation_id == relation_id)
-        return [_build(row) for row in self.session.scalars(query.order_by(ImageBuildRow.started_at.desc()))]
+        newest_first = query.order_by(ImageBuildRow.started_at.desc()).limit(limit)
+        return [_build(row) for row in self.session.scalars(newest_first)]
 
     def kept(self, relation_id: RelationId, snapshot_ids: Collection[int], now: datetime) -> Collection[int]:
         """Select the snapshots whose image is complete and still kept."""

@@ -34,6 +34,9 @@ from server.service.tables.metadata_files import MetadataFiles
 
 LONGEST_BUILD = timedelta(hours=1)
 """A build that takes longer counts as dead: its files are deleted, and it cannot complete any more."""
+MOST_LOOKED_AT = 50
+"""Builds of a table, the newest, among which an image below is looked for. A table with a commit each second gets as
+many rows a minute, and keeps them for `firn.read.keep`."""
 _EMPTY = Layer(packs=[], hidden=[], replaced_vectors=[], keys=0, hidden_rows=0)
 
 
@@ -59,7 +62,7 @@ class ImageBuilder:
         BuildTooLarge when more is to be read than the server may.
         """
         with self.database.reading() as uow:
-            below = find_image_below(pair, uow.images.of_table(pair.relation.id))
+            below = find_image_below(pair, uow.images.of_table(pair.relation.id, limit=MOST_LOOKED_AT))
         below = self._keep_if_readable(below)
         self._check_size(pair, below)
         build = self.begin(pair, below)
@@ -158,7 +161,7 @@ class ImageBuilder:
     def _write(self, pair: Pair, build: ImageBuild, below: ImageBuild | None, layer: Layer) -> None:
         with self.database.reading() as uow:
             rule = build_image_rule(uow, self.database, self.metadata.files, pair.pin)
-            builds = uow.images.of_table(pair.relation.id)
+            builds = uow.images.of_table(pair.relation.id, limit=MOST_LOOKED_AT)
         base = pair.pin.base if below is None else load_image(self.metadata, below).parsed
         parts = ImageParts(
             key=pair.key,

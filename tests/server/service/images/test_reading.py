@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from catalog.errors import NoSuchTable
@@ -126,3 +128,15 @@ def test_a_pinned_image_stays_as_it_is(orders: KeyedLake) -> None:
 def test_an_image_that_is_not_kept_is_no_table(orders: KeyedLake, snapshot: str) -> None:
     path = f"/iceberg/v1/lake/namespaces/db%1Forders/tables/merged_at_{snapshot}"
     assert orders.lake.client.get(path).status_code == 404
+
+
+def test_a_layer_opens_no_manifest_of_the_changes_below(orders: KeyedLake) -> None:
+    """Otherwise each of many small commits would take longer than the one before."""
+    orders.insert((1, "a"))
+    orders.upsert((1, "b"))
+    orders.load()
+    files = Path(orders.lake.warehouse).rglob("change/metadata/*.avro")
+    (manifest,) = [path for path in files if not path.name.startswith("snap-")]
+    manifest.unlink()
+    orders.upsert((2, "c"))
+    assert orders.read(orders.load()) == {1: "b", 2: "c"}
