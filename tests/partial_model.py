@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 Values: TypeAlias = Mapping[str, Any]
@@ -20,11 +21,32 @@ class PartialChange:
     given: frozenset[str] | None = None
 
 
+def combine(rule: str | None, old: Any, new: Any) -> Any:
+    """A column's value after a change that sets it; for a column with a rule, null is no value."""
+    if rule is None:
+        return new
+    if old is None or new is None:
+        return old if new is None else new
+    match rule:
+        case "sum":
+            return old + new
+        case "max" | "min":
+            return (max if rule == "max" else min)(old, new)
+        case _:
+            return old if rule == "first" else new
+
+
 class PartialModel:
     """Applies changes one by one. Rows that share a key in base are kept apart until a change sets all columns."""
 
-    def __init__(self, key: Sequence[str], columns: Sequence[str], rows: Iterable[Values] = ()) -> None:
-        self.key, self.columns = tuple(key), tuple(columns)
+    def __init__(
+        self,
+        key: Sequence[str],
+        columns: Sequence[str],
+        rows: Iterable[Values] = (),
+        rules: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.key, self.columns, self.rules = tuple(key), tuple(columns), rules
         self.rows: dict[Key, list[dict[str, Any]]] = {}
         for row in rows:
             self.rows.setdefault(self.key_of(row), []).append(dict(row))
@@ -36,12 +58,15 @@ class PartialModel:
         key = self.key_of(change.row)
         if change.op == "D":
             self.rows.pop(key, None)
-        elif change.given is None:
+        elif change.given is None and not self.rules:
             self.rows[key] = [{column: change.row.get(column) for column in self.columns}]
         else:
             new = {column: change.row.get(column) if column in self.key else None for column in self.columns}
+            given = self.columns if change.given is None else change.given
             for row in self.rows.setdefault(key, [new]):
-                row.update({column: change.row.get(column) for column in change.given if column not in self.key})
+                for column in given:
+                    if column not in self.key:
+                        row[column] = combine(self.rules.get(column), row[column], change.row.get(column))
 
     def list_rows(self) -> list[tuple[Any, ...]]:
         """All rows as tuples, sorted."""

@@ -17,7 +17,7 @@ from catalog.keyed.adoption import (
     find_obstacle,
 )
 from catalog.keyed.merge_chunk import choose_chunk
-from catalog.keyed.partial import is_partial, list_field_ids
+from catalog.keyed.partial import is_partial, read_folding
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import (
     Expression,
@@ -26,6 +26,7 @@ from catalog.keyed.view_sql import (
     build_merged_sql,
     build_target_partitions_sql,
     build_touched_partitions_sql,
+    build_update_sql,
     name_pinned_view,
     quote_name,
 )
@@ -250,7 +251,7 @@ def build_pair(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, 
         change=_name_pinned(name, CHANGE, change),
         watermark=keyed.watermark,
         pending=keyed.pending_commits > 0 and current_snapshot(change) is not None,
-        field_ids=list_field_ids(base, change),
+        folding=read_folding(base, change),
         through=through,
     )
 
@@ -265,6 +266,8 @@ def _build_sql(
 ) -> dict[str, str]:
     pair = build_pair(keyed, name, base, change, through=through)
     sql = {"merged": build_merged_sql(pair), "effective": build_effective_sql(pair)}
+    if pair.folding is not None:
+        sql["update"] = build_update_sql(pair)
     if partition:
         fields = [(field.column, _make_expression(field.transform)) for field in partition]
         sql |= {

@@ -8,12 +8,14 @@ same metadata as the snapshot that a reader or a merge reads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
-from catalog.keyed.spec import KeySpec
-from firn.protocol.partial import SET, SET_ID
+from catalog.keyed.column_rules import read_rules
+from catalog.keyed.spec import KeyedTable, KeySpec
+from firn.protocol.partial import SET, SET_ID, ColumnRule
 
 PARTIAL = "firn.partial"
 SET_COLUMN: Json = {
@@ -35,9 +37,29 @@ def has_set_column(schema: Json) -> bool:
     return any(field["id"] == SET_ID for field in schema["fields"])
 
 
-def list_field_ids(base: Json, change: Json) -> tuple[int, ...] | None:
-    """The ids of base's columns, in order, as `_set` names them; None for a table whose changes set all columns."""
-    return tuple(field["id"] for field in current_schema(base)["fields"]) if is_partial(change) else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """How changes that set some columns become one row, for the columns of a table in order.
+
+    `ids` are the columns' field ids, as `_set` names them; `rules` say how values are combined, None that the newest
+    one counts. `types` are Iceberg's; those of nested columns are empty.
+    """
+
+    ids: tuple[int, ...]
+    rules: tuple[ColumnRule | None, ...]
+    types: tuple[str, ...]
+
+
+def read_folding(base: Json, change: Json) -> Folding | None:
+    """How the changes of a keyed table are folded; None if each of them sets all columns."""
+    if not is_partial(change):
+        return None
+    fields, rules = current_schema(base)["fields"], read_rules(base.get("properties") or {})
+    return Folding(
+        ids=tuple(field["id"] for field in fields),
+        rules=tuple(rules.get(field["name"]) for field in fields),
+        types=tuple(field["type"] if isinstance(field["type"], str) else "" for field in fields),
+    )
 
 
 def wants_partial(properties: Mapping[str, str]) -> bool:
@@ -60,6 +82,20 @@ def check_fits(base: Json, spec: KeySpec) -> None:
         raise CommitRefused(f"column name {SET!r} is taken by the change store", hint="rename the column first")
     for partition_spec in base["partition-specs"]:
         check_partitioned_by_key(base, spec, partition_spec["fields"])
+
+
+def check_switch(base: Json, change: Json, keyed: KeyedTable, *, linked: bool) -> None:
+    """CommitRefused unless a table of whole rows can get partial columns now."""
+    if linked:
+        raise CommitRefused(f"a table that is linked to Hive cannot have {PARTIAL}: rebuilds replay whole rows")
+    if keyed.pending_commits:
+        raise CommitRefused(
+            f"merge first: {PARTIAL} can be switched on only while nothing is pending",
+            hint="run `firn table merge TABLE`, then try again",
+        )
+    check_fits(base, keyed.spec)
+    for partition_spec in change["partition-specs"]:
+        check_partitioned_by_key(base, keyed.spec, partition_spec["fields"])
 
 
 def check_partitioned_by_key(base: Json, spec: KeySpec, fields: Iterable[Json]) -> None:

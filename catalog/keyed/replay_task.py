@@ -10,7 +10,7 @@ from __future__ import annotations
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot, ref_snapshot_id, sequence_number, snapshot_by_id
 from catalog.keyed.merge_task import columns_of
-from catalog.keyed.partial import list_field_ids
+from catalog.keyed.partial import read_folding
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, name_pinned_view
 from catalog.names import TableName
@@ -34,7 +34,7 @@ def build_replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Js
         watermark=0,
         pending=True,
         # A linked table has none: the history that the optimizer makes has no column `_set`, so the SQL would fail.
-        field_ids=list_field_ids(base, change),
+        folding=read_folding(base, change),
     )
     return Replay(
         base=_name_pinned(name, BASE, base, ref_snapshot_id(base, "main")),

@@ -17,9 +17,10 @@ from catalog.iceberg.json import Json, child, children, integer, text
 from catalog.iceberg.summaries import read_number
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.jobs.job import JobKind
+from catalog.keyed.column_rules import check_names_batch, check_ruled_columns
 from catalog.keyed.image import look_for_spec
 from catalog.keyed.log_stamp import stamp_log
-from catalog.keyed.partial import PARTIAL, check_fits, check_partitioned_by_key, is_partial, wants_partial
+from catalog.keyed.partial import PARTIAL, check_partitioned_by_key, check_switch, is_partial, wants_partial
 from catalog.keyed.schema import check_altered, share_field_ids
 from catalog.keyed.spec import (
     KEY_SCOPE,
@@ -35,6 +36,7 @@ from catalog.keyed.spec import (
     KeyedTable,
 )
 from catalog.tables.relation import RelationKind
+from firn.protocol.partial import name_rule
 
 FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, LOG_TOPIC, "gc.enabled"})
 _MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
@@ -157,6 +159,9 @@ def _check_properties(commit: StoreCommit, update: Json) -> None:
     for key in FIXED_PROPERTIES & named.keys():
         if named[key] != current.get(key):
             raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
+    for key in filter(name_rule, named):
+        if named[key] != current.get(key):
+            raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
     if PARTIAL in named:
         _check_partial(commit, named[PARTIAL])
 
@@ -170,18 +175,9 @@ def _check_partial(commit: StoreCommit, value: str | None) -> None:
         raise CommitRefused(f"{PARTIAL} cannot be switched off: changes that set some columns may be there")
     if commit.role is not RelationKind.BASE:
         raise CommitRefused(f"set {PARTIAL} under the keyed table's own name")
-    if commit.linked:
-        raise CommitRefused(f"a table that is linked to Hive cannot have {PARTIAL}: rebuilds replay whole rows")
     if any(update.get("action") != "set-properties" for update in commit.updates):
         raise CommitRefused(f"set {PARTIAL} in a statement of its own")
-    if commit.keyed.pending_commits:
-        raise CommitRefused(
-            f"merge first: {PARTIAL} can be switched on only while nothing is pending",
-            hint="run `firn table merge TABLE`, then try again",
-        )
-    check_fits(commit.base, commit.keyed.spec)
-    for partition_spec in commit.change["partition-specs"]:
-        check_partitioned_by_key(commit.base, commit.keyed.spec, partition_spec["fields"])
+    check_switch(commit.base, commit.change, commit.keyed, linked=commit.linked)
 
 
 def _check_removal(commit: StoreCommit, update: Json) -> None:
@@ -197,6 +193,7 @@ def _check_removal(commit: StoreCommit, update: Json) -> None:
 def _check_schema(commit: StoreCommit, update: Json) -> None:
     old = next(s for s in commit.store["schemas"] if s["schema-id"] == commit.store["current-schema-id"])
     check_altered(update["schema"], old, commit.keyed.spec, is_change=commit.role is RelationKind.CHANGE)
+    check_ruled_columns(update["schema"], old, commit.base.get("properties") or {})
 
 
 def _check_main_moves_on(commit: StoreCommit, snapshot: Json) -> None:
@@ -259,6 +256,7 @@ def _refuse_equality_deletes(commit: StoreCommit) -> CommitRefused:
 def _check_change_snapshot(commit: StoreCommit, summary: Json) -> None:
     operation = summary.get("operation")
     if operation == "append":
+        check_names_batch(commit.base.get("properties") or {}, summary)
         return
     if operation == "delete" and commit.job_kind in _CLEANING:
         if read_number(summary, "total-records") < commit.keyed.pending_rows:

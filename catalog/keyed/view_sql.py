@@ -23,10 +23,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from catalog.keyed.column_rules import limit_sums
+from catalog.keyed.partial import Folding
 from catalog.keyed.schema import OP
 from catalog.keyed.spec import KeyScope, KeySpec
-from firn.protocol.partial import SET
+from firn.protocol.partial import SET, ColumnRule
 
+_LAST_DELETE = "`firn last delete`"
 Expression = Callable[[str], str]
 """Turns a quoted column reference into an expression over it."""
 
@@ -45,8 +48,8 @@ class Pair:
     change: str
     watermark: int
     pending: bool
-    field_ids: Sequence[int] | None
-    """Of `columns`, as changes name them that set some columns only; None if every change sets all."""
+    folding: Folding | None
+    """How changes are folded that set some columns only; None if every change sets all."""
     through: int | None = None
 
 
@@ -68,7 +71,7 @@ def build_merged_sql(pair: Pair) -> str:
     """
     if not pair.pending:
         return f"SELECT {', '.join(map(quote_name, pair.columns))} FROM {pair.base}"
-    if pair.field_ids is not None:
+    if pair.folding is not None:
         return _build_partial_sql(pair)
     return (
         f"WITH {_build_ctes(pair)}\n"
@@ -82,13 +85,72 @@ def build_effective_sql(pair: Pair) -> str:
     """The changes that take effect, one row per key: the table's columns and `_op`.
 
     With partial columns, all changes of a key are one: each column has the newest value that one of them set, and the
-    array `_set` says for the columns in order whether a change set them. The others are null here.
+    array `_set` says for the columns in order whether a change set them. The others are null here. Of a column with a
+    rule it says whether the value is the row's; if not, it has to be combined with base's (`build_update_sql`).
     """
-    if pair.field_ids is not None:
+    if pair.folding is not None:
         values = [f"{_fold_value(pair, i)} AS {quote_name(name)}" for i, name in enumerate(pair.columns)]
         given = f"array({', '.join(_is_given(pair, i) for i in range(len(pair.columns)))}) AS {SET}"
         return f"WITH {_build_folded(pair)}\nSELECT {', '.join([*values, f'f.o AS {OP}', given])} FROM folded AS f"
     return f"WITH {_build_ctes(pair)}\nSELECT {_list_columns(pair, 'c')}, c.{OP} {_build_from_effective(pair)}"
+
+
+def build_update_sql(pair: Pair) -> str:
+    """The assignments of MERGE INTO to the columns of a row `t` that has changes `s`, as `build_effective_sql` gives
+    them for a table with partial columns.
+    """
+    assignments = []
+    for number, name in enumerate(pair.columns):
+        column = quote_name(name)
+        if name not in pair.spec.primary_key:
+            old = (
+                f"t.{column}"
+                if _get_rule(pair, number) is None
+                else _combine(pair, number, f"t.{column}", f"s.{column}")
+            )
+            assignments.append(f"t.{column} = IF(s.{SET}[{number}], s.{column}, {old})")
+    return ", ".join(assignments)
+
+
+def _get_rule(pair: Pair, number: int) -> ColumnRule | None:
+    return None if pair.folding is None else pair.folding.rules[number]
+
+
+def _combine(pair: Pair, number: int, old: str, new: str) -> str:
+    """The value of a column with a rule, from base's value and that of the changes. Null is no value."""
+    match _get_rule(pair, number):
+        case ColumnRule.MAX:
+            return f"greatest({old}, {new})"
+        case ColumnRule.MIN:
+            return f"least({old}, {new})"
+        case ColumnRule.FIRST:
+            return f"coalesce({old}, {new})"
+        case ColumnRule.SUM:
+            total = _check_sum(pair, number, f"{_widen(pair, number, old)} + {_widen(pair, number, new)}")
+            return f"CASE WHEN {old} IS NULL THEN {new} WHEN {new} IS NULL THEN {old} ELSE {total} END"
+        case _:
+            return f"coalesce({new}, {old})"
+
+
+def _widen(pair: Pair, number: int, value: str) -> str:
+    """A value to add up: a decimal, whose sum Spark makes wide enough by itself."""
+    is_long = pair.folding is not None and pair.folding.types[number] == "long"
+    return f"CAST({value} AS DECIMAL(38, 0))" if is_long else value
+
+
+def _check_sum(pair: Pair, number: int, total: str) -> str:
+    """A sum as a value of its column. The query fails for a sum that the column cannot hold, whatever the session's
+    settings are.
+    """
+    kind = "long" if pair.folding is None else pair.folding.types[number]
+    least, most, scale = limit_sums(kind)
+    spark_type = "BIGINT" if kind == "long" else kind
+    first, last = (f"CAST('{limit}' AS DECIMAL(38, {scale}))" for limit in (least, most))
+    failed = f"CAST(raise_error('the sum of a column is out of the range of {kind}') AS {spark_type})"
+    return (
+        f"CASE WHEN {total} BETWEEN {first} AND {last} THEN CAST({total} AS {spark_type})"
+        f" WHEN {total} IS NOT NULL THEN {failed} END"
+    )
 
 
 def _build_partial_sql(pair: Pair) -> str:
@@ -99,12 +161,7 @@ def _build_partial_sql(pair: Pair) -> str:
     alike in both branches, so that Spark computes `folded` once.
     """
     new = ", ".join(f"{_fold_value(pair, i)} AS {quote_name(name)}" for i, name in enumerate(pair.columns))
-    patched = ", ".join(
-        f"b.{quote_name(name)}"
-        if name in pair.spec.primary_key
-        else f"CASE WHEN f.f{i} IS NULL THEN b.{quote_name(name)} ELSE f.f{i}.v END AS {quote_name(name)}"
-        for i, name in enumerate(pair.columns)
-    )
+    patched = ", ".join(_patch_column(pair, i) for i in range(len(pair.columns)))
     same = _match_keys(pair, "b", "f")
     return (
         f"WITH {_build_folded(pair)}\n"
@@ -114,24 +171,65 @@ def _build_partial_sql(pair: Pair) -> str:
     )
 
 
+def _patch_column(pair: Pair, number: int) -> str:
+    name = pair.columns[number]
+    old = f"b.{quote_name(name)}"
+    if name in pair.spec.primary_key:
+        return old
+    new = f"f.f{number}.v"
+    value = new if _get_rule(pair, number) is None else _combine(pair, number, old, new)
+    return f"CASE WHEN f.f{number} IS NULL THEN {old} ELSE {value} END AS {quote_name(name)}"
+
+
 def _build_folded(pair: Pair) -> str:
     """One row for each pending key: `o` is its newest operation, `r` says that no column is left as base has it, and
     `f0`, `f1` … hold the value `v` of each column that a change set; null for the others and for key columns.
 
-    A delete sets all columns to null, so it needs no second pass over the changes before it.
+    A delete sets all columns to null, so it needs no second pass over the changes before it. Only rules of columns do,
+    which combine the values since the last delete.
     """
-    is_whole = f"(c.{SET} IS NULL OR c.{OP} = 'D')"
+    folding = pair.folding or Folding(ids=(), rules=(), types=())
+    is_whole, is_deleted = f"(c.{SET} IS NULL OR c.{OP} = 'D')", f"c.{OP} = 'D'"
+    has_rules = any(folding.rules)
     values = [
-        f"max_by(struct(CASE WHEN c.{OP} <> 'D' THEN c.{quote_name(name)} END AS v), c._row_id)"
-        f" FILTER (WHERE {is_whole} OR find_in_set('{field_id}', c.{SET}) > 0) AS f{i}"
-        for i, (name, field_id) in enumerate(zip(pair.columns, pair.field_ids or (), strict=True))
-        if name not in pair.spec.primary_key
+        _fold_column(pair, number, f"({is_whole} OR find_in_set('{field_id}', c.{SET}) > 0)")
+        for number, field_id in enumerate(folding.ids)
+        if pair.columns[number] not in pair.spec.primary_key
     ]
-    facts = [f"max_by(c.{OP}, c._row_id) AS o", f"max({is_whole}) AS r", *values]
+    # A column with a rule needs base's value even if a change sets all columns.
+    facts = [f"max_by(c.{OP}, c._row_id) AS o", f"max({is_deleted if has_rules else is_whole}) AS r", *values]
     return (
-        f"folded AS (SELECT {_list_keys(pair, 'c')}, {', '.join(facts)} FROM {pair.change} AS c"
+        f"folded AS (SELECT {_list_keys(pair, 'c')}, {', '.join(facts)}"
+        f" FROM {_with_last_delete(pair) if has_rules else pair.change} AS c"
         f" WHERE {_filter_above(pair)} {_group_by_key(pair, 'c')})"
     )
+
+
+def _with_last_delete(pair: Pair) -> str:
+    """The pending changes with the row id of the last delete of their key; -1 if there is none."""
+    keys = ", ".join(f"c.{quote_name(key)}" for key in pair.spec.primary_key)
+    columns = [f"c.{quote_name(name)}" for name in pair.columns]
+    columns += [f"c.{OP}", f"c.{SET}", "c._row_id", "c._last_updated_sequence_number"]
+    last = f"max(CASE WHEN c.{OP} = 'D' THEN c._row_id ELSE -1L END) OVER (PARTITION BY {keys}) AS {_LAST_DELETE}"
+    return f"(SELECT {', '.join(columns)}, {last} FROM {pair.change} AS c WHERE {_filter_above(pair)})"
+
+
+def _fold_column(pair: Pair, number: int, is_given: str) -> str:
+    column, rule = f"c.{quote_name(pair.columns[number])}", _get_rule(pair, number)
+    if rule is None:
+        value = f"max_by(struct(CASE WHEN c.{OP} <> 'D' THEN {column} END AS v), c._row_id) FILTER (WHERE {is_given})"
+        return f"{value} AS f{number}"
+    counts = f"FILTER (WHERE {is_given} AND c._row_id > c.{_LAST_DELETE} AND {column} IS NOT NULL)"
+    match rule:
+        case ColumnRule.SUM:
+            value = _check_sum(pair, number, f"sum({_widen(pair, number, column)}) {counts}")
+        case ColumnRule.MAX | ColumnRule.MIN:
+            value = f"{rule}({column}) {counts}"
+        case ColumnRule.FIRST:
+            value = f"min_by({column}, c._row_id) {counts}"
+        case _:
+            value = f"max_by({column}, c._row_id) {counts}"
+    return f"struct({value} AS v) AS f{number}"
 
 
 def _fold_value(pair: Pair, number: int) -> str:
@@ -141,7 +239,9 @@ def _fold_value(pair: Pair, number: int) -> str:
 
 
 def _is_given(pair: Pair, number: int) -> str:
-    return "true" if pair.columns[number] in pair.spec.primary_key else f"f.f{number} IS NOT NULL"
+    if pair.columns[number] in pair.spec.primary_key:
+        return "true"
+    return f"f.f{number} IS NOT NULL" if _get_rule(pair, number) is None else "f.r"
 
 
 def build_touched_partitions_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:

@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, field_by_name
+from catalog.keyed.column_rules import read_rules
 from catalog.keyed.schema import OP
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, quote_name
 from catalog.names import TableName
@@ -101,6 +102,8 @@ def compute_ttl_cutoff(metadata: Json, policy: TtlPolicy, now: datetime) -> Cuto
     field = field_by_name(current_schema(metadata), policy.field)
     if field is None:
         raise Invalid(f"{_FIELD}={policy.field}: the table has no column of that name", hint="case matters")
+    if field["name"] in read_rules(metadata.get("properties") or {}):
+        raise Invalid(f"{_FIELD}={policy.field}: the column has a rule, so a change does not say how old a row is")
     kind = field["type"]
     if kind not in KINDS:
         shown = kind if isinstance(kind, str) else kind["type"]
@@ -172,7 +175,7 @@ def _select_concerned(pair: Pair, cutoff: Cutoff) -> str:
 
 def _select_leaving(pair: Pair, cutoff: Cutoff) -> str:
     """The source of a MERGE: the changes that take effect, with deletes for rows that are too old after them."""
-    if pair.field_ids is not None:
+    if pair.folding is not None:
         return _select_leaving_partial(pair, cutoff)
     columns = ", ".join(quote_name(name) for name in pair.columns)
     same = " AND ".join(f"b.{quote_name(key)} = e.{quote_name(key)}" for key in pair.spec.primary_key)

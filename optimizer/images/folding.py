@@ -17,11 +17,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyroaring import BitMap64
 
-from firn.protocol.partial import SET, SET_ID
+from firn.protocol.partial import SET, SET_ID, ColumnRule
 from firn.scan.lineage import ROW_ID
 from firn.scan.newest import OP, number_keys
 from firn.scan.reading import ColumnReader, map_files
 from optimizer.images.changes import FILE
+from optimizer.images.column_rules import combine_values
 from optimizer.images.positions import Hits
 
 PART_ROWS = 50_000
@@ -58,24 +59,33 @@ def is_partial(change: Table) -> bool:
 
 
 def fold_changes(
-    base: Table, pending: pa.Table, hits: Sequence[Hits], deleted: Mapping[str, BitMap64], primary_key: Sequence[str]
+    base: Table,
+    pending: pa.Table,
+    hits: Sequence[Hits],
+    deleted: Mapping[str, BitMap64],
+    primary_key: Sequence[str],
+    rules: Mapping[str, ColumnRule],
 ) -> FoldedRows:
     """Fold the pending changes, which have all columns of base, over the rows of base that `hits` found.
 
     Rows that base has `deleted` do not count. If rows of base share a key, each gets the new values, unless a change
-    set all columns: then one row replaces them.
+    set all columns: then one row replaces them. A column with a rule needs base's value even then. ValueError if a sum
+    is out of its column's range.
     """
     held = [live for hit in hits if len((live := _drop_deleted(hit, deleted)).positions)]
     codes = number_keys([pending, *(hit.rows for hit in held)], primary_key)
     changes, keys = _sort_changes(pending, codes[: len(pending)])
     key_of_base = np.searchsorted(keys, codes[len(pending) :])
-    is_reset = np.logical_or.reduceat(changes.is_whole, changes.starts)
+    is_reset = np.logical_or.reduceat(changes.is_deleted if rules else changes.is_whole, changes.starts)
     patched = np.flatnonzero(~is_reset[key_of_base])
     alone = np.setdiff1d(np.arange(len(keys)), key_of_base[patched])
     alone = alone[~changes.is_deleted[changes.ends[alone] - 1]]
     of_key = np.concatenate([key_of_base[patched], alone])
     of_base = np.concatenate([patched, np.full(len(alone), _NONE)])
     rows = _make_rows(base, held, changes, primary_key, of_key=of_key, of_base=of_base)
+    for name, rule in rules.items():
+        values = _combine_column(base, held, changes, name, rule, of_key=of_key, of_base=of_base)
+        rows = rows.set_column(rows.column_names.index(name), name, values)
     return FoldedRows(rows=rows, like=changes.rows[FILE].to_numpy()[changes.ends[of_key] - 1])
 
 
@@ -134,14 +144,48 @@ def _make_rows(
     return pa.table(columns, names=list(source))
 
 
-def _find_source(changes: _Changes, field_id: int) -> np.ndarray:
-    """For each key, the place of the newest change that sets the column; -1 if none does."""
+def _combine_column(
+    base: Table,
+    held: Sequence[Hits],
+    changes: _Changes,
+    name: str,
+    rule: ColumnRule,
+    *,
+    of_key: np.ndarray,
+    of_base: np.ndarray,
+) -> pa.ChunkedArray:
+    """The values of a column with a rule: base's, and then those that the changes after the last delete set."""
+    places = np.arange(len(changes.rows))
+    last_delete = np.maximum.reduceat(np.where(changes.is_deleted, places, _NONE), changes.starts)
+    key_of_change = np.repeat(np.arange(len(changes.starts)), changes.ends - changes.starts)
+    field_id = next(field.field_id for field in base.schema().fields if field.name == name)
+    counting = np.flatnonzero(_find_setting(changes, field_id) & (places > last_delete[key_of_change]))
+    # A key has several rows if rows of base share it: each of them gets all changes.
+    order = np.argsort(of_key, kind="stable")
+    first, end = (np.searchsorted(of_key[order], key_of_change[counting], side=side) for side in ("left", "right"))
+    counts = end - first
+    starts = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    rows_of_changes = order[starts + np.arange(counts.sum())]
+    patched = np.flatnonzero(of_base != _NONE)
+    column = changes.rows[name].combine_chunks()
+    old = pa.chunked_array(_read_base(base, held, [name])[name].chunks, type=column.type).combine_chunks()
+    values = [old.take(pa.array(of_base[patched])), column.take(pa.array(np.repeat(counting, counts)))]
+    return combine_values(pa.concat_arrays(values), np.concatenate([patched, rows_of_changes]), len(of_key), rule)
+
+
+def _find_setting(changes: _Changes, field_id: int) -> np.ndarray:
+    """Whether each change sets the column."""
     texts = pc.dictionary_encode(changes.rows[SET].combine_chunks(), null_encoding="encode")
     names_it = np.array(
         [text is not None and str(field_id) in text.split(",") for text in texts.dictionary.to_pylist()], bool
     )
-    sets = changes.is_whole | names_it[texts.indices.to_numpy()]
-    places = np.where(sets, np.arange(len(changes.rows)), _NONE)
+    sets: np.ndarray = changes.is_whole | names_it[texts.indices.to_numpy()]
+    return sets
+
+
+def _find_source(changes: _Changes, field_id: int) -> np.ndarray:
+    """For each key, the place of the newest change that sets the column; -1 if none does."""
+    places = np.where(_find_setting(changes, field_id), np.arange(len(changes.rows)), _NONE)
     return np.maximum.reduceat(places, changes.starts)
 
 

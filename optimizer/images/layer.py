@@ -29,6 +29,7 @@ from optimizer.images.changes import (
     read_changes,
     sample_changes,
 )
+from optimizer.images.column_rules import read_rules
 from optimizer.images.folding import fold_changes, is_partial
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
 from optimizer.images.key_ranges import ALL_KEYS, PROCESS_BYTES, KeyRange, split_keys
@@ -188,7 +189,8 @@ def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], found: _Found
         found.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
     found.hit |= found.hidden.keys()
     deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
-    folded = fold_changes(plan.base, changes.pending, hits, deleted, plan.columns.primary_key)
+    rules = read_rules(plan.base.properties)
+    folded = fold_changes(plan.base, changes.pending, hits, deleted, plan.columns.primary_key, rules)
     source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files)
     name = f"{plan.name}-f{len(found.folded)}"
     found.folded += write_folded(source, folded.rows, folded.like, directory=plan.directory, name=name)

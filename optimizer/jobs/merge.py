@@ -21,7 +21,6 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.names import quote_name
-from firn.protocol.partial import SET
 from firn.protocol.tasks.merge import CleanTask, MergeMode, MergeTask
 from optimizer import adoption
 from optimizer.errors import Refused, Unknown
@@ -226,11 +225,9 @@ def merge_sql(work: JobRun, task: MergeTask, source: str, target_where: str | No
     same_key = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in task.primary_key)
     names = ", ".join(quote_name(column) for column in task.columns)
     values = ", ".join(f"s.{quote_name(column)}" for column in task.columns)
-    updates = ", ".join(
-        f"t.{name} = IF(s.{SET}[{number}], s.{name}, t.{name})" if task.partial else f"t.{name} = s.{name}"
-        for number, name in enumerate(map(quote_name, task.columns))
-        if not task.partial or task.columns[number] not in task.primary_key
-    )
+    updates = ", ".join(f"t.{quote_name(column)} = s.{quote_name(column)}" for column in task.columns)
+    if task.partial:
+        updates = task.sql["update"]
     # No key is met outside the touched partitions, so the rest of base need not be read.
     pruned = f" AND {target_where}" if target_where else ""
     return (

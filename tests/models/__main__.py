@@ -23,7 +23,7 @@ def explore_keyed(states: int) -> Iterator[tuple[str, Exploration]]:
 def explore_partial(states: int) -> Iterator[tuple[str, Exploration]]:
     steps, check = partial.partial_steps(partial.Rules()), partial.check_with(partial.Rules())
     yield "partial columns", exhaust(partial.World(), steps, check, states)
-    many = partial.World(left=(("commit", 9), ("job", 7)))
+    many = partial.World(left=(("commit", 9), ("job", 7), ("again", 1)))
     yield "partial columns, random", walk(many, steps, check, histories=states // 4, length=30)
 
 

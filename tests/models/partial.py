@@ -1,7 +1,8 @@
-"""Model of a keyed table with partial columns (docs/protocols.md, rule 1.7).
+"""Model of a keyed table with partial columns and column rules (docs/protocols.md, rules 1.7 and 1.8).
 
 Writers set some columns of a row, all of them, or delete it. Merges bring whole commits into base, image builders add
-layers, and a ttl job deletes rows whose time, a column, is old. The oracle replays the log one change after the other.
+layers, and a ttl job deletes rows whose time, a column, is old. A third column, `count`, has the rule `sum`, and a
+writer may send its last commit again. The oracle replays the log one change after the other.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ class Rules(NamedTuple):
     """Columns that no pending change sets are as base has them."""
     ttl_looks_again: bool = True
     """A delete of old rows is refused if changes have come since the job looked."""
+    sums_since_delete: bool = True
+    """1.8: a rule combines the values since the last delete; not all pending ones."""
+    sums_with_base: bool = True
+    """1.8: a change that sets all columns leaves base's value of a column with a rule in the sum."""
+    names_batches: bool = True
+    """1.8: the server knows a commit that is sent again."""
 
 
 class Change(NamedTuple):
@@ -33,6 +40,7 @@ class Change(NamedTuple):
     op: str
     name: str | None = None
     time: int | None = None
+    count: int | None = None
     given: frozenset[str] | None = None  # None: all
     sequence: int = 0  # of the commit
 
@@ -40,6 +48,7 @@ class Change(NamedTuple):
 class Row(NamedTuple):
     name: str | None = None
     time: int | None = None
+    count: int | None = None
 
 
 Rows = tuple[tuple[str, Row], ...]
@@ -61,15 +70,19 @@ class World(NamedTuple):
     commits: int = 0
     log: tuple[Change | None, ...] = ()  # None: the old rows were deleted
     job: Job | None = None
-    left: tuple[tuple[str, int], ...] = (("commit", 4), ("job", 3))
+    left: tuple[tuple[str, int], ...] = (("commit", 4), ("job", 3), ("again", 1))
 
 
 BATCHES = (
     (Change("k", "U", name="a", given=frozenset({"name"})),),
     (Change("k", "U", time=1, given=frozenset({"time"})),),
-    (Change("k", "I", name="b", time=OLD),),
+    (Change("k", "I", name="b", time=OLD, count=1),),
     (Change("k", "D"),),
-    (Change("k", "D"), Change("k", "U", name="c", given=frozenset({"name"}))),
+    (
+        Change("k", "U", count=2, given=frozenset({"count"})),
+        Change("k", "D"),
+        Change("k", "U", name="c", count=4, given=frozenset({"name", "count"})),
+    ),
 )
 
 
@@ -79,8 +92,12 @@ def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
     for change in changes:
         by_key.setdefault(change.key, []).append(change)
     for key, own in by_key.items():
-        is_reset = any(c.given is None and (c.op != "D" or rules.delete_resets) for c in own)
-        old = Row() if is_reset or not rules.keeps_base else rows.get(key, Row())
+        is_deleted = any(c.op == "D" for c in own) and rules.delete_resets
+        is_whole = is_deleted or any(c.given is None and c.op != "D" for c in own)
+        base_row = rows.get(key, Row()) if rules.keeps_base else Row()
+        old = Row() if is_whole else base_row
+        if not (is_deleted or (is_whole and not rules.sums_with_base)):
+            old = old._replace(count=base_row.count)
         rows.pop(key, None)
         if own[-1].op != "D":
             rows[key] = Row(*(_fold_column(own, column, getattr(old, column), rules) for column in Row._fields))
@@ -88,12 +105,20 @@ def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
 
 
 def _fold_column(own: list[Change], column: str, old: Any, rules: Rules) -> Any:
+    if column == "count":
+        last = max((at for at, c in enumerate(own) if c.op == "D" and rules.sums_since_delete), default=-1)
+        return _add_up([old, *(c.count for c in own[last + 1 :] if c.given is None or column in c.given)])
     setting = [c for c in own if c.given is None or column in c.given]
     if not rules.delete_resets:
         setting = [c for c in setting if c.op != "D"]
     if not rules.folds_columns:
         setting = own[-1:]
     return getattr(setting[-1], column) if setting else old
+
+
+def _add_up(values: Iterable[int | None]) -> int | None:
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
 
 
 def replay(log: Iterable[Change | None]) -> Rows:
@@ -105,7 +130,11 @@ def replay(log: Iterable[Change | None]) -> Rows:
             rows.pop(change.key, None)
         else:
             given = Row._fields if change.given is None else change.given
-            rows[change.key] = rows.get(change.key, Row())._replace(**{name: getattr(change, name) for name in given})
+            old = rows.get(change.key, Row())
+            new: dict[str, Any] = {name: getattr(change, name) for name in given}
+            if "count" in new:
+                new["count"] = _add_up([old.count, change.count])
+            rows[change.key] = old._replace(**new)
     return tuple(sorted(rows.items()))
 
 
@@ -130,6 +159,8 @@ def partial_steps(rules: Rules) -> Steps[World]:
         if left["commit"]:
             for number, batch in enumerate(BATCHES):
                 yield f"commit {number}", _append(_spend(world, "commit"), batch)
+        if left["again"] and world.commits:
+            yield "the last commit is sent again", _send_again(_spend(world, "again"), rules)
         if world.job is not None:
             yield f"{world.job.kind} ends", _finish(world, world.job, rules)
         elif left["job"]:
@@ -142,6 +173,13 @@ def partial_steps(rules: Rules) -> Steps[World]:
 def _append(world: World, batch: tuple[Change, ...]) -> World:
     rows = tuple(change._replace(sequence=world.commits + 1) for change in batch)
     return world._replace(changes=(*world.changes, *rows), commits=world.commits + 1, log=(*world.log, *rows))
+
+
+def _send_again(world: World, rules: Rules) -> World:
+    if rules.names_batches:
+        return world
+    last = tuple(change for change in world.changes if change.sequence == world.commits)
+    return _append(world, last)._replace(log=world.log)
 
 
 def _plan(world: World, rules: Rules) -> Iterator[Job]:

@@ -118,7 +118,7 @@ class MergeTask(Task):
     """One merge. If `partition` is None, partitions have no predicate, and `vectors` is the only possible mode.
 
     If `partial`, changes may set some columns only. Then the rows of the SQL `effective` also say, in the array `_set`,
-    for the columns in order whether the changes of the key set them.
+    for the columns in order whether the changes of the key set them, and `update` has the assignments of MERGE INTO.
 
     This merge takes `pending_rows`, and leaves `left_rows` of a long backlog to the next merges.
     """

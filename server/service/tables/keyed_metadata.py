@@ -11,6 +11,7 @@ from catalog.iceberg.table import (
     build_table,
     current_schema,
 )
+from catalog.keyed.column_rules import check_rules
 from catalog.keyed.partial import check_fits, wants_partial
 from catalog.keyed.schema import build_base_schema, build_change_schema
 from catalog.keyed.spec import KeySpec
@@ -48,8 +49,10 @@ def build_base_metadata(definition: TableDefinition, spec: KeySpec, *, location:
         properties=properties | {"gc.enabled": "false"},
         now_ms=now_ms,
     )
-    if wants_partial(properties):
+    partial = wants_partial(properties)
+    if partial:
         check_fits(base, spec)
+    check_rules(base, spec, partial=partial)
     return base
 
 

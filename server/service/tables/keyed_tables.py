@@ -16,7 +16,7 @@ from catalog.iceberg.table import (
     ref_snapshot_id,
 )
 from catalog.kafka.connection import parse_brokers
-from catalog.keyed.partial import list_field_ids
+from catalog.keyed.partial import read_folding
 from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
@@ -83,7 +83,7 @@ class Pin:
                 change=quote_name(self.change_name),
                 watermark=self.keyed.watermark,
                 pending=self.pending,
-                field_ids=list_field_ids(self.base, self.change),
+                folding=read_folding(self.base, self.change),
             ),
         )
 

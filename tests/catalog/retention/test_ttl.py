@@ -157,7 +157,7 @@ def test_with_nothing_pending_there_is_nothing_to_merge() -> None:
         change="c",
         watermark=3,
         pending=False,
-        field_ids=None,
+        folding=None,
     )
     facts = build_keyed_facts(pair, cut("date"), MERGE)
     assert (facts.concerned, facts.leaving) == (None, None)

@@ -9,13 +9,16 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
+from catalog.keyed.partial import Folding
 from catalog.keyed.spec import KeySpec
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, build_touched_partitions_sql
 from catalog.retention.ttl import Cutoff, build_keyed_facts
+from firn.protocol.partial import ColumnRule
 from tests.catalog.retention.test_ttl import MERGE
 from tests.integration.keyed.test_view_sql import Shape, Stores
-from tests.partial_model import PartialChange, PartialModel, make_random_change
+from tests.partial_model import PartialChange, PartialModel, combine, make_random_change
 from tests.spark_fixtures import shared_spark
 
 PLAIN = Shape(KeySpec(primary_key=("id",)), {"id": int, "name": str, "v": int, "seen": str}, "id")
@@ -24,6 +27,18 @@ ODD = Shape(
     {"r": str, "k0": int, "we`ird, name": str, "a.b": str, "f1": int, "o": str, "given0": int, "_row": str},
     "k0",
 )
+RULED = Shape(
+    KeySpec(primary_key=("id",)),
+    {"id": int, "sum": int, "max": int, "min": int, "first": str, "last": str, "plain": str},
+    "id",
+)
+RULES = {
+    "sum": ColumnRule.SUM,
+    "max": ColumnRule.MAX,
+    "min": ColumnRule.MIN,
+    "first": ColumnRule.FIRST,
+    "last": ColumnRule.LAST_NOT_NULL,
+}
 IDS = {"id": 1, "name": 30, "v": 3, "seen": 13, "r": 2, "k0": 4, "we`ird, name": 5, "a.b": 6, "f1": 7}
 
 
@@ -34,6 +49,12 @@ def stores() -> Stores:
 
 def ids_of(shape: Shape) -> tuple[int, ...]:
     return tuple(IDS.get(column, 300 + number) for number, column in enumerate(shape.columns))
+
+
+def fold_by(shape: Shape) -> Folding:
+    rules = RULES if shape is RULED else {}
+    types = tuple("long" if kind is int else "string" for kind in shape.columns.values())
+    return Folding(ids=ids_of(shape), rules=tuple(rules.get(column) for column in shape.columns), types=types)
 
 
 def make_change_store(stores: Stores, shape: Shape, commits: Sequence[Sequence[PartialChange]]) -> str:
@@ -57,7 +78,7 @@ def make_pair(shape: Shape, base: str, change: str, watermark: int, *, pending: 
         change=change,
         watermark=watermark,
         pending=pending,
-        field_ids=ids_of(shape),
+        folding=fold_by(shape),
     )
 
 
@@ -78,14 +99,22 @@ def apply_merge(shape: Shape, base: Sequence[tuple[Any, ...]], effective: Sequen
         matched = [row for row in rows if shape.key(row) == key]
         rows = [row for row in rows if shape.key(row) != key]
         if op != "D" and matched:
-            rows += [tuple(v if g else old for v, g, old in zip(values, given, row, strict=True)) for row in matched]
+            rows += [_update(shape, row, values, given) for row in matched]
         elif op != "D":
             rows.append(tuple(values))
     return sorted(rows, key=repr)
 
 
+def _update(shape: Shape, row: tuple[Any, ...], values: Sequence[Any], given: Sequence[bool]) -> tuple[Any, ...]:
+    rules: Sequence[ColumnRule | None] = fold_by(shape).rules
+    return tuple(
+        new if is_given else old if rule is None else combine(rule, old, new)
+        for new, is_given, old, rule in zip(values, given, row, rules, strict=True)
+    )
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize(("shape", "seed"), [(PLAIN, 0), (PLAIN, 1), (ODD, 2)], ids=["plain", "plain too", "odd names"])
+@pytest.mark.parametrize(("shape", "seed"), [(PLAIN, 0), (PLAIN, 1), (ODD, 2), (RULED, 3), (RULED, 4)])
 def test_the_view_and_merges_are_the_replay_of_all_changes_wherever_the_watermark_stands(
     stores: Stores, shape: Shape, seed: int
 ) -> None:
@@ -93,7 +122,8 @@ def test_the_view_and_merges_are_the_replay_of_all_changes_wherever_the_watermar
     others = [column for column in shape.columns if column not in shape.spec.primary_key]
     writers = [frozenset(others[:1]), frozenset(others[1:2]), frozenset(others[1:])]
     unique = {shape.key(tuple(row.values())): row for row in (make_row(shape, rng) for _ in range(3))}
-    model = PartialModel(shape.spec.primary_key, list(shape.columns), unique.values())
+    rules = RULES if shape is RULED else {}
+    model = PartialModel(shape.spec.primary_key, list(shape.columns), unique.values(), rules)
     commits: list[list[PartialChange]] = []
     merged_at = [model.list_rows()]
     for _ in range(4):
@@ -162,7 +192,7 @@ def test_rows_that_are_too_old_after_a_partial_change_leave(stores: Stores) -> N
         change="ttl_change",
         watermark=0,
         pending=True,
-        field_ids=(1, 2, 3),
+        folding=Folding(ids=(1, 2, 3), rules=(None, None, None), types=("long", "date", "string")),
     )
     cutoff = Cutoff(column="day", field_id=2, kind="date", at=datetime(2025, 1, 1, tzinfo=UTC))
     facts = build_keyed_facts(pair, cutoff, MERGE)
@@ -178,3 +208,26 @@ def test_rows_that_are_too_old_after_a_partial_change_leave(stores: Stores) -> N
     assert stores.rows(facts.staying) == stores.rows(
         f"SELECT * FROM ({build_merged_sql(pair)}) WHERE day IS NULL OR day >= DATE '2025-01-01'"
     )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("held", "changed"), [(2**63 - 1, 1), (-(2**63), -1), (None, 2**63)])
+def test_a_sum_that_its_column_cannot_hold_fails(stores: Stores, held: int | None, changed: int) -> None:
+    stores.spark.sql(f"CREATE OR REPLACE TEMP VIEW sum_base AS SELECT 1 AS id, CAST({held or 'NULL'} AS BIGINT) AS sum")
+    halves = f"({changed // 2}, 1), ({changed - changed // 2}, 2)"
+    stores.spark.sql(
+        "CREATE OR REPLACE TEMP VIEW sum_change AS SELECT 1 AS id, CAST(n AS BIGINT) AS sum, 'U' AS _op,"
+        f" CAST(NULL AS STRING) AS _set, CAST(i AS BIGINT) AS _row_id, 1L AS _last_updated_sequence_number"
+        f" FROM VALUES {halves} AS t(n, i)"
+    )
+    pair = Pair(
+        spec=KeySpec(primary_key=("id",)),
+        columns=["id", "sum"],
+        base="sum_base",
+        change="sum_change",
+        watermark=0,
+        pending=True,
+        folding=Folding(ids=(1, 2), rules=(None, ColumnRule.SUM), types=("long", "long")),
+    )
+    with pytest.raises(PySparkException, match="out of the range of long"):
+        stores.rows(build_merged_sql(pair))

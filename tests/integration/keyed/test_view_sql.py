@@ -178,7 +178,7 @@ def pair(shape: Shape, base: str, change: str, watermark: int, *, pending: bool)
         change=change,
         watermark=watermark,
         pending=pending,
-        field_ids=None,
+        folding=None,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -63,3 +65,29 @@ def test_a_table_without_the_property_takes_all_columns(server: RunningServer, w
     server.spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('firn.partial' = 'true')")
     patch(table, "id BIGINT, email STRING", (1, "a"))
     check(table, (1, "a", None, None))
+
+
+def test_columns_with_rules_through_all_merges(server: RunningServer, worker: Worker) -> None:
+    """Base has sums already, a key comes again, and a delete resets."""
+    columns = "id BIGINT, total BIGINT, paid DECIMAL(9, 2), top INT, low DATE, began STRING, city STRING"
+    rules = {"total": "sum", "paid": "sum", "top": "max", "low": "min", "began": "first", "city": "last-not-null"}
+    properties = {f"firn.column.{column}.rule": rule for column, rule in rules.items()}
+    table = KeyedTable(server, worker, columns, "", **{"firn.primary-key": "id", "firn.partial": "true", **properties})
+    day = date(2026, 1, 1)
+    total = 0
+    for number, mode in enumerate(("rewrite", "vectors", "adopt")):
+        paid, low = Decimal("1.25"), day - timedelta(days=number)
+        table.upsert((1, 10, paid, number, low, mode, mode), (2, 1, paid, 7, day, mode, None))
+        patch(table, "id BIGINT, total BIGINT, city STRING", (1, -3, None), (3, 5, "x"))
+        table.delete((2,), columns="id BIGINT")
+        patch(table, "id BIGINT, total BIGINT", (2, number))
+        total += 7
+        first = (1, total, paid * (number + 1), number, low, "rewrite", mode)
+        rows = [first, (2, number, None, None, None, None, None), (3, 5 * number + 5, None, None, None, None, "x")]
+        check(table, *rows)
+        job = table.run("merge", mode=mode)
+        assert (job["status"], job["error"]) == ("succeeded", None)
+        check(table, *rows)
+        assert table.rows(".base") == rows
+    with pytest.raises(Exception, match="has to name its writer"):
+        server.spark.sql(f"INSERT INTO {table.name} (id, total) VALUES (1, 1)")

@@ -26,10 +26,21 @@ def make_row(rng: random.Random) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_layer_is_the_replay_of_all_changes(tmp_path: Path, seed: int) -> None:
+NO_RULES: dict[str, str] = {}
+RULES = [
+    {"n": "sum", "v": "first", "tags": "last-not-null"},
+    {"n": "max", "v": "last-not-null", "tags": "first"},
+    {"n": "min"},
+]
+
+
+@pytest.mark.parametrize(
+    ("seed", "rules"),
+    [*((seed, NO_RULES) for seed in range(12)), *((12 + seed, RULES[seed % len(RULES)]) for seed in range(12))],
+)
+def test_a_layer_is_the_replay_of_all_changes(tmp_path: Path, seed: int, rules: dict[str, str]) -> None:
     """Base has rows that share a key and rows that were deleted; commits are compacted; files lack `_set`."""
-    rng, stores = random.Random(seed), PartialStores(tmp_path)
+    rng, stores = random.Random(seed), PartialStores(tmp_path, rules)
     rows = [make_row(rng) for _ in range(rng.randrange(6))]
     half = len(rows) // 2
     for part in (rows[:half], rows[half:]):
@@ -38,7 +49,7 @@ def test_a_layer_is_the_replay_of_all_changes(tmp_path: Path, seed: int) -> None
     if any(row["id"] == 1 for row in rows) and rng.random() < 0.5:
         stores.delete_from_base("id = 1")
         rows = [row for row in rows if row["id"] != 1]
-    model, compacted, row_id = PartialModel(KEY, COLUMNS, rows), [], 0
+    model, compacted, row_id = PartialModel(KEY, COLUMNS, rows, rules), [], 0
     for sequence in range(1, rng.randrange(2, 6)):
         commit = []
         has_set = rng.random() < 0.8
@@ -79,3 +90,12 @@ def test_deleted_rows_of_base_are_no_source_of_values(tmp_path: Path, version: i
     layer = stores.build(BY_KEY, 0, version=version)
     assert layer.keys == 2
     assert read_rows(stores, layer) == [(1, "d1", "new", None, None), (2, "d1", "new", ["x"], 2)]
+
+
+def test_a_sum_that_its_column_cannot_hold_builds_no_layer(tmp_path: Path) -> None:
+    stores = PartialStores(tmp_path, {"n": "sum"})
+    stores.write_base_rows([{"id": 1, "day": "d1", "v": None, "tags": None, "n": 2**62}])
+    change = PartialChange("U", {"id": 1, "day": "d1", "n": 2**62}, frozenset({"n"}))
+    stores.write_commit([(0, 1, change)], number=1)
+    with pytest.raises(ValueError, match="out of the range of int64: 9223372036854775808"):
+        stores.build(BY_KEY, 0)

@@ -6,6 +6,7 @@ See docs/protocols.md, rule 1.7.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -67,22 +68,24 @@ def api(orders: KeyedLake) -> Iterator[ServerApi]:
         yield connect(url)
 
 
-def append(orders: KeyedLake, name: TableName, rows: Sequence[dict[str, Any]]) -> None:
+def append(orders: KeyedLake, name: TableName, rows: Sequence[dict[str, Any]], **summary: str) -> None:
     metadata = orders.lake.metadata(name)
     entry = DataFileEntry(stats=write_rows(metadata, rows))
     now_ms = metadata["last-updated-ms"] + 1
-    made = write_snapshot(Storage(), metadata, [entry], (), snapshot_id=next(snapshot_ids), now_ms=now_ms)
+    made = write_snapshot(
+        Storage(), metadata, [entry], (), snapshot_id=next(snapshot_ids), now_ms=now_ms, summary_extra=summary
+    )
     orders.lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
 
 
-def send(orders: KeyedLake, *changes: PartialChange) -> None:
+def send(orders: KeyedLake, *changes: PartialChange, **summary: str) -> None:
     """One commit to the change store, as a writer sends that names columns by their ids."""
     ids = {field["name"]: field["id"] for field in current_schema(orders.lake.metadata(BASE))["fields"]}
     rows = []
     for change in changes:
         given = None if change.given is None else ",".join(str(ids[name]) for name in sorted(change.given))
         rows.append({**change.row, "_op": change.op, SET: given})
-    append(orders, CHANGE, rows)
+    append(orders, CHANGE, rows, **summary)
 
 
 def read(orders: KeyedLake) -> list[tuple[Any, ...]]:
@@ -226,3 +229,81 @@ def test_what_does_not_fit_is_refused(lake: Lake) -> None:
     without = {**change, "schema-id": 1, "fields": [field for field in change["fields"] if field["id"] != SET_ID]}
     with pytest.raises(CommitRefused, match="'_set' of a change store cannot be altered"):
         lake.commit(altered(CHANGE, {"action": "add-schema", "schema": without}))
+
+
+RULES = {"visits": "sum", "note": "first", "email": "last-not-null"}
+RULED = {f"firn.column.{column}.rule": rule for column, rule in RULES.items()}
+BATCHES = count()
+
+
+def name_batch() -> dict[str, str]:
+    return {"firn.writer-id": "w", "firn.batch-id": str(next(BATCHES))}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_columns_with_rules(lake: Lake, seed: int) -> None:
+    create(lake, {"firn.partial": "true", "firn.read.max-wait": "60 s", **RULED})
+    orders, random, model = KeyedLake(lake), Random(seed), PartialModel(("id",), NAMES, rules=RULES)
+    with listening(lake.client.app) as url:
+        api = connect(url)
+        for _ in range(STEPS):
+            if random.random() < 0.25 and lake.keyed().pending_rows:
+                merge(orders, api, random.choice(["auto", "adopt"]))
+            else:
+                sent = [make_random_change(random, make_row(random), ("id",), WRITERS) for _ in range(3)]
+                send(orders, *sent, **name_batch())
+                for each in sent:
+                    model.apply(each)
+            if random.random() < 0.7:
+                assert read(orders) == model.list_rows()
+    assert read(orders) == model.list_rows()
+    lake.services.images.stop()
+
+
+def test_commits_that_could_count_twice_are_refused(lake: Lake) -> None:
+    create(lake, {"firn.partial": "true", "firn.read.max-wait": "60 s", "firn.column.visits.rule": "sum"})
+    orders = KeyedLake(lake)
+    row = PartialChange("U", {"id": 1, "visits": 1})
+    for summary in ({}, {"firn.writer-id": "w"}, {"firn.batch-id": "1"}):
+        with pytest.raises(CommitRefused, match="the commit has to name its writer, and a batch or position"):
+            send(orders, row, **summary)
+    with pytest.raises((CommitRefused, Invalid), match="the commit has to name its writer"):
+        orders.append((1, "by an engine"))
+    send(orders, row, **name_batch())
+    assert read(orders) == [(1, None, None, 1)]
+    with pytest.raises((CommitRefused, Invalid), match="the commit has to name its writer"):
+        orders.send(plan_statement(orders, deleted=[1]))
+    for update in (
+        set_property("firn.column.visits.rule", "max"),
+        set_property("firn.column.note.rule", "first"),
+        {"action": "remove-properties", "removals": ["firn.column.visits.rule"]},
+    ):
+        with pytest.raises(CommitRefused, match="fixed when it is created"):
+            lake.commit(altered(BASE, update))
+    schema = current_schema(lake.metadata(BASE))
+    fields = [{**field, "name": "n"} if field["name"] == "visits" else field for field in schema["fields"]]
+    with pytest.raises(CommitRefused, match="'visits' has a rule"):
+        lake.commit(altered(BASE, {"action": "add-schema", "schema": {**schema, "schema-id": 1, "fields": fields}}))
+    lake.services.images.stop()
+    lake.services.image_writes.stop()
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({"visits": "average"}, "expected one of sum, max, min, first, last-not-null"),
+        ({"note": "sum"}, "'note' cannot have the rule sum: its type is string"),
+        ({"note": "max"}, "'note' cannot have the rule max"),
+        ({"id": "max"}, "part of the primary key"),
+        ({"missing": "max"}, "no column 'missing'"),
+    ],
+)
+def test_rules_that_do_not_fit_are_refused(lake: Lake, rules: dict[str, str], reason: str) -> None:
+    properties = {f"firn.column.{column}.rule": rule for column, rule in rules.items()}
+    with pytest.raises(Invalid, match=reason):
+        create(lake, {"firn.partial": "true", **properties})
+
+
+def test_rules_need_partial_columns(lake: Lake) -> None:
+    with pytest.raises(Invalid, match="needs firn"):
+        create(lake, {"firn.column.visits.rule": "sum"})
