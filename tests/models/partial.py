@@ -1,7 +1,7 @@
 """Model of a keyed table with partial columns and column rules (docs/protocols.md, rules 1.7 and 1.8).
 
 Writers set some columns of a row, all of them, or delete it. Merges bring whole commits into base, image builders add
-layers, and a ttl job deletes rows whose time, a column, is old. A third column, `count`, has the rule `sum`, and a
+layers, and a ttl job deletes rows whose time, a column, is old. A third column, `total`, has the rule `sum`, and a
 writer may send its last commit again. The oracle replays the log one change after the other.
 """
 
@@ -40,7 +40,7 @@ class Change(NamedTuple):
     op: str
     name: str | None = None
     time: int | None = None
-    count: int | None = None
+    total: int | None = None
     given: frozenset[str] | None = None  # None: all
     sequence: int = 0  # of the commit
 
@@ -48,7 +48,7 @@ class Change(NamedTuple):
 class Row(NamedTuple):
     name: str | None = None
     time: int | None = None
-    count: int | None = None
+    total: int | None = None
 
 
 Rows = tuple[tuple[str, Row], ...]
@@ -76,12 +76,12 @@ class World(NamedTuple):
 BATCHES = (
     (Change("k", "U", name="a", given=frozenset({"name"})),),
     (Change("k", "U", time=1, given=frozenset({"time"})),),
-    (Change("k", "I", name="b", time=OLD, count=1),),
+    (Change("k", "I", name="b", time=OLD, total=1),),
     (Change("k", "D"),),
     (
-        Change("k", "U", count=2, given=frozenset({"count"})),
+        Change("k", "U", total=2, given=frozenset({"total"})),
         Change("k", "D"),
-        Change("k", "U", name="c", count=4, given=frozenset({"name", "count"})),
+        Change("k", "U", name="c", total=4, given=frozenset({"name", "total"})),
     ),
 )
 
@@ -97,7 +97,7 @@ def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
         base_row = rows.get(key, Row()) if rules.keeps_base else Row()
         old = Row() if is_whole else base_row
         if not (is_deleted or (is_whole and not rules.sums_with_base)):
-            old = old._replace(count=base_row.count)
+            old = old._replace(total=base_row.total)
         rows.pop(key, None)
         if own[-1].op != "D":
             rows[key] = Row(*(_fold_column(own, column, getattr(old, column), rules) for column in Row._fields))
@@ -105,9 +105,9 @@ def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
 
 
 def _fold_column(own: list[Change], column: str, old: Any, rules: Rules) -> Any:
-    if column == "count":
+    if column == "total":
         last = max((at for at, c in enumerate(own) if c.op == "D" and rules.sums_since_delete), default=-1)
-        return _add_up([old, *(c.count for c in own[last + 1 :] if c.given is None or column in c.given)])
+        return _add_up([old, *(c.total for c in own[last + 1 :] if c.given is None or column in c.given)])
     setting = [c for c in own if c.given is None or column in c.given]
     if not rules.delete_resets:
         setting = [c for c in setting if c.op != "D"]
@@ -132,8 +132,8 @@ def replay(log: Iterable[Change | None]) -> Rows:
             given = Row._fields if change.given is None else change.given
             old = rows.get(change.key, Row())
             new: dict[str, Any] = {name: getattr(change, name) for name in given}
-            if "count" in new:
-                new["count"] = _add_up([old.count, change.count])
+            if "total" in new:
+                new["total"] = _add_up([old.total, change.total])
             rows[change.key] = old._replace(**new)
     return tuple(sorted(rows.items()))
 
