@@ -12,6 +12,7 @@ from catalog.iceberg.reading import current_schema, current_snapshot
 from catalog.kafka.connection import Connection, parse_brokers
 from catalog.kafka.log_state import LogState, compare_log
 from catalog.kafka.records import DecodedRecord, TableColumns, decode_record
+from catalog.keyed.column_rules import read_rules
 from catalog.keyed.spec import LOG_TOPIC_ID, LOG_WRITER, KeyScope, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.policy.log_settings import LogSettings
@@ -97,7 +98,9 @@ class LogStores:
             starts_latest=settings.start == "latest",
             orders_by_field=pin.keyed.spec.sequence_field is not None,
         )
-        single = settings.every_change is False or may_keys_move(pin.base, pin.keyed.spec)
+        # A column with a rule needs every change of its key (docs/protocols.md, rule 1.8).
+        keeps_newest = settings.every_change is False and not read_rules(pin.base.get("properties") or {})
+        single = keeps_newest or may_keys_move(pin.base, pin.keyed.spec)
         return LogStatus(settings=settings, connection=connection, state=state, one_change_per_key=single)
 
     def _find_connection(self, settings: LogSettings) -> Connection:

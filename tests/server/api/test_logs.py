@@ -156,3 +156,11 @@ def test_where_keys_may_move_a_commit_has_one_change_of_a_key(http: Client, lake
     assert http.get(f"{AT}/db.orders/log").json()["one_change_per_key"] is True
     fixed = http.request("PATCH", f"{AT}/db.orders/properties", json={"set": {"firn.log.topic": "other"}})
     assert (fixed.status_code, "fixed when it is created" in fixed.text) == (409, True)
+
+
+def test_where_a_column_has_a_rule_each_change_of_a_key_counts(http: Client, clusters: FakeClusters) -> None:
+    ruled = {**LOG, "firn.log.every-change": "false", "firn.partial": "true", "firn.column.note.rule": "first"}
+    body = {"name": "db.ruled", "columns": COLUMNS, "primary_key": ["id"], "properties": ruled}
+    created = http.post(AT, json=body)
+    assert created.is_success, created.text
+    assert http.get(f"{AT}/db.ruled/log").json()["one_change_per_key"] is False
