@@ -167,8 +167,10 @@ class _Drain:
         }
         own = ["_source", *(["_set"] if self.target.has_partial_columns else [])]  # a record sets all columns
         writer = frame.withColumns({name: F.lit(None).cast("string") for name in own}).writeTo(self.target.change)
-        # Iceberg would shuffle and sort by partition again, and so lose the order of changes.
-        writer = writer.option("distribution-mode", "none").option("fanout-enabled", "true")
+        # Iceberg would shuffle by partition, and sort by partition and by the table's sort order, and so lose the order
+        # of changes.
+        writer = writer.option("distribution-mode", "none").option("use-table-distribution-and-ordering", "false")
+        writer = writer.option("fanout-enabled", "true")
         for key, text in summary.items():
             writer = writer.option(f"snapshot-property.{key}", text)
         with silence_failure_logs(self.spark):

@@ -57,6 +57,7 @@ def test_a_drain_brings_committed_records_once_up_to_the_last_stable_offset(
 ) -> None:
     topic = new_topic()
     table = create(server, topic, "orders")
+    server.spark.sql("ALTER TABLE lake.db.orders.change WRITE LOCALLY ORDERED BY n DESC")  # the log's order holds
     topic.send([change(key, key) for key in range(20)], commit=True)
     topic.send([change(key, -1) for key in range(20)], commit=False)  # aborted: offsets without records
     topic.send([change(1, 100), change(2, None, "D")], commit=True)
