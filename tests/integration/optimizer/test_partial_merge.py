@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.keyed_tables import KeyedTable
 from tests.spark_fixtures import RunningServer
 
 pytestmark = pytest.mark.spark
+PARTIAL = {"firn.primary-key": "id", "firn.partial": "true"}
 COLUMNS = "id BIGINT, email STRING, phone STRING, visits INT"
 
 
@@ -35,7 +36,7 @@ def patch(table: KeyedTable, columns: str, *rows: tuple[Any, ...]) -> None:
 def test_columns_that_are_not_given_stay_through_all_merges(
     server: RunningServer, worker: Worker, partition: str
 ) -> None:
-    table = KeyedTable(server, worker, COLUMNS, partition, **{"firn.primary-key": "id", "firn.partial": "true"})
+    table = KeyedTable(server, worker, COLUMNS, partition, **PARTIAL)
     with pytest.raises(RowsRefused, match="no column mail"):
         patch(table, "id BIGINT, mail STRING", (1, "a"))
     table.upsert((1, "a@", "1", 1), (2, "b@", "2", 2), (3, "c@", "3", 3))
@@ -72,7 +73,7 @@ def test_columns_with_rules_through_all_merges(server: RunningServer, worker: Wo
     columns = "id BIGINT, total BIGINT, paid DECIMAL(9, 2), top INT, low DATE, began STRING, city STRING"
     rules = {"total": "sum", "paid": "sum", "top": "max", "low": "min", "began": "first", "city": "last-not-null"}
     properties = {f"firn.column.{column}.rule": rule for column, rule in rules.items()}
-    table = KeyedTable(server, worker, columns, "", **{"firn.primary-key": "id", "firn.partial": "true", **properties})
+    table = KeyedTable(server, worker, columns, "", **PARTIAL, **properties)
     day = date(2026, 1, 1)
     total = 0
     for number, mode in enumerate(("rewrite", "vectors", "adopt")):
@@ -91,3 +92,19 @@ def test_columns_with_rules_through_all_merges(server: RunningServer, worker: Wo
         assert table.rows(".base") == rows
     with pytest.raises(Exception, match="has to name its writer"):
         server.spark.sql(f"INSERT INTO {table.name} (id, total) VALUES (1, 1)")
+
+
+def test_rows_that_are_too_old_leave_with_their_partial_changes(server: RunningServer, worker: Worker) -> None:
+    ttl = {"firn.ttl.field": "day", "firn.ttl.max-age": "10 d"}
+    table = KeyedTable(server, worker, "id BIGINT, day DATE, v STRING", "", **PARTIAL, **ttl)
+    today = datetime.now(UTC).date()
+    old = today - timedelta(days=30)
+    table.upsert((1, old, "old"), (2, old, "renewed"), (3, today, "aged"), (4, today, "young"))
+    assert table.run("merge", mode="adopt")["status"] == "succeeded"
+    patch(table, "id BIGINT, v STRING", (1, "patched"), (4, "patched"), (5, "without a day"))
+    patch(table, "id BIGINT, day DATE", (2, today), (3, old))
+    job = table.run("ttl")
+    assert (job["status"], job["error"], job["result"]["merged"]) == ("succeeded", None, True)
+    rows = [(2, today, "renewed"), (4, today, "patched"), (5, None, "without a day")]
+    check(table, *rows)
+    assert table.rows(".base") == rows
