@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from firn.protocol.answers.logs import LogCheckOut, LogOut
+from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut
 from firn.transport import Transport
 
 
@@ -19,6 +19,10 @@ class TableLog:
     def show(self) -> LogOut:
         """Up to where the table has the records, and what a drain reads next. The server asks Kafka."""
         return LogOut.read(self.transport.get(self.path))
+
+    def pin(self) -> LogPinOut:
+        """Both stores of the table at one moment, and the log's position in them."""
+        return LogPinOut.read(self.transport.get(f"{self.path}/pin"))
 
     def check(self) -> LogCheckOut:
         """Findings about topic and records, and the newest records as changes of the table."""
@@ -65,6 +69,20 @@ def _share(waiting: Mapping[int, int], most: int) -> dict[int, int]:
         taken[number] = min(waiting[number], -(-left // (len(ordered) - done)))
         left -= taken[number]
     return taken
+
+
+def plan_tail(log: LogOut, position: str | None) -> LogBatch:
+    """The records after a position of the log's topic, up to the end that `log` has seen, and no further.
+
+    A drain may have brought the position beyond that end; then the partition has no tail.
+    """
+    start = {**log.start}
+    if position is not None:
+        pairs = (pair.split(":") for pair in position.rpartition(f"{log.topic}:")[2].split(","))
+        start |= {int(number): int(offset) for number, offset in pairs}
+    return LogBatch(
+        topic=log.topic, start=start, end={number: max(log.end.get(number, 0), at) for number, at in start.items()}
+    )
 
 
 def build_kafka_options(log: LogOut, password: str | None) -> dict[str, str]:

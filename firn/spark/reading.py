@@ -10,18 +10,26 @@ from firn.image_lag import IMAGE_LAG, warn_about_lag
 from firn.names import split_name
 from firn.protocol.names import format_sql_name
 from firn.spark.hive import sync_before_read
+from firn.spark.log_reading import read_with_log
 from firn.transport import TRIES
 
 _IMAGE_SNAPSHOT = "firn.image.snapshot"
 
 
-def read(table: str, spark: SparkSession | None = None, *, auto_sync: AutoSync | str = AutoSync.NONE) -> DataFrame:
+def read(
+    table: str,
+    spark: SparkSession | None = None,
+    *,
+    auto_sync: AutoSync | str = AutoSync.NONE,
+    log: bool = False,
+) -> DataFrame:
     """Read the table as it is now. The frame always shows this one state, however often it is used.
 
     A keyed table's state is kept for `firn.read.keep` (24 hours) after it was last read. The name is that of SQL, but
     only parts with a dot need backticks. In SQL, two references to a keyed table in one statement may show two states.
     `auto_sync` syncs a linked table first: `metadata` takes over the columns of the Hive table, `data` also its files,
-    and waits for the sync and its job.
+    and waits for the sync and its job. With `log` the rows include the records of the table's log that no drain has
+    brought yet; see `firn.spark.log_reading.read_with_log`.
 
     Raises RuntimeError without a running session, ValueError for another `auto_sync`, and FirnError if the sync fails.
     """
@@ -29,6 +37,8 @@ def read(table: str, spark: SparkSession | None = None, *, auto_sync: AutoSync |
     if active is None:
         raise RuntimeError("no Spark session is running: start one with firn.spark.session(client)")
     sync_before_read(active, table, auto_sync)
+    if log:
+        return read_with_log(active, table)
     parts = split_name(table)
     snapshot = _find_image(active, format_sql_name(parts))
     return active.table(format_sql_name(parts if snapshot is None else [*parts, f"merged_at_{snapshot}"]))

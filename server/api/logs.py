@@ -7,12 +7,14 @@ from fastapi import APIRouter
 from catalog.commits.positions import NO_POSITION
 from catalog.kafka.log_state import LogProblem
 from catalog.kafka.records import DecodedRecord
+from catalog.keyed.partial import is_partial
 from catalog.keyed.spec import LOG_WRITER
-from firn.protocol.answers.logs import LogCheckOut, LogFindingOut, LogOut, LogProblemOut, LogRecordOut
+from firn.protocol.answers.logs import LogCheckOut, LogFindingOut, LogOut, LogPinOut, LogProblemOut, LogRecordOut
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.service.streams.log_stores import LogStatus
 
+_BASE_VIEW, _CHANGE_VIEW = "firn_log_base", "firn_log_change"
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}/log", tags=["logs"])
 
 
@@ -28,6 +30,21 @@ def check_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> Lo
     check = services.log_stores.check(catalog, table)
     findings = [LogFindingOut(severity=str(found.severity), message=found.message) for found in check.findings]
     return LogCheckOut(findings=findings, sample=[_build_record_out(decoded) for decoded in check.sample])
+
+
+@router.get("/pin", summary="Pin a table for a read with its log", responses=refusals(400, 404))
+def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogPinOut:
+    """Show both stores at one moment, the log's position in them, and the SQL that merges them with later records."""
+    pin, position = services.log_stores.pin(catalog, table)
+    return LogPinOut(
+        base=pin.base_name,
+        change=pin.change_name,
+        position=position,
+        sql=pin.merged_sql(_BASE_VIEW, _CHANGE_VIEW, pending=True),
+        base_view=_BASE_VIEW,
+        change_view=_CHANGE_VIEW,
+        has_set=is_partial(pin.change),
+    )
 
 
 def build_log_out(log: LogStatus) -> LogOut:

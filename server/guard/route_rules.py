@@ -69,7 +69,7 @@ _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check")
+_STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check", "/log/pin")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firn.logs import build_kafka_options, plan_batch
+from firn.logs import build_kafka_options, plan_batch, plan_tail
 from firn.protocol.answers.logs import LogOut
 
 LOG: dict[str, Any] = {
@@ -75,3 +75,10 @@ def test_options_of_the_connector() -> None:
         'username="a\\"b" password="p\\\\w\\" required;";'
     )
     assert options["kafka.ssl.truststore.type"] == "PEM"
+
+
+def test_the_tail_of_a_read_begins_where_the_pair_ends() -> None:
+    assert plan_tail(log(), "orders:0:9,1:0,2:7").start == {0: 9, 1: 0, 2: 7}
+    assert plan_tail(log(), None).start == {0: 5, 1: 0, 2: 7}
+    overtaken = plan_tail(log(), "orders:0:20,1:0,2:7")  # a drain was faster
+    assert (overtaken.start[0], overtaken.end[0], overtaken.most_records) == (20, 20, 2)

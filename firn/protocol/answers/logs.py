@@ -48,6 +48,22 @@ class LogOut(Out):
     max_tail_rows: int
 
 
+class LogPinOut(Out):
+    """Both stores of a table at one moment, and the records of the log that the change store has.
+
+    `base` and `change` are names in the namespace of the stores. `sql` gives the merged rows of the relations
+    `base_view` and `change_view`; the reader adds the records after `position` to the latter.
+    """
+
+    base: str
+    change: str
+    position: str | None
+    sql: str
+    base_view: str
+    change_view: str
+    has_set: bool
+
+
 class LogFindingOut(Out):
     """The result of one check: `ok`, `warning` or `failed`."""
 

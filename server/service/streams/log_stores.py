@@ -13,7 +13,7 @@ from catalog.kafka.connection import Connection, parse_brokers
 from catalog.kafka.log_state import LogState, compare_log
 from catalog.kafka.records import DecodedRecord, TableColumns, decode_record
 from catalog.keyed.column_rules import read_rules
-from catalog.keyed.spec import LOG_TOPIC_ID, LOG_WRITER, KeyScope, KeySpec
+from catalog.keyed.spec import LOG_POSITION, LOG_TOPIC_ID, LOG_WRITER, KeyScope, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.policy.log_settings import LogSettings
 from catalog.ports.hadoop import Severity
@@ -68,6 +68,13 @@ class LogStores:
     def show(self, catalog: CatalogName, table: TableName) -> LogStatus:
         """The log of a table; NotFound for a table without one, Unavailable or Forbidden if Kafka does not answer."""
         return self._load(self.keyed.pin(catalog, table))
+
+    def pin(self, catalog: CatalogName, table: TableName) -> tuple[Pin, str | None]:
+        """Both stores at one moment, and the position of the log that the change store's head has; NotFound."""
+        pin = self.keyed.pin(catalog, table)
+        _require_settings(pin)
+        head = (current_snapshot(pin.change) or {}).get("summary") or {}
+        return pin, head.get(LOG_POSITION)
 
     def check(self, catalog: CatalogName, table: TableName) -> LogCheck:
         """Look for problems of the topic and of its newest records. A failed check is a finding, not an error."""

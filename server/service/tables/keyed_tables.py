@@ -75,14 +75,18 @@ class Pin:
 
     def sql(self) -> str:
         """The merged view over the pinned tables, for a reader whose current namespace is that of the stores."""
+        return self.merged_sql(self.base_name, self.change_name, pending=self.pending)
+
+    def merged_sql(self, base: str, change: str, *, pending: bool) -> str:
+        """The merged rows of two relations with the columns of the pinned tables."""
         return build_merged_sql(
             Pair(
                 spec=self.keyed.spec,
                 columns=self.columns,
-                base=quote_name(self.base_name),
-                change=quote_name(self.change_name),
+                base=quote_name(base),
+                change=quote_name(change),
                 watermark=self.keyed.watermark,
-                pending=self.pending,
+                pending=pending,
                 folding=read_folding(self.base, self.change),
             ),
         )

@@ -964,6 +964,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log/pin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pin a table for a read with its log
+         * @description Show both stores at one moment, the log's position in them, and the SQL that merges them with later records.
+         */
+        get: operations["pin_log_catalogs__catalog__tables__table__log_pin_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/metrics": {
         parameters: {
             query?: never;
@@ -4851,6 +4871,29 @@ export interface components {
             username: string | null;
             /** Writer */
             writer: string;
+        };
+        /**
+         * LogPinOut
+         * @description Both stores of a table at one moment, and the records of the log that the change store has.
+         *
+         *     `base` and `change` are names in the namespace of the stores. `sql` gives the merged rows of the relations
+         *     `base_view` and `change_view`; the reader adds the records after `position` to the latter.
+         */
+        LogPinOut: {
+            /** Base */
+            base: string;
+            /** Base View */
+            base_view: string;
+            /** Change */
+            change: string;
+            /** Change View */
+            change_view: string;
+            /** Has Set */
+            has_set: boolean;
+            /** Position */
+            position: string | null;
+            /** Sql */
+            sql: string;
         };
         /**
          * LogProblemOut
@@ -10383,6 +10426,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LogCheckOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    pin_log_catalogs__catalog__tables__table__log_pin_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogPinOut"];
                 };
             };
             /** @description Bad Request */
