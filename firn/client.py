@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 from uuid import UUID
 
@@ -27,7 +27,9 @@ import firn.scan
 from firn.access import Access
 from firn.auto_sync import AutoSync, sync_from_hive
 from firn.catalogs import Catalogs
+from firn.changes import Position, read_changes, write_range
 from firn.connections import Connections
+from firn.consumers import TableConsumers
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import FirnError, Invalid
 from firn.groups import Groups
@@ -42,10 +44,14 @@ from firn.protocol.answers.dropped import DropOut
 from firn.protocol.answers.health import TableHealthOut
 from firn.protocol.answers.jobs import JobOut
 from firn.protocol.answers.tables import NextOut, TableOut, TableRow
+from firn.protocol.changes import Each, Images
 from firn.protocol.names import join_name
 from firn.table_jobs import TableJobs
 from firn.transport import Json, Transport
 from firn.writers import TableWriters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DEFAULT_URL = "http://127.0.0.1:8630"
 DEFAULT_CATALOG = "lake"
@@ -209,7 +215,7 @@ class Tables:
     client: Client
 
     def __getitem__(self, name: str) -> TableHandle:
-        return TableHandle(self.client.transport, self.client.name(name))
+        return TableHandle(self.client.transport, self.client.name(name), self.client.token)
 
     def list(
         self,
@@ -258,6 +264,7 @@ class TableHandle(TableHistory, TableJobs):
 
     transport: Transport
     name: Name
+    token: str | None = None
 
     def show(self) -> TableOut:
         """Everything about it."""
@@ -274,6 +281,11 @@ class TableHandle(TableHistory, TableJobs):
         return TableHealthOut.read(self.get("/health", {"measure": "true"} if measure else None))
 
     @property
+    def consumers(self) -> TableConsumers:
+        """The consumers of its changes."""
+        return TableConsumers(self.transport, self.path_to("/consumers"))
+
+    @property
     def writers(self) -> TableWriters:
         """The writers that record their positions in it."""
         return TableWriters(self.transport, self.path_to("/writers"))
@@ -282,6 +294,27 @@ class TableHandle(TableHistory, TableJobs):
     def log(self) -> TableLog:
         """Its log: a topic of Kafka whose records become changes."""
         return TableLog(self.transport, self.path_to("/log"))
+
+    def changes(
+        self,
+        *,
+        since: Position,
+        until: Position | None = None,
+        images: Images | str = Images.AFTER,
+        each: Each | str = Each.NET,
+    ) -> pa.Table:
+        """The changes after version, time or consumer `since`, up to `until` or the newest version, without Spark.
+
+        By default one *net* change for each key; `each="change"` gives every change that took effect. With
+        `images="both"` each has the row before and after it. Refused if the history at `since` has expired; the error
+        names the first version that is left. `firn.changes.read_version` tells up to which version the rows reach.
+        """
+        _require_scan()
+        plan = self.get("/changes/plan", write_range(since, until, each))
+        source = firn.scan.Served(
+            transport=self.transport, token=self.token, catalog=self.name.catalog, table=self.name.table
+        )
+        return read_changes(source, plan, images=images, each=each)
 
     def blockers(self) -> list[TableBlockerOut]:
         """What keeps jobs from it now."""

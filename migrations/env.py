@@ -8,7 +8,8 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from server.store import access_rows, hive_rows, job_rows, stream_rows  # noqa: F401 (the schema includes their tables)
+# The schema includes their tables.
+from server.store import access_rows, consumer_rows, hive_rows, job_rows, stream_rows  # noqa: F401
 from server.store.rows import Row, UtcDateTime
 from server.store.session import open_engine
 

@@ -23,7 +23,9 @@ from server import body_limits
 from server.api import audit as api_audit
 from server.api import blockers as api_blockers
 from server.api import catalogs as api_catalogs
+from server.api import changes as api_changes
 from server.api import connections as api_connections
+from server.api import consumers as api_consumers
 from server.api import convert as api_convert
 from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
@@ -95,6 +97,8 @@ _API = (
     api_writers,
     api_connections,
     api_logs,
+    api_changes,
+    api_consumers,
     api_views,
     api_metrics,
     api_imports,

@@ -66,6 +66,7 @@ _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/refs/{{name:path}}/fast-forward"): FORM,
     ("POST", f"{_ITEM}/rollback"): FORM,
     ("POST", f"{_ITEM}/writers/{{writer}}"): FORM,
+    ("POST", f"{_ITEM}/consumers/{{consumer}}"): FORM,
     ("POST", f"{_CATALOG}/views/{{view}}/rollback"): FORM,
     ("POST", f"{_CATALOG}/dropped/{{entry_id}}/undrop"): FORM,
 }

@@ -106,6 +106,7 @@ from server.service.retention.owned_locations import TableLocations
 from server.service.services import JobServices, PlanningServices, RemovalServices, Services, TableServices
 from server.service.streams.connections import Connections
 from server.service.streams.log_stores import LogStores
+from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
@@ -220,6 +221,7 @@ def _build_tables(adapters: _Adapters) -> TableServices:
         committer=committer,
         refs=Refs(database, metadata, committer),
         writers=Writers(database),
+        change_feeds=ChangeFeeds(keyed),
         comparisons=Comparisons(database, metadata),
         images=images,
         image_writes=_build_image_writes(adapters, keyed, committer),

@@ -234,6 +234,15 @@ _KEEPING = (
     Setting("firn.tags.max-age", "30 d", parse_duration, "how long these tags stay"),
 )
 
+_CONSUMERS = (
+    Setting(
+        "firn.consumers.max-age",
+        "7 d",
+        parse_duration,
+        "how long expiry keeps the changes that a consumer has not read, after it last moved",
+    ),
+)
+
 _HIVE = (
     Setting(
         "firn.hive.sync.interval", "60 s", parse_duration, "pause between two syncs of a table that is linked to Hive"
@@ -300,5 +309,5 @@ _HIVE = (
 )
 
 SETTINGS: Mapping[str, Setting] = {
-    setting.key: setting for setting in (*_OPTIMIZE, *_MERGE, *_READ, *_FILES, *_KEEPING, *_HIVE)
+    setting.key: setting for setting in (*_OPTIMIZE, *_MERGE, *_READ, *_FILES, *_KEEPING, *_CONSUMERS, *_HIVE)
 }

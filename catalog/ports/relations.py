@@ -125,5 +125,11 @@ class KeyedTables(Protocol):
     def add_version(self, version: Version) -> None: ...
     def versions(self, relation_id: RelationId, *, limit: int, before: int | None = None) -> Sequence[Version]: ...
 
+    def versions_between(self, relation_id: RelationId, first: int, last: int) -> Sequence[Version]:
+        """The versions that are left with these numbers, both included; oldest first."""
+
+    def version_at(self, relation_id: RelationId, at: datetime) -> Version | None:
+        """The newest version that was committed by then."""
+
     def forget_versions(self, relation_id: RelationId, *, base: Collection[int], change: Collection[int]) -> None:
         """Delete the versions that name one of these snapshots of base or change."""

@@ -15,6 +15,7 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.background import Leaders
 from catalog.ports.catalogs import Catalogs, Namespaces, Policies
+from catalog.ports.consumers import Consumers
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.history import Events, Metrics
 from catalog.ports.hive import Baselines, HiveTables
@@ -48,6 +49,7 @@ class UnitOfWork(Protocol):
     events: Events
     writers: Writers
     connections: Connections
+    consumers: Consumers
     jobs: Jobs
     blockers: Blockers
     queue: Queue

@@ -12,7 +12,9 @@ import typer
 from firn.cli import (
     audit_log,
     catalogs,
+    changes,
     connections,
+    consumers,
     convert,
     groups,
     history,
@@ -52,6 +54,7 @@ app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(convert.app, name="hive")  # with the other commands of Hive tables
 app.add_typer(writers.app, name="writer")
 app.add_typer(logs.app, name="log")
+app.add_typer(consumers.app, name="consumer")
 app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")
 app.add_typer(optimizers.app, name="optimizer")
@@ -64,6 +67,7 @@ app.add_typer(principals.users, name="user")
 app.add_typer(principals.services, name="service")
 app.add_typer(processes.admin, name="admin")
 status.add_to(app)
+changes.add_to(app)
 imports.add_to(catalogs.app, tables.app)
 metrics.add_to(tables.app)
 audit_log.add_to(app)

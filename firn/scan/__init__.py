@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
+    from firn.scan.changes import read_feed
+    from firn.scan.feed_rows import Stores
     from firn.scan.scan import Scan, Source
     from firn.scan.served import Served, list_live_files
 
-__all__ = ["Scan", "Served", "Source", "list_live_files"]
+__all__ = ["Scan", "Served", "Source", "Stores", "list_live_files", "read_feed"]
 
 _HOMES = {
+    "firn.scan.changes": ("read_feed",),
+    "firn.scan.feed_rows": ("Stores",),
     "firn.scan.scan": ("Scan", "Source"),
     "firn.scan.served": ("Served", "list_live_files"),
 }

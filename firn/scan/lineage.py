@@ -71,6 +71,20 @@ def list_lineage_files(table: Table, *, above: int = ALL, may_have_deletes: bool
     ]
 
 
+def list_added_files(table: Table, snapshot_id: int) -> list[LineageFile]:
+    """List the data files that an append has added; KeyError if the table does not have the snapshot any more."""
+    snapshot = table.metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        raise KeyError(snapshot_id)
+    return [
+        file
+        for manifest in _manifests(table.io, snapshot.manifest_list)
+        if manifest.added_snapshot_id == snapshot_id and _has_data(table, manifest, may_have_deletes=False)
+        for file in _files(table.io, manifest)
+        if file.sequence_number == snapshot.sequence_number  # an engine may merge older manifests into the new one
+    ]
+
+
 def _has_data(table: Table, manifest: ManifestFile, *, may_have_deletes: bool) -> bool:
     if manifest.content is ManifestContent.DATA:
         return True

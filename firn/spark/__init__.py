@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
+    from firn.spark.changes import on_changes, read_changes
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
     from firn.spark.log_drain import Drained, DrainStopped, drain, skip
     from firn.spark.reading import read
@@ -38,7 +39,9 @@ __all__ = [
     "configure",
     "delete",
     "drain",
+    "on_changes",
     "read",
+    "read_changes",
     "reason",
     "resume",
     "session",
@@ -61,6 +64,7 @@ _HOMES = {
         "WriteUnknown",
         "reason",
     ),
+    "firn.spark.changes": ("on_changes", "read_changes"),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
     "firn.spark.sinks": ("append_sink", "resume", "upsert_sink", "write_stream"),

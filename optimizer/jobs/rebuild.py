@@ -49,7 +49,8 @@ def rebuild(work: JobRun, task: SyncTask) -> int:
 
 def _overwrite(work: JobRun, task: SyncTask, where: str) -> None:
     rows = work.session.spark.sql(task.replay.sql["merged"]).where(where)
-    writer = sign_properties(rows.writeTo(work.session.name(task.merge.base.parts)), build_signature(work, task.merge))
+    properties = {**build_signature(work, task.merge), "firn.reason": "partitions rebuilt from Hive's files"}
+    writer = sign_properties(rows.writeTo(work.session.name(task.merge.base.parts)), properties)
     writer = writer.option("target-file-size-bytes", task.merge.target_file_size)
     if task.merge.base.snapshot_id is None:
         writer.append()

@@ -39,6 +39,12 @@ def connection(request: GuardedRequest) -> AuditTarget:
     return AuditTarget(f"connection {request.path['connection']}")
 
 
+def consumer(request: GuardedRequest) -> AuditTarget:
+    """Name the table and the consumer."""
+    target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
+    return AuditTarget(str(target), f"consumer {request.path['consumer']}")
+
+
 def new_principal(kind: str, model: type[UserIn | ServiceIn]) -> Callable[[GuardedRequest], AuditTarget]:
     """Name the created user or service."""
     return lambda request: AuditTarget(f"{kind} {request.model(model).name}")

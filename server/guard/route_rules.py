@@ -70,6 +70,7 @@ _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
 _STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check", "/log/pin")
+_CHANGES = ("/changes/plan", "/consumers", "/consumers/{consumer}")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
@@ -97,7 +98,7 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/policy"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST, *_STREAMS)
+        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST, *_STREAMS, *_CHANGES)
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
@@ -112,6 +113,8 @@ _TABLES: Rules = {
     ("POST", f"{_ITEM}/rollback"): changes(on.dotted_table(WRITE)),
     ("POST", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
     ("DELETE", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
+    ("POST", f"{_ITEM}/consumers/{{consumer}}"): changes(on.dotted_table(READ), audit_target.consumer),
+    ("DELETE", f"{_ITEM}/consumers/{{consumer}}"): changes(on.dotted_table(READ), audit_target.consumer),
 }
 
 _VIEWS: Rules = {

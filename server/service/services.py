@@ -47,7 +47,9 @@ from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
 from server.service.streams.connections import Connections
 from server.service.streams.log_stores import LogStores
+from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
+from server.service.tables.consumers import Consumers
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.namespaces import Namespaces
@@ -72,10 +74,16 @@ class TableServices:
     committer: Committer
     refs: Refs
     writers: Writers
+    change_feeds: ChangeFeeds
     comparisons: Comparisons
     images: Images
     image_writes: ImageWrites
     scans: Scans
+
+    @property
+    def consumers(self) -> Consumers:
+        """The consumers of changes."""
+        return Consumers(self.change_feeds)
 
 
 @dataclass(frozen=True, kw_only=True)

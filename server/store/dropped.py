@@ -19,6 +19,7 @@ from catalog.tables.relation import Relation
 from firn.protocol.dropped import DroppedKind, DroppedState
 from firn.protocol.names import join_name
 from server.store import cursor as cursors
+from server.store.consumers import SqlConsumers
 from server.store.file_layouts import SqlFileLayouts
 from server.store.hive import SqlBaselines
 from server.store.hive_rows import HiveLinkRow
@@ -131,7 +132,7 @@ class SqlDropped:
         return True
 
     def delete_state(self, relation_id: RelationId) -> None:
-        """Remove statistics, versions, baselines and writers; mark the table's jobs for removal once they are old."""
+        """Remove statistics, versions, baselines, writers and consumers; mark jobs for removal once they are old."""
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
         self._remove_status(relation_id)
         SqlFileLayouts(self.session).delete(relation_id)
@@ -139,6 +140,7 @@ class SqlDropped:
         SqlKeyedTables(self.session).remove(relation_id)
         SqlBaselines(self.session).delete(relation_id)
         SqlWriters(self.session).delete(relation_id)
+        SqlConsumers(self.session).delete(relation_id)
 
     def _remove_status(self, relation_id: RelationId) -> None:
         """Remove the planner's assessment. Nothing adds it again, see SqlRelations.lock_existing."""

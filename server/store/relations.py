@@ -317,7 +317,18 @@ class SqlKeyedTables:
         if before is not None:
             query = query.where(VersionRow.version < before)
         rows = self.session.scalars(query.order_by(VersionRow.version.desc()).limit(limit))
-        return [Version(**{name: getattr(row, name) for name in Version.__slots__}) for row in rows]
+        return [_to_version(row) for row in rows]
+
+    def versions_between(self, relation_id: RelationId, first: int, last: int) -> Sequence[Version]:
+        """List the versions with numbers from `first` to `last`, oldest first."""
+        query = select(VersionRow).where(VersionRow.relation_id == relation_id, VersionRow.version.between(first, last))
+        return [_to_version(row) for row in self.session.scalars(query.order_by(VersionRow.version))]
+
+    def version_at(self, relation_id: RelationId, at: datetime) -> Version | None:
+        """Find the newest version that was committed by then."""
+        query = select(VersionRow).where(VersionRow.relation_id == relation_id, VersionRow.committed_at <= at)
+        row = self.session.scalar(query.order_by(VersionRow.version.desc()).limit(1))
+        return None if row is None else _to_version(row)
 
     def forget_versions(self, relation_id: RelationId, *, base: Collection[int], change: Collection[int]) -> None:
         """Drop the versions that name one of these snapshots."""
@@ -339,3 +350,7 @@ def _keyed(row: KeyedTableRow) -> KeyedTable:
         pending_since=row.pending_since,
         version=row.version,
     )
+
+
+def _to_version(row: VersionRow) -> Version:
+    return Version(**{name: getattr(row, name) for name in Version.__slots__})

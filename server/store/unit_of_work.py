@@ -13,6 +13,7 @@ from catalog.ports import (
     access,
     background,
     catalogs,
+    consumers,
     dropped,
     history,
     hive,
@@ -37,6 +38,7 @@ from server.store.blockers import SqlBlockers
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.commit_lock import create_commit_lock
 from server.store.connections import SqlConnections
+from server.store.consumers import SqlConsumers
 from server.store.dropped import SqlDropped
 from server.store.events import SqlEvents
 from server.store.fast_queries import FastQueries
@@ -82,6 +84,7 @@ class SqlUnitOfWork:
         self.events: history.Events = SqlEvents(session)
         self.writers: writers.Writers = SqlWriters(session)
         self.connections: kafka.Connections = SqlConnections(session)
+        self.consumers: consumers.Consumers = SqlConsumers(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)

@@ -15,8 +15,9 @@ from catalog.errors import LeaseLost, NoSuchNamespace, NoSuchTable, NotFound
 from catalog.history.commit import CommitEvent, TableCommit
 from catalog.iceberg.json import Json
 from catalog.jobs.leases import Lease
+from catalog.keyed.consumer import find_slowest
 from catalog.keyed.image_build import list_protected
-from catalog.keyed.spec import KeyedTable
+from catalog.keyed.spec import KeyedTable, Version
 from catalog.keyed.store_commit import StoreCommit
 from catalog.maintenance import kind_of
 from catalog.names import CatalogName, TableName
@@ -144,11 +145,20 @@ def _find_events(uow: UnitOfWork, relation: Relation, change: TableCommit) -> Ma
 
 
 def list_protected_snapshots(uow: UnitOfWork, keyed: KeyedTable, *, is_base: bool) -> frozenset[int]:
-    """The snapshots that expiry must keep: those of the keyed table's current version, and those that images show."""
+    """The snapshots that expiry must keep: those of the keyed table's current version, those that images show, and
+    those that its consumers have not read.
+    """
     current = uow.keyed.versions(keyed.relation_id, limit=1)
-    ids = (version.base_snapshot_id if is_base else version.change_snapshot_id for version in current)
+    versions = [*current, *list_consumed_versions(uow, keyed)]
+    ids = (version.base_snapshot_id if is_base else version.change_snapshot_id for version in versions)
     in_images = list_protected(uow.images.of_table(keyed.relation_id), uow.now(), is_base=is_base)
     return in_images | {snapshot_id for snapshot_id in ids if snapshot_id is not None}
+
+
+def list_consumed_versions(uow: UnitOfWork, keyed: KeyedTable) -> Sequence[Version]:
+    """The versions that the slowest consumer still needs (docs/protocols.md, rule 7.4)."""
+    slowest = find_slowest(uow.consumers.list(keyed.relation_id), uow.now())
+    return () if slowest is None else uow.keyed.versions_between(keyed.relation_id, slowest, keyed.version)
 
 
 def _build_target(files: MetadataFiles, state: _StoredState) -> CommitTarget:

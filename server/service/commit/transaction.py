@@ -26,6 +26,7 @@ from catalog.locations.paths import list_data_paths
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Pointer, Relation, RelationKind
 from server.service.access.caller import caller
+from server.service.commit.commit_target import list_consumed_versions
 from server.service.commit.planned_commit import PlannedCommit
 from server.service.commit.positions import move_positions_with_main, store_position
 from server.service.locations.location_rule import check_moved
@@ -213,6 +214,9 @@ def _forget_expired(uow: UnitOfWork, keyed: KeyedTable, mine: Mapping[RelationKi
 
     base, change = list_removed(RelationKind.BASE), list_removed(RelationKind.CHANGE)
     if base or change:
+        consumed = list_consumed_versions(uow, keyed)
+        if any(version.base_snapshot_id in base or version.change_snapshot_id in change for version in consumed):
+            raise ConcurrentCommit  # a consumer has registered since validation, which refuses the removal now
         uow.keyed.forget_versions(keyed.relation_id, base=base, change=change)
 
 

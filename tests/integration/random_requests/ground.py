@@ -69,6 +69,7 @@ class Ground:
             "view": "db.v",
             "full_name": "db.t",
             "writer": "w",
+            "consumer": "c",
         }
         return {**named, "name": self._called(path), "role": f"role-{self.number}", **self.ids}
 

@@ -323,7 +323,7 @@ WITHOUT = {
         f"POST /catalogs/{{catalog}}/tables/{{table}}/{verb}"
         for verb in (
             *("jobs", "quarantine/restore", "protect", "unprotect", "blockers"),
-            *("rollback", "writers/{writer}"),
+            *("rollback", "writers/{writer}", "consumers/{consumer}"),
         )
     ),
     "POST /leases/{lease}/image",

@@ -152,6 +152,7 @@ class Site:
             entry_id=self.guarded.entry_id,
             writer="w",
             connection="c",
+            consumer="c",
         )
         headers = {} if who is None else bearer(self.tokens[who])
         return self.http.request(method, f"{app}{path}", json=BODIES.get(key), params=QUERIES.get(key), headers=headers)

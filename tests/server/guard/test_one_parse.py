@@ -215,6 +215,7 @@ def _names(prefix: str) -> dict[str, str]:
         "plan_id": "x",
         "writer": "w",
         "connection": "c",
+        "consumer": "c",
     }
 
 

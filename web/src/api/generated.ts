@@ -796,6 +796,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/changes/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan a change feed
+         * @description List the snapshots from which a reader computes the changes of a keyed table between two versions.
+         */
+        get: operations["plan_changes_catalogs__catalog__tables__table__changes_plan_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/compare": {
         parameters: {
             query?: never;
@@ -811,6 +831,54 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/consumers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List consumers
+         * @description List the consumers of a keyed table's changes by name, with their lag.
+         */
+        get: operations["list_consumers_catalogs__catalog__tables__table__consumers_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/consumers/{consumer}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a consumer
+         * @description Show the version up to which a consumer has the changes, and its lag.
+         */
+        get: operations["show_consumer_catalogs__catalog__tables__table__consumers__consumer__get"];
+        put?: never;
+        /**
+         * Register or move a consumer
+         * @description Register a consumer, or move it to the version up to which it has the changes.
+         */
+        post: operations["move_consumer_catalogs__catalog__tables__table__consumers__consumer__post"];
+        /**
+         * Drop a consumer
+         * @description Drop a consumer: snapshot expiry keeps nothing for it any more.
+         */
+        delete: operations["drop_consumer_catalogs__catalog__tables__table__consumers__consumer__delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2930,6 +2998,34 @@ export interface components {
             name: string;
         };
         /**
+         * ChangePlan
+         * @description What a reader needs to compute the changes of a keyed table between two versions.
+         *
+         *     `appends` are the commits to the change store, `direct` those to base that change rows by themselves. Both are
+         *     oldest first. If `base_known` is false, base's commits in between have expired, and `direct` may lack some.
+         *     `partial` says that a change may set some of the columns only.
+         */
+        ChangePlan: {
+            /** Appends */
+            appends: components["schemas"]["FeedCommit"][];
+            /** Base Known */
+            base_known: boolean;
+            /** Columns */
+            columns: string[];
+            /** Direct */
+            direct: components["schemas"]["FeedCommit"][];
+            /** Partial */
+            partial: boolean;
+            /** Primary Key */
+            primary_key: string[];
+            /** Segments */
+            segments: components["schemas"]["FeedSegment"][];
+            /** Sequence Field */
+            sequence_field: string | null;
+            since: components["schemas"]["FeedVersion"];
+            until: components["schemas"]["FeedVersion"];
+        };
+        /**
          * CheckIn
          * @description The key that the server should check, and the properties that the table would have.
          */
@@ -3195,6 +3291,56 @@ export interface components {
             username?: string | null;
         };
         /**
+         * ConsumerIn
+         * @description Where a consumer moves: to a version or a time with its zone, by default to the newest version.
+         *
+         *     If `expected_version` is given, the server refuses the move of a consumer that is at another version.
+         */
+        ConsumerIn: {
+            /** Expected Version */
+            expected_version?: number | null;
+            /** To */
+            to?: string | null;
+        };
+        /**
+         * ConsumerOut
+         * @description One consumer. It has the changes up to `version`; `kept_until` says how long expiry keeps the later ones.
+         *
+         *     `lag_versions` and `lag_rows` count what it has not read. The first of these versions was committed
+         *     `lag_seconds` ago. If the consumer cannot read on, `first_version_left` is the first version from which it could.
+         */
+        ConsumerOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** First Version Left */
+            first_version_left: number | null;
+            /**
+             * Kept Until
+             * Format: date-time
+             */
+            kept_until: string;
+            /** Lag Rows */
+            lag_rows: number;
+            /** Lag Seconds */
+            lag_seconds: number;
+            /** Lag Versions */
+            lag_versions: number;
+            /**
+             * Moved At
+             * Format: date-time
+             */
+            moved_at: string;
+            /** Name */
+            name: string;
+            /** Owner */
+            owner: string | null;
+            /** Version */
+            version: number;
+        };
+        /**
          * ConversionOut
          * @description The rows that a conversion would read, and the table that it would fill.
          */
@@ -3440,6 +3586,12 @@ export interface components {
             notes: string[];
         };
         /**
+         * Each
+         * @description Which changes a feed has.
+         * @enum {string}
+         */
+        Each: "net" | "change";
+        /**
          * EndedOut
          * @description The files that the server deleted for good; the cursor is null at the end.
          */
@@ -3571,6 +3723,62 @@ export interface components {
          * @description This kind has no options.
          */
         ExpireOptionsIn: Record<string, never>;
+        /**
+         * FeedCommit
+         * @description A commit to a store, and the first version that shows it.
+         */
+        FeedCommit: {
+            /**
+             * Committed At
+             * Format: date-time
+             */
+            committed_at: string;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Sequence Number */
+            sequence_number: number;
+            /** Snapshot Id */
+            snapshot_id: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * FeedSegment
+         * @description A part of a feed of each change. Where `direct`, the part's commit changes base without changes.
+         */
+        FeedSegment: {
+            /** Direct */
+            direct: boolean;
+            since: components["schemas"]["FeedVersion"];
+            until: components["schemas"]["FeedVersion"];
+        };
+        /**
+         * FeedVersion
+         * @description One version: a snapshot of each store, and the SQL of its merged rows for a Spark session, if asked for.
+         *
+         *     `base` and `change` name the pinned tables of the snapshots, in the namespace of the stores.
+         */
+        FeedVersion: {
+            /** Base */
+            base: string;
+            /** Base Snapshot Id */
+            base_snapshot_id: string | null;
+            /** Change */
+            change: string;
+            /** Change Snapshot Id */
+            change_snapshot_id: string | null;
+            /**
+             * Committed At
+             * Format: date-time
+             */
+            committed_at: string;
+            /** Sql */
+            sql: string | null;
+            /** Version */
+            version: number;
+            /** Watermark */
+            watermark: number;
+        };
         /**
          * FilesState
          * @description Whether an entry's files exist, judged by its metadata files alone.
@@ -9986,6 +10194,76 @@ export interface operations {
             };
         };
     };
+    plan_changes_catalogs__catalog__tables__table__changes_plan_get: {
+        parameters: {
+            query: {
+                /** @description a version, or a time with its zone */
+                since: string;
+                /** @description by default the newest version */
+                until?: string | null;
+                /** @description every change, or one net change for each key */
+                each?: components["schemas"]["Each"];
+                /** @description the catalog's name in a Spark session, for SQL */
+                spark_catalog?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangePlan"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     compare_catalogs__catalog__tables__table__compare_get: {
         parameters: {
             query: {
@@ -10012,6 +10290,231 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ComparisonOut"];
                 };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_consumers_catalogs__catalog__tables__table__consumers_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsumerOut"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_consumer_catalogs__catalog__tables__table__consumers__consumer__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description consumer */
+                consumer: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsumerOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    move_consumer_catalogs__catalog__tables__table__consumers__consumer__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description consumer */
+                consumer: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsumerIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsumerOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drop_consumer_catalogs__catalog__tables__table__consumers__consumer__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description consumer */
+                consumer: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {
