@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.protocol.names import quote_name
 from firn.spark.errors import RowsRefused
 from firn.spark.quiet_logs import silence_failure_logs
+from firn.spark.skew import spread_rows
 from firn.spark.target import Target
 from firn.spark.write import cast_columns, check_columns, choose_columns, is_any_null, list_required, name_set
 
@@ -36,9 +37,11 @@ def append_changes(df: DataFrame, target: Target, shape: Shape, summary: Mapping
     """
     changes = _build_changes(df, target, shape)
     keys = [F.col(quote_name(key)) for key in target.key]
+    arrived = changes
     if target.can_keys_move:
         changes = _keep_last(changes, target)
-    changes = (changes.repartition(1) if is_small else changes.repartition(*keys)).sortWithinPartitions(_ARRIVAL)
+    spread = changes.repartition(1) if is_small else spread_rows(changes, target, sampled=arrived)
+    changes = (changes.repartition(*keys) if spread is None else spread).sortWithinPartitions(_ARRIVAL)
     writer = changes.drop(_ARRIVAL).writeTo(target.change).options(**summary)
     # Iceberg would sort by partition, which may change the order of a key's changes, and shuffle by partition.
     writer = writer.option("distribution-mode", "none").option("use-table-distribution-and-ordering", "false")

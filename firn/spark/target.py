@@ -30,6 +30,8 @@ class Target:
     has_partial_columns: bool
     fields: tuple[StructField, ...]
     partition_columns: tuple[str, ...]
+    partition_transforms: tuple[str, ...] = ()
+    """The partition fields as DESCRIBE shows them, such as `days(at)`, or just a column's name."""
 
     @property
     def columns(self) -> list[str]:
@@ -71,6 +73,7 @@ def load_target(spark: SparkSession, table: str) -> Target:
         raise NotKeyed(f"{table} has no primary key: write to it with Spark's own writeTo")
     is_partial = properties.get("firn.partial") == "true"
     own = (*_OWN_COLUMNS, *((_SET_COLUMN,) if is_partial else ()))
+    partitioning = [(row.col_name, row.data_type) for row in described]
     return Target(
         name=table,
         change=change,
@@ -79,7 +82,8 @@ def load_target(spark: SparkSession, table: str) -> Target:
         is_partition_scoped=properties.get("firn.key.scope") == "partition",
         has_partial_columns=is_partial,
         fields=tuple(field for field in schema.fields if field.name not in own),
-        partition_columns=_partition_columns([(row.col_name, row.data_type) for row in described], schema.names),
+        partition_columns=_partition_columns(partitioning, schema.names),
+        partition_transforms=_partition_transforms(partitioning, schema.names),
     )
 
 
@@ -100,6 +104,17 @@ def _partition_columns(described: list[tuple[str, str]], names: list[str]) -> tu
         transforms = [text for _, text in described[titles.index("# Partitioning") + 1 :]]
         return tuple(name for name in names if any(_uses_column(text, name) for text in transforms))
     return ()
+
+
+def _partition_transforms(described: list[tuple[str, str]], names: list[str]) -> tuple[str, ...]:
+    """Find the partition fields in the output of DESCRIBE. A list of columns means their values."""
+    titles = [title for title, _ in described]
+    if "# Partition Information" in titles:
+        return _partition_columns(described, names)
+    if "# Partitioning" not in titles:
+        return ()
+    start = titles.index("# Partitioning") + 1
+    return tuple(text.strip().strip("`") for title, text in described[start:] if title.startswith("Part "))
 
 
 def _uses_column(transform: str, name: str) -> bool:

@@ -31,6 +31,7 @@ from firn.spark.errors import (
 )
 from firn.spark.hive import publish_written, sync_before_write
 from firn.spark.quiet_logs import silence_failure_logs
+from firn.spark.skew import spread_rows
 from firn.spark.target import Target, load_target, read_field_ids
 
 TRIES = 4
@@ -224,13 +225,15 @@ def _format_batch_id(batch: str, op: str) -> str:
 def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
     is_small = _estimated_bytes(df) <= SMALL_BYTES
     keys = [F.col(quote_name(key)) for key in target.key]
-    spread = df.repartition(1, *keys) if is_small else df.repartition(*keys)
-    changes = _add_checks(spread, target, op)
+    by_key = df.repartition(1, *keys) if is_small else df.repartition(*keys)
+    changes = _add_checks(by_key, target, op)
     for field in target.fields:
         if field.name not in df.columns:
             changes = changes.withColumn(field.name, F.lit(None).cast(field.dataType))
+    spread = None if is_small else spread_rows(changes, target, sampled=df)
+    changes = changes if spread is None else spread
     writer = changes.withColumn("_source", F.lit(None).cast("string")).writeTo(target.change)
-    if is_small:
+    if is_small or spread is not None:  # otherwise Iceberg shuffles again by partition
         writer = writer.option("distribution-mode", "none")
     writer = writer.option("snapshot-property.firn.writer-id", written.writer)
     writer = writer.option("snapshot-property.firn.batch-id", _format_batch_id(written.batch, op))

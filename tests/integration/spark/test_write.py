@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
+from firn.spark import write
 from firn.spark.errors import CommitRefused, NotKeyed, RowsRefused
 from firn.spark.quiet_logs import JAVA_LOGGERS, PYSPARK_LOGGER
 from firn.spark.reading import read
@@ -64,6 +66,32 @@ def test_a_small_batch_leaves_one_file_per_partition(server: RunningServer) -> N
     rows = frame(server, *((number, "pq"[number % 2], number) for number in range(1000))).repartition(4)
     upsert(rows, table)
     assert server.rows(f"SELECT partition.part, record_count FROM {table}.change.files") == [("p", 500), ("q", 500)]
+
+
+@pytest.mark.parametrize("by", ["day", "days(at)"])
+def test_a_hot_partition_is_spread_over_tasks_and_the_others_stay_whole(
+    server: RunningServer, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "SMALL_BYTES", 0)
+    columns, tasks, rows = "id BIGINT, day DATE, at TIMESTAMP", 8, 60_000
+    table = a_table(server, columns, by)
+    # 90 % of the rows in one of 29 partitions
+    shift = "IF(id % 10 < 9, 0, 1 + id % 280 DIV 10)"
+    days = server.spark.sql(f"SELECT id, DATE'2026-11-24' - CAST({shift} AS INT) day FROM range({rows})")
+    batch = days.selectExpr("id", "day", "CAST(day AS TIMESTAMP) + make_interval(0, 0, 0, 0, 0, id % 1000) at")
+    monkeypatch.setattr(write, "TRIES", 1)
+    server.spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+    try:
+        upsert(batch, table)
+    finally:
+        server.spark.conf.set("spark.sql.shuffle.partitions", "2")
+    files = server.rows(f"SELECT file_path, record_count FROM {table}.change.files")
+    loads: Counter[str] = Counter()
+    for path, size in files:
+        loads[path.rpartition("/")[2].split("-")[1]] += size  # 00003-17-…: the number of the task
+    assert sum(loads.values()) == rows
+    assert len(files) <= 1.5 * 29 + tasks
+    assert max(loads.values()) / sorted(loads.values())[len(loads) // 2] <= 1.3
 
 
 def test_columns_are_matched_by_name_and_numbers_fitted(server: RunningServer) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 import firn
+from firn.spark import sinks
 from firn.spark.sessions import catalog_conf
 from firn.spark.sinks import append_sink, upsert_sink, write_stream
 from firn.spark.write import upsert
@@ -200,7 +201,10 @@ def test_a_lost_answer_is_settled_by_the_position(pipeline: NewPipeline, server:
     assert line.snapshots() == 1
 
 
-def test_of_two_changes_of_a_key_the_later_record_wins_also_in_another_partition(pipeline: NewPipeline) -> None:
+def test_of_two_changes_of_a_key_the_later_record_wins_also_in_another_partition(
+    pipeline: NewPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sinks, "SMALL_RECORDS", 0)  # several tasks write the commit
     moving = pipeline(by="PARTITIONED BY (n)", op="op")
     # Written to two partitions in one commit, the earlier change could win: n=1 sorts before n=2, 2 before 9.
     moving.topic.send([(1, {"id": 1, "n": n, "op": "U"}) for n in (2, 9, 1)])
