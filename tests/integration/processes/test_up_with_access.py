@@ -84,13 +84,8 @@ def two_small_files(url: str, token: str) -> None:
 
 def test_the_owner_gets_a_token_once_and_the_optimizer_works_with_its_own(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
-    with firn_up(
-        data_dir, tmp_path / "first", "--json", "--kafka", "--kafka-port", "0"
-    ) as up:  # its JSON on standard output has no token
+    with firn_up(data_dir, tmp_path / "first", "--json") as up:  # its JSON on standard output has no token
         (token,) = up.tokens
-        port = re.search(r"kafka +127\.0\.0\.1:(\d+)", up.said.read_text(encoding="utf-8"))
-        assert port is not None
-        assert kafka.does_answer(int(port.group(1)))
         with pytest.raises(Unauthenticated):
             firn.connect(up.url).catalogs.list()
         assert httpx.get(f"{up.url}/iceberg/v1/lake/namespaces").status_code == 401
@@ -103,7 +98,11 @@ def test_the_owner_gets_a_token_once_and_the_optimizer_works_with_its_own(tmp_pa
     for log in data_dir.glob("*.log"):
         assert not TOKEN.search(log.read_text(encoding="utf-8", errors="replace")), log
 
-    with firn_up(data_dir, tmp_path / "second") as up, firn.connect(up.url, token=token) as client:
+    with_kafka = ("--kafka", "--kafka-port", "0")
+    with firn_up(data_dir, tmp_path / "second", *with_kafka) as up, firn.connect(up.url, token=token) as client:
         assert up.tokens == []
+        port = re.search(r"kafka +127\.0\.0\.1:(\d+)", up.said.read_text(encoding="utf-8"))
+        assert port is not None
+        assert kafka.does_answer(int(port.group(1)))
         wait_for(lambda: bool(client.optimizers()), "an optimizer")
         assert client.tables["db.plain"].show().records == 4
