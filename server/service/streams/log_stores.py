@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from catalog.commits.positions import NO_POSITION
 from catalog.errors import CatalogError, NotFound
-from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot
 from catalog.kafka.connection import Connection, parse_brokers
 from catalog.kafka.log_state import LogState, compare_log
 from catalog.kafka.records import DecodedRecord, TableColumns, decode_record
 from catalog.keyed.column_rules import read_rules
-from catalog.keyed.spec import LOG_POSITION, LOG_TOPIC_ID, LOG_WRITER, KeyScope, KeySpec
+from catalog.keyed.moving_keys import list_partition_fields, may_keys_move
+from catalog.keyed.spec import LOG_POSITION, LOG_TOPIC_ID, LOG_WRITER, KeyScope
 from catalog.names import CatalogName, TableName
 from catalog.policy.log_settings import LogSettings
 from catalog.ports.hadoop import Severity
@@ -116,19 +116,6 @@ class LogStores:
         return Connection(name="", brokers=parse_brokers(settings.brokers or ""))
 
 
-def may_keys_move(base: Json, spec: KeySpec) -> bool:
-    """Whether a key's row can go to another partition of base. Its changes may then lie in two files of a commit."""
-    if spec.scope is KeyScope.PARTITION:
-        return False
-    keys = {field["id"] for field in current_schema(base)["fields"] if field["name"] in spec.primary_key}
-    return any(field["source-id"] not in keys for field in _list_partition_fields(base))
-
-
-def _list_partition_fields(base: Json) -> list[Json]:
-    spec = next(spec for spec in base["partition-specs"] if spec["spec-id"] == base["default-spec-id"])
-    return [field for field in spec["fields"] if field["transform"] != "void"]
-
-
 def _require_settings(pin: Pin) -> LogSettings:
     settings = LogSettings.from_properties(pin.base.get("properties", {}))
     if settings is None:
@@ -143,7 +130,7 @@ def _list_columns(pin: Pin) -> TableColumns:
     names = {field["id"]: field["name"] for field in fields}
     needed = [*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])]
     if spec.scope is KeyScope.PARTITION:
-        needed += [names[field["source-id"]] for field in _list_partition_fields(pin.base)]
+        needed += [names[field["source-id"]] for field in list_partition_fields(pin.base)]
     return TableColumns(fields=fields, primary_key=spec.primary_key, needed_by_deletes=list(dict.fromkeys(needed)))
 
 

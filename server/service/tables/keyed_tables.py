@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
-from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
+from catalog.errors import AlreadyExists, Invalid, NoSuchTable, NoSuchView
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import (
     current_schema,
@@ -16,11 +16,12 @@ from catalog.iceberg.table import (
     ref_snapshot_id,
 )
 from catalog.kafka.connection import parse_brokers
+from catalog.keyed.moving_keys import may_keys_move
 from catalog.keyed.partial import read_folding
 from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
-from catalog.policy.log_settings import LogSettings
+from catalog.policy.log_settings import EVERY_CHANGE, LogSettings
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation, RelationKind
@@ -152,6 +153,12 @@ class KeyedTables:
             now_ms = int(uow.now().timestamp() * 1000)
         root = (definition.location or make_default_location(warehouse, definition.name)).rstrip("/")
         base = build_base_metadata(definition, spec, location=f"{root}/base", now_ms=now_ms)
+        if log is not None and log.every_change and may_keys_move(base, spec):
+            raise Invalid(
+                f"{EVERY_CHANGE}=true needs partitions by columns of the primary key: a key that moves to another "
+                "partition has its changes in two files of a commit, which have no order",
+                hint="leave the property out: drains then commit the newest change of each key",
+            )
         return self.add(catalog, definition.name, spec, base, root=root, also=also)
 
     def add(

@@ -168,3 +168,13 @@ def test_where_a_column_has_a_rule_each_change_of_a_key_counts(http: Client, clu
     created = http.post(AT, json=body)
     assert created.is_success, created.text
     assert http.get(f"{AT}/db.ruled/log").json()["one_change_per_key"] is False
+
+
+def test_every_change_is_refused_where_keys_may_move(http: Client) -> None:
+    """Two files of one commit have no order, so the older change of a key could win."""
+    wanted = {**LOG, "firn.log.every-change": "true"}
+    body = {"name": "db.orders", "columns": COLUMNS, "primary_key": ["id"], "properties": wanted}
+    refused = http.post(AT, json={**body, "partition_by": ["note"]})
+    assert refused.status_code == 400
+    assert "needs partitions by columns of the primary key" in refused.json()["error"]["message"]
+    assert http.post(AT, json={**body, "partition_by": ["bucket(4, id)"]}).status_code == 201
