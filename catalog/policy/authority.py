@@ -18,6 +18,8 @@ FOR_WRITERS = frozenset(
         # These expire snapshots, and the tags that would keep them.
         *("firn.expire.max-age", "firn.expire.min-snapshots", "firn.expire.schedule"),
         *("firn.tags.schedule", "firn.tags.name", "firn.tags.max-age"),
+        # Expiry keeps what consumers of changes need, for this long.
+        "firn.consumers.max-age",
         # These delete unreferenced files, whose references may be missing by mistake.
         *("firn.orphans.min-age", "firn.orphans.schedule", "firn.orphans.quarantine"),
         # Without its tombstone, a late change restores a deleted row.
