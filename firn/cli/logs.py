@@ -64,7 +64,8 @@ def drain(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memo
     with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
         drained = firn.spark.drain(name, spark)
     result = {"commits": drained.commits, "most_records": drained.most_records, "position": drained.position}
-    done = f"up to {drained.most_records:,} records in {drained.commits} commits"
+    commits = "1 commit" if drained.commits == 1 else f"{drained.commits:,} commits"
+    done = f"up to {drained.most_records:,} records in {commits}"
     text = f"{table} is at {drained.position or 'none'}: {done}"
     ctx.show.emit(result, lambda: ctx.show.line(text))
 
