@@ -37,7 +37,8 @@ def spread_rows(df: DataFrame, target: Target, sampled: DataFrame | None = None)
     counts = {row[0]: row[1] for row in sample.collect()}
     total = sum(counts.values())
     widths = {number: round(tasks * count / total) for number, count in counts.items()}
-    hot = [F.lit(part) for number, width in widths.items() if width > 1 for part in (number, width)]
+    # The hash of a null is 42: among such keys alone, Spark would take the map for one of INT, and cast all hashes.
+    hot = [part for number, width in widths.items() if width > 1 for part in (F.lit(number).cast("long"), F.lit(width))]
     width = F.coalesce(F.create_map(*hot)[partition], F.lit(1)) if hot else F.lit(1)
     by_key = F.pmod(F.xxhash64(*[F.col(quote_name(key)) for key in target.key]), width)
     task = F.pmod(F.pmod(partition, F.lit(tasks)) + by_key, F.lit(tasks))
