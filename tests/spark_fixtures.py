@@ -95,6 +95,11 @@ class ServerProcess:
         document: dict[str, Any] = answer.json()
         return document
 
+    def set_property(self, table: str, key: str, value: str) -> None:
+        """Set a property of a table of the catalog `lake`."""
+        answer = self.http.patch(f"/api/v1/catalogs/lake/tables/{table}/properties", json={"set": {key: value}})
+        assert answer.is_success, answer.text
+
     def allow(self, directory: Path) -> None:
         """Allow a directory as a location of tables and files of the catalog `lake`."""
         locations = self.get("catalogs/lake")["properties"].get("firn.storage.allowed-locations", "")

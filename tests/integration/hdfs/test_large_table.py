@@ -1,4 +1,4 @@
-"""A Hive table of many files on HDFS is upgraded, synced and changed; optimizers on YARN merge and publish it.
+"""A Hive table of many files on HDFS is upgraded, synced, changed, merged and published on YARN, and downgraded.
 
 A soak gives it 10,000 files. Hive's statements run as the user to whom the table belongs, Firn is another one.
 """
@@ -166,7 +166,7 @@ def upsert(server: ServerProcess, ids: range, partitions: int) -> None:
     connect_catalog(server).load_table(TABLE).append(pa.table(rows, schema=schema))
 
 
-def test_a_large_table_is_upgraded_synced_merged_on_yarn_and_published(
+def test_a_large_table_goes_to_firn_and_back_with_its_jobs_on_yarn(
     there: tuple[Cluster, MiniYarn], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     at, yarn = there
@@ -209,4 +209,10 @@ def test_a_large_table_is_upgraded_synced_merged_on_yarn_and_published(
     assert after[:3] == expected[:3]
     assert after[3].startswith("w ")
     assert at.sums() == [after]
+
+    # Hive overwrote a partition a moment ago; a downgrade would give the other half of an overwrite an hour to arrive.
+    at.server.set_property(TABLE, "firn.hive.overwrite-window", "1 s")
+    at.wait_for_operation(at.server.post(f"catalogs/lake/hive/{TABLE}/downgrade", {"wait_for_writers": False}))
+    at.hive.sql(f"INSERT INTO {TABLE} VALUES ({rows + 3}, 'x', '{day(3)[4:]}')")
+    assert at.sums() == [(after[0] + 1, after[1] + rows + 3, after[2] + 1, "x")]
     end_optimizers(at.server, yarn, len(yarn.list_ended()) + 1)
