@@ -121,3 +121,6 @@ class ReachableFiles(Protocol):
 
     def delete(self, locations: Sequence[str]) -> None:
         """Delete the files; missing ones are ignored."""
+
+    def delete_empty_directories(self, location: str) -> None:
+        """Delete a directory and those below it where they hold no file. An object store has none."""

@@ -54,6 +54,19 @@ class HdfsFiles:
     def delete_directory(self, location: str) -> None:
         self._deadlines.run(find_store(location), lambda: files.delete(location, recursive=True), seconds=WRITE_SECONDS)
 
+    def delete_empty_directories(self, location: str) -> None:
+        """Delete a directory and those below it where they hold no file, one after the other."""
+        store = find_store(location)
+        listed = self._deadlines.run(
+            store, lambda: files.list_directory(location, recursive=True), seconds=LISTING_SECONDS
+        )
+        below = sorted((status.path for status in listed if status.is_directory), reverse=True)
+        held = {parent for status in listed if not status.is_directory for parent in _list_parents(status.path)}
+        for path in (*below, ""):  # a directory sorts before what it holds
+            if path not in held:
+                at = f"{location.rstrip('/')}/{path}".rstrip("/")
+                self._deadlines.run(store, lambda at=at: files.delete(at), seconds=WRITE_SECONDS)  # type: ignore[misc]
+
     def size(self, location: str) -> int:
         status = self._deadlines.run(find_store(location), lambda: files.get_status(location))
         if status.is_directory:
@@ -98,6 +111,11 @@ class HdfsDirectories:
     def move(self, location: str, to: str) -> None:
         files.make_directories(to.rpartition("/")[0])
         files.rename(location, to)
+
+
+def _list_parents(path: str) -> list[str]:
+    """The directories of a relative path, the listed directory itself among them."""
+    return ["", *(path[:at] for at, character in enumerate(path) if character == "/")]
 
 
 def _open(location: str) -> HdfsReader:

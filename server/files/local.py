@@ -79,6 +79,12 @@ class LocalFiles:
     def delete_directory(self, location: str) -> None:
         shutil.rmtree(_parse_local(location))
 
+    def delete_empty_directories(self, location: str) -> None:
+        """Delete a directory and those below it where they hold no file."""
+        for directory, _, _ in os.walk(_parse_local(location), topdown=False):
+            with contextlib.suppress(OSError):  # it holds a file, or has got one
+                os.rmdir(directory)  # noqa: PTH106 - walk gives texts
+
     def size(self, location: str) -> int:
         return self._timed(location, lambda path: os.stat(path).st_size)  # noqa: PTH116 - once per request
 

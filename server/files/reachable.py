@@ -54,3 +54,6 @@ class Reachable:
             return
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="purge") as pool:
             list(pool.map(self._storage.delete, locations))
+
+    def delete_empty_directories(self, location: str) -> None:
+        self._storage.delete_empty_directories(location)

@@ -131,6 +131,14 @@ class Storage:
         with contextlib.suppress(NotFound), translate_errors("delete", location):
             self._files(location).delete_directory(location)
 
+    def delete_empty_directories(self, location: str) -> None:
+        """Delete a directory and those below it where they hold no file; object stores have no directories."""
+        with contextlib.suppress(NotFound), translate_errors("delete", location):
+            if local_path(location) is not None:
+                self.local.delete_empty_directories(location)
+            elif has_times(location):
+                self._hdfs.delete_empty_directories(location)
+
     def exists(self, location: str) -> bool:
         try:
             self.size(location)

@@ -136,6 +136,7 @@ class Purges:
                 if status.deleted_files + at.deleted - before >= FILES_PER_RUN:
                     break
             else:
+                self._delete_empty_directories(parts)
                 self._finish(entry, at)
                 status = replace(status, purged=status.purged + 1)
         except (CatalogError, CommitUnknown) as error:
@@ -148,6 +149,14 @@ class Purges:
     def _record_progress(self, entry: Dropped, progress: PurgeProgress, error: str | None) -> bool:
         with self.database.writing() as uow:
             return uow.dropped.note(entry.id, progress, error)
+
+    def _delete_empty_directories(self, relations: Sequence[Relation]) -> None:
+        """Delete the tables' own directories where no file is left, those of stores before those around them."""
+        for relation in sorted(relations, key=lambda part: len(part.location), reverse=True):
+            is_own = self._build_rule(relation, relations).select_deletable([f"{relation.location.rstrip('/')}/file"])
+            if is_own:
+                with suppress(CatalogError):  # an empty directory does no harm
+                    self.files.delete_empty_directories(relation.location)
 
     def _finish(self, entry: Dropped, progress: PurgeProgress) -> None:
         with self.database.writing() as uow:

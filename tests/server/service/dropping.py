@@ -143,6 +143,11 @@ class DyingFiles:
             self.real.delete([location])
         self.fuse.burn()
 
+    def delete_empty_directories(self, location: str) -> None:
+        self.fuse.burn()
+        self.real.delete_empty_directories(location)
+        self.fuse.burn()
+
     def _around(self, act: Callable[[], list[str]]) -> list[str]:
         self.fuse.burn()
         return act()

@@ -27,6 +27,7 @@ from tests.server.service.dropping import (
     files_below,
     keep,
     listed,
+    path_of,
     purge_all,
     unlisted,
 )
@@ -89,9 +90,10 @@ def test_both_stores_of_a_keyed_table_go(lake: Lake) -> None:
     lake.create_keyed()
     append_files(lake, CHANGE)
     location = lake.metadata(CHANGE)["location"].rsplit("/", 1)[0]
+    assert path_of(location).is_dir()
     dropped(lake, ORDERS)
     purge_all(lake)
-    assert files_below(location) == set()
+    assert not path_of(location).exists()
 
 
 def test_files_of_a_v1_table_whose_snapshots_have_no_manifest_list_go_too(lake: Lake) -> None:
@@ -105,6 +107,21 @@ def test_files_of_a_v1_table_whose_snapshots_have_no_manifest_list_go_too(lake: 
     assert not [path for path in data if path.exists()]
     left = {path for path in files_below(location) if not path.name.endswith(".metadata.json")}
     assert left == set()
+
+
+def test_empty_directories_go_and_those_with_a_file_stay(lake: Lake) -> None:
+    location = filled(lake)
+    empty, held = path_of(location) / "data" / "p=1", path_of(location) / "data" / "p=2"
+    for directory in (empty, held):
+        directory.mkdir(parents=True)
+    (held / "of-nobody.parquet").write_bytes(b"x")
+    elsewhere = append_files(lake, at=(lake.warehouse / "imported").as_uri())
+    (lake.warehouse / "imported" / "empty").mkdir()
+    dropped(lake)
+    purge_all(lake)
+    assert [path.name for path in sorted(path_of(location).rglob("*"))] == ["data", "p=2", "of-nobody.parquet"]
+    assert (lake.warehouse / "imported" / "empty").is_dir()
+    assert all(path.exists() for path in elsewhere)
 
 
 def test_files_outside_of_the_location_stay(lake: Lake) -> None:
