@@ -125,10 +125,7 @@ def write_new(location: str, data: bytes, *, is_wanted: Callable[[], bool] = lam
 
     Once its data is written, the file gets its name only if it `is_wanted` still; TimeoutError otherwise.
     """
-    client, path = connect(location)
-    with contextlib.suppress(FileNotFoundError):  # the rename refuses as well, after all of the data was sent
-        call(lambda: client.get_file_info(path))
-        raise FileExistsError(location)
+    # The rename refuses a taken name. To ask before would cost each file a call, and names are rarely taken.
     with HdfsWriter(location, is_wanted) as file:
         file.write(data)
 
