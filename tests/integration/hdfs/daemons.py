@@ -52,6 +52,8 @@ class Daemons:
     directory: Path
     name_nodes: tuple[str, ...] = ("nn1",)
     data_nodes: tuple[str, ...] = ("dn1", "dn2")
+    own_settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the name nodes that clients do not have."""
     running: dict[str, GuardedProcess] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
 
@@ -143,6 +145,8 @@ class Daemons:
         is_name_node = name in self.name_nodes
         directory = self.directory / name
         own = {"dfs.namenode.name.dir" if is_name_node else "dfs.datanode.data.dir": directory.as_uri()}
+        if is_name_node:
+            own |= self.own_settings
         if is_name_node and self._is_ha:
             own["dfs.ha.namenode.id"] = name
         options = [word for key, value in own.items() for word in ("-D", f"{key}={value}")]
@@ -160,6 +164,10 @@ class Daemons:
 
     def set_safe_mode(self, *, on: bool) -> None:
         self._run(*self._java("admin"), _ADMIN, "-safemode", "enter" if on else "leave")
+
+    def run_tool(self, tool: str, *arguments: str) -> None:
+        """Run a program of Hadoop with the cluster's configuration."""
+        self._run(*self._java("admin"), tool, *arguments)
 
     def activate(self, name: str) -> None:
         """Make a standby the active name node; the other one is dead or a standby."""

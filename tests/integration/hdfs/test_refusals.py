@@ -155,3 +155,27 @@ def test_a_standby_is_asked_for_seconds_until_it_is_active(standby: Daemons) -> 
     standby.activate("nn2")
     with pytest.raises(NotFound):
         Storage().read(location)
+
+
+@pytest.mark.model
+def test_the_check_names_an_encryption_zone(tmp_path: Path) -> None:
+    """The name node takes the zone's key from a file; the client would need a KMS, and does not write without."""
+    provider = f"jceks://file{tmp_path}/keys"
+    made = Daemons(tmp_path / "hdfs", data_nodes=(), own_settings={"hadoop.security.key.provider.path": provider})
+    made.format()
+    made.run_tool("org.apache.hadoop.crypto.key.KeyShell", "create", "sales", "-provider", provider)
+    try:
+        made.start("nn1")
+        made.wait_for_answer("nn1")
+        zone = f"{made.uri}/secret"
+        files.make_directories(zone)
+        made.run_tool(
+            "org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", "sales", "-path", "/secret"
+        )
+        finding = examine(zone)[-1]
+        assert (finding.hop, finding.severity) == (Hop.ENCRYPTION_ZONE, Severity.FAILED)
+        assert "hadoop.security.key.provider.path" in str(finding.hint)
+        with pytest.raises(Unavailable, match=r"cannot write .*/secret/f: .*encryption zone"):
+            Storage().write_new(f"{zone}/f", b"1")
+    finally:
+        made.stop()
