@@ -21,8 +21,9 @@ from firn.logs import LogBatch, build_kafka_options, plan_batch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.names import quote_name
+from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, describe_reason, fail_on_bad, select_bad
 from firn.spark.errors import reason
-from firn.spark.log_records import OFFSET, PARTITION, REASON, decode_changes, keep_newest, read_records
+from firn.spark.log_records import decode_changes, keep_newest, read_records
 from firn.spark.quiet_logs import silence_failure_logs
 from firn.spark.sessions import client_of
 from firn.spark.target import Target, load_target
@@ -138,22 +139,17 @@ class _Drain:
 
     def _read(self, log: LogOut, batch: LogBatch) -> DataFrame:
         if batch.most_records == 0:
-            empty = self.build_empty()
-            return empty.select(
-                *(F.lit(0).alias(name) for name in (PARTITION, OFFSET)), "*", F.lit(None).cast("string").alias(REASON)
-            )
+            return self.build_empty().withColumns({name: F.lit(None).cast("string") for name in OWN})
         records = read_records(self.spark, batch, build_kafka_options(log, self.password))
         return decode_changes(records, log, self.target)
 
     def _order(self, changes: DataFrame, log: LogOut, batch: LogBatch) -> DataFrame:
         """Put the changes of a key into one file, in the order of the log (docs/protocols.md, rule 6.8)."""
-        kept = keep_newest(changes, self.target) if log.one_change_per_key else changes
+        good = fail_on_bad(changes)
+        kept = keep_newest(good, self.target) if log.one_change_per_key else good
         tasks = 1 if batch.most_records <= SMALL_RECORDS else self.spark.sparkContext.defaultParallelism
         spread = kept.repartition(tasks, *[F.col(quote_name(key)) for key in self.target.key])
-        ordered = spread.sortWithinPartitions(PARTITION, OFFSET)
-        where = F.concat_ws(" ", F.lit("bad record"), F.col(PARTITION).cast("string"), F.col(OFFSET).cast("string"))
-        op = F.when(F.col(REASON).isNotNull(), F.raise_error(where).cast("string")).otherwise(F.col("_op"))
-        return ordered.withColumn("_op", op).drop(PARTITION, OFFSET, REASON)
+        return spread.sortWithinPartitions(PARTITION, OFFSET).drop(*OWN)
 
     def append(self, frame: DataFrame, log: LogOut, batch: LogBatch, more: dict[str, str]) -> None:
         """Append changes, with the step of the position in the summary."""
@@ -188,10 +184,13 @@ class _Drain:
 
     def _check_records(self, changes: DataFrame) -> None:
         """Raise DrainStopped if records of the batch are no changes."""
-        bad = changes.where(F.col(REASON).isNotNull()).select(PARTITION, OFFSET, REASON)
+        bad = select_bad(changes).select(PARTITION, OFFSET, REASON, COLUMN)
         shown = bad.orderBy(PARTITION, OFFSET).limit(_SHOWN).collect()
         if shown:
-            rows = "; ".join(f"partition {row[PARTITION]}, offset {row[OFFSET]}: {row[REASON]}" for row in shown)
+            rows = "; ".join(
+                f"partition {row[PARTITION]}, offset {row[OFFSET]}: {describe_reason(row[REASON], row[COLUMN])}"
+                for row in shown
+            )
             raise DrainStopped(
                 f"{self.target.name}: the log has records that are no changes of the table: {rows}",
                 hint="correct the producer and the table's columns; `firn log check` shows the newest records",

@@ -12,7 +12,8 @@ from firn.logs import LogBatch, build_kafka_options, plan_tail
 from firn.names import split_name
 from firn.protocol.answers.logs import LogOut, LogPinOut
 from firn.protocol.names import format_sql_name, quote_name
-from firn.spark.log_records import OFFSET, PARTITION, REASON, decode_changes, read_records
+from firn.spark.decoded import OFFSET, OWN, PARTITION, fail_on_bad
+from firn.spark.log_records import decode_changes, read_records
 from firn.spark.sessions import client_of
 from firn.spark.target import Target, load_target
 
@@ -58,16 +59,13 @@ def _select_changes(change: DataFrame, target: Target, pin: LogPinOut) -> DataFr
 def _read_tail(spark: SparkSession, target: Target, log: LogOut, tail: LogBatch, pin: LogPinOut) -> DataFrame:
     """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
     options = build_kafka_options(log, os.environ.get(PASSWORD_VARIABLE))
-    records = decode_changes(read_records(spark, tail, options), log, target)
-    where = F.concat_ws(" ", F.lit("bad record"), F.col(PARTITION).cast("string"), F.col(OFFSET).cast("string"))
-    op = F.when(F.col(REASON).isNotNull(), F.raise_error(where).cast("string")).otherwise(F.col("_op"))
+    records = fail_on_bad(decode_changes(read_records(spark, tail, options), log, target))
     row_id = F.lit(_ABOVE) + F.col(OFFSET) * F.lit(len(tail.end)) + F.col(PARTITION)  # one of its own for each record
     rows = records.withColumns(
         {
-            "_op": op,
             "_row_id": row_id.cast("long"),
             "_last_updated_sequence_number": F.lit(_ABOVE).cast("long"),
             **({"_set": F.lit(None).cast("string")} if pin.has_set else {}),
         }
     )
-    return rows.drop(PARTITION, OFFSET, REASON)
+    return rows.drop(*OWN)

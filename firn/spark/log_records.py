@@ -7,50 +7,75 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import MapType, StringType, StructField, StructType
 
 from firn.logs import LogBatch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.names import quote_name
+from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, Decoder, carry_record, select_rows
 from firn.spark.target import Target
 
-PARTITION, OFFSET, REASON = "_firn_partition", "_firn_offset", "_firn_reason"
-_CORRUPT, _RANK = "_firn_corrupt", "_firn_rank"
-UPSERT_JSON = "upsert-json"
+_CORRUPT, _RANK, _WHY, _VALUE, _KEY = "_firn_corrupt", "_firn_rank", "_firn_why", "_firn_value", "_firn_key"
+_TEXTS, _REASON_TYPE = "_firn_texts", "struct<reason: string, column: string>"
+FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
 
 
 def read_records(spark: SparkSession, batch: LogBatch, options: Mapping[str, str]) -> DataFrame:
-    """Read the committed records of a batch. Records of aborted transactions do not appear."""
+    """Read the committed records of a batch, with headers. Records of aborted transactions do not appear."""
     reader = spark.read.format("kafka").options(**options).option("subscribe", batch.topic)
+    reader = reader.option("includeHeaders", "true")
     for name, offsets in (("startingOffsets", batch.start), ("endingOffsets", batch.end)):
         reader = reader.option(name, json.dumps({batch.topic: {str(number): at for number, at in offsets.items()}}))
     return reader.load()
 
 
 def decode_changes(records: DataFrame, log: LogOut, target: Target) -> DataFrame:
-    """Decode records: the table's columns, `_op`, partition, offset, and the reason why a record is no change."""
-    value = _parse("value", [*target.fields, StructField("_op", StringType())])
-    parsed = records.select(
-        F.col("partition").alias(PARTITION), F.col("offset").alias(OFFSET), "key", "value", value.alias("v")
-    )
-    if log.format == UPSERT_JSON:
-        keys = [field for field in target.fields if field.name in target.key]
-        changes = _decode_upserts(parsed.withColumn("k", _parse("key", keys)), target)
-    else:
-        op = F.coalesce(F.col("v._op"), F.lit("U"))
-        reason = _explain("value", "v")
-        columns = [F.col(f"v.{quote_name(field.name)}") for field in target.fields]
-        changes = parsed.select(PARTITION, OFFSET, *columns, op.alias("_op"), reason.alias(REASON))
-    return _apply_deletes(changes.withColumn(REASON, F.coalesce(REASON, _check_row(target))), log)
+    """Decode records with Kafka's columns, see `firn.spark.decoded`."""
+    decoded = _DECODERS[log.format](records, log, target)
+    decoder = F.when(F.col(REASON).isNotNull(), F.struct(F.col(REASON).alias("reason"), F.col(COLUMN).alias("column")))
+    named = _name_reason(decoded.withColumn(_WHY, F.coalesce(decoder, _check_row(target), _check_deletes(log))))
+    if log.deletes != "ignore":
+        return named
+    return select_rows(named, (F.col("_op") != "D") | F.col(REASON).isNotNull())
 
 
 def keep_newest(changes: DataFrame, target: Target) -> DataFrame:
-    """Keep the newest change of each key, and all records that are no changes."""
+    """Keep the newest change of each key. `changes` has no bad records."""
     order = [F.col(quote_name(target.sequence_field)).desc()] if target.sequence_field else []
     keys = [F.col(quote_name(key)) for key in target.key]
     window = Window.partitionBy(*keys).orderBy(*order, F.col(PARTITION).desc(), F.col(OFFSET).desc())
-    ranked = changes.withColumn(_RANK, F.row_number().over(window))
-    return ranked.where((F.col(_RANK) == 1) | F.col(REASON).isNotNull()).drop(_RANK)
+    return changes.withColumn(_RANK, F.row_number().over(window)).where(F.col(_RANK) == 1).drop(_RANK)
+
+
+def _decode_firn_json(records: DataFrame, _log: LogOut, target: Target) -> DataFrame:
+    fields = [*target.fields, StructField("_op", StringType())]
+    parsed = records.select(*carry_record(), "value", _parse("value", fields).alias(_VALUE))
+    explained = _name_reason(_explain(parsed, {"value": (_VALUE, fields)}, F.lit("value")))
+    columns = [F.col(f"{_VALUE}.{quote_name(field.name)}") for field in target.fields]
+    return explained.select(*OWN, *columns, F.coalesce(F.col(f"{_VALUE}._op"), F.lit("U")).alias("_op"))
+
+
+def _decode_upserts(records: DataFrame, _log: LogOut, target: Target) -> DataFrame:
+    """Flink's `upsert-kafka`: a record without a value deletes the key."""
+    keys = [field for field in target.fields if field.name in target.key]
+    value, key = _parse("value", target.fields).alias(_VALUE), _parse("key", keys).alias(_KEY)
+    parsed = records.select(*carry_record(), "key", "value", value, key)
+    deletes = F.col("value").isNull()
+    parts = {"key": (_KEY, keys), "value": (_VALUE, target.fields)}
+    explained = _name_reason(_explain(parsed, parts, F.when(deletes, "key").otherwise("value")))
+    columns = [
+        (
+            F.when(deletes, F.col(f"{_KEY}.{name}")).otherwise(F.col(f"{_VALUE}.{name}"))
+            if field.name in target.key
+            else F.when(~deletes, F.col(f"{_VALUE}.{name}"))
+        ).alias(field.name)
+        for field in target.fields
+        for name in [quote_name(field.name)]
+    ]
+    return explained.select(*OWN, *columns, F.when(deletes, "D").otherwise("U").alias("_op"))
+
+
+_DECODERS: Mapping[str, Decoder] = {FIRN_JSON: _decode_firn_json, UPSERT_JSON: _decode_upserts}
 
 
 def _parse(column: str, fields: Sequence[StructField]) -> Column:
@@ -60,51 +85,61 @@ def _parse(column: str, fields: Sequence[StructField]) -> Column:
     return F.from_json(F.col(column).cast("string"), schema, options)
 
 
-def _decode_upserts(parsed: DataFrame, target: Target) -> DataFrame:
-    """Flink's `upsert-kafka`: a record without a value deletes the key."""
-    deletes = F.col("value").isNull()
-    columns = [
-        (
-            F.when(deletes, F.col(f"k.{name}")).otherwise(F.col(f"v.{name}"))
-            if field.name in target.key
-            else F.when(~deletes, F.col(f"v.{name}"))
-        ).alias(field.name)
-        for field in target.fields
-        for name in [quote_name(field.name)]
-    ]
-    op = F.when(deletes, F.lit("D")).otherwise(F.lit("U"))
-    reason = F.when(deletes, _explain("key", "k")).otherwise(_explain("value", "v"))
-    return parsed.select(PARTITION, OFFSET, *columns, op.alias("_op"), reason.alias(REASON))
+def _explain(parsed: DataFrame, parts: Mapping[str, tuple[str, Sequence[StructField]]], has_row: Column) -> DataFrame:
+    """Add why a record is no row of the table; null if it is one.
+
+    `parts` maps key and value to their parsed columns and fields; `has_row` names the part that has the row.
+    """
+    texts = {part: F.when(_is_bad(column), _parse_texts(part)) for part, (column, _) in parts.items()}
+    with_texts = parsed.withColumns({f"{_TEXTS}_{part}": text for part, text in texts.items()})
+    why = F.lit(None).cast(_REASON_TYPE)
+    for part, (column, fields) in parts.items():
+        why = F.when(has_row == part, _explain_part(part, column, fields)).otherwise(why)
+    return with_texts.withColumn(_WHY, why)
 
 
-def _explain(part: str, parsed: str) -> Column:
-    """The reason why the key or the value of a record is no row of the table; null if it is one."""
-    return (
-        F.when(F.col(part).isNull(), F.lit(f"the record has no {part}"))
-        .when(~F.ltrim(F.col(part).cast("string")).startswith("{"), F.lit(f"the {part} is no JSON object"))
-        .when(
-            F.col(parsed).isNull() | F.col(f"{parsed}.{_CORRUPT}").isNotNull(),
-            F.lit(f"the {part} does not fit the columns of the table"),
-        )
+def _explain_part(part: str, parsed: str, fields: Sequence[StructField]) -> Column:
+    text, texts = F.col(part).cast("string"), F.col(f"{_TEXTS}_{part}")
+    why = (
+        F.when(F.col(part).isNull(), _reason(f"the record has no {part}"))
+        .when(~F.is_valid_utf8(text), _reason(f"the {part} is not UTF-8"))
+        .when(_is_bad(parsed) & texts.isNull(), _reason(f"the {part} is not a JSON object"))
+        .when(~F.ltrim(text).startswith("{"), _reason(f"the {part} is not a JSON object"))
     )
+    for field in fields:
+        is_lost = F.col(f"{parsed}.{quote_name(field.name)}").isNull() & texts[field.name].isNotNull()
+        why = why.when(_is_bad(parsed) & is_lost, _reason(f"the {part} does not fit the column", field.name))
+    return why.when(_is_bad(parsed), _reason(f"the {part} does not fit the columns"))
+
+
+def _is_bad(parsed: str) -> Column:
+    return F.col(parsed).isNull() | F.col(f"{parsed}.{_CORRUPT}").isNotNull()
+
+
+def _parse_texts(part: str) -> Column:
+    """The fields of a JSON object as texts, which are there even if a field does not fit its column."""
+    return F.from_json(F.col(part).cast("string"), MapType(StringType(), StringType()))
+
+
+def _name_reason(explained: DataFrame) -> DataFrame:
+    return explained.withColumns({REASON: F.col(f"{_WHY}.reason"), COLUMN: F.col(f"{_WHY}.column")}).drop(_WHY)
+
+
+def _reason(text: str, column: str | None = None) -> Column:
+    return F.struct(F.lit(text).alias("reason"), F.lit(column).cast("string").alias("column")).cast(_REASON_TYPE)
 
 
 def _check_row(target: Target) -> Column:
     op = F.col("_op")
-    reason = F.when(~op.isin("I", "U", "D"), F.concat(F.lit("_op is "), F.left(op, F.lit(40))))
+    why = F.when(~op.isin("I", "U", "D"), _reason("_op is not I, U or D", "_op"))
     for name in [*target.key, *([target.sequence_field] if target.sequence_field else [])]:
-        reason = reason.when(F.col(quote_name(name)).isNull(), F.lit(f"{name} is null"))
+        why = why.when(F.col(quote_name(name)).isNull(), _reason("the column must not be null", name))
     for name in target.delete_columns:
-        text = F.lit(f"a delete needs {name}")
-        reason = reason.when((op == "D") & F.col(quote_name(name)).isNull(), text)
-    return reason
+        is_missing = (op == "D") & F.col(quote_name(name)).isNull()
+        why = why.when(is_missing, _reason("a delete needs the column", name))
+    return why
 
 
-def _apply_deletes(changes: DataFrame, log: LogOut) -> DataFrame:
-    deletes = F.col("_op") == "D"
-    if log.deletes == "ignore":
-        return changes.where(~deletes | F.col(REASON).isNotNull())
-    if log.deletes == "stop":
-        stop = F.when(deletes, F.lit("the record is a delete, and firn.log.deletes is stop"))
-        return changes.withColumn(REASON, F.coalesce(REASON, stop))
-    return changes
+def _check_deletes(log: LogOut) -> Column:
+    is_refused = (F.col("_op") == "D") & F.lit(log.deletes == "stop")
+    return F.when(is_refused, _reason("the record is a delete, and firn.log.deletes is stop"))

@@ -1,0 +1,105 @@
+"""Which records are bad, and why: decoding in Spark, without a broker."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from firn.spark.decoded import COLUMN, OFFSET, REASON, select_bad, select_changes
+from firn.spark.log_records import decode_changes
+from firn.spark.target import Target
+from tests.firn.test_logs import log
+from tests.spark_fixtures import shared_spark
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+KAFKA = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
+FIELDS = {
+    "id": LongType(),
+    "n": IntegerType(),
+    "amount": DecimalType(9, 2),
+    "day": DateType(),
+    "name": StringType(),
+    "ok": BooleanType(),
+    "list": ArrayType(IntegerType()),
+    "place": StructType([StructField("x", IntegerType())]),
+}
+TARGET = Target(
+    name="lake.db.t",
+    change="lake.db.t.change",
+    key=("id",),
+    sequence_field=None,
+    is_partition_scoped=False,
+    has_partial_columns=False,
+    fields=tuple(StructField(name, type_) for name, type_ in FIELDS.items()),
+    partition_columns=(),
+)
+FITS = "the value does not fit the column"
+OBJECT = "the value is not a JSON object"
+BAD: list[tuple[bytes | None, str, str | None]] = [
+    (b"not json", OBJECT, None),
+    (b"[1]", OBJECT, None),
+    (b"", OBJECT, None),
+    (b"null", OBJECT, None),
+    (b'{"id":1', OBJECT, None),
+    (b"[" * 3000, OBJECT, None),
+    (None, "the record has no value", None),
+    (b'{"id":1,"name":"\xff"}', "the value is not UTF-8", None),
+    (b'{"id":1,"n":"x"}', FITS, "n"),
+    (b'{"id":1,"n":3000000000}', FITS, "n"),
+    (b'{"id":1,"n":1.5}', FITS, "n"),
+    (b'{"id":1,"amount":12345678901.5}', FITS, "amount"),
+    (b'{"id":1,"day":"2026-13-40"}', FITS, "day"),
+    (b'{"id":1,"ok":1}', FITS, "ok"),
+    (b'{"id":1,"place":"text"}', FITS, "place"),
+    (b'{"id":9223372036854775808}', FITS, "id"),
+    (b'{"id":"7"}', FITS, "id"),
+    (b'{"id":null}', "the column must not be null", "id"),
+    (b"{}", "the column must not be null", "id"),
+    (b'{"id":1,"_op":"X"}', "_op is not I, U or D", "_op"),
+    (b'{"n":1,"_op":"D"}', "the column must not be null", "id"),
+]
+GOOD: list[tuple[bytes, dict[str, Any]]] = [
+    (b'{"id":1,"n":2}', {"id": 1, "n": 2}),
+    (b'{"id":1,"amount":1.5,"_op":"I"}', {"id": 1, "amount": Decimal("1.50"), "_op": "I"}),
+    (b'{"id":1,"day":"2026-11-26"}', {"id": 1, "day": date(2026, 11, 26)}),
+    (b'{"id":1,"unknown":[1],"list":[1,2]}', {"id": 1, "list": [1, 2]}),
+    (b'{"_op":"D","id":1}', {"id": 1, "_op": "D"}),
+]
+
+
+def decode(values: list[bytes | None], **changes: Any) -> Any:
+    rows = [(None, value, "orders", 0, number, None, []) for number, value in enumerate(values)]
+    return decode_changes(shared_spark().createDataFrame(rows, KAFKA), log(**changes), TARGET)
+
+
+def test_each_bad_record_has_its_reason_and_its_column() -> None:
+    decoded = decode([*(value for value, _, _ in BAD), *(value for value, _ in GOOD)])
+    bad = {row[OFFSET]: (row[REASON], row[COLUMN]) for row in select_bad(decoded).collect()}
+    assert bad == {number: (reason, column) for number, (_, reason, column) in enumerate(BAD)}
+    changes = [row.asDict() for row in select_changes(decoded).orderBy(OFFSET).collect()]
+    for row, (_, expected) in zip(changes, GOOD, strict=True):
+        assert {"_op": "U"} | expected == {name: row[name] for name in (*FIELDS, "_op") if row[name] is not None}
+
+
+def test_a_delete_is_bad_or_left_out_if_the_table_says_so() -> None:
+    values: list[bytes | None] = [b'{"_op":"D","id":1}', b'{"id":2}']
+    stopped = select_bad(decode(values, deletes="stop")).collect()
+    assert [row[REASON] for row in stopped] == ["the record is a delete, and firn.log.deletes is stop"]
+    assert [row["id"] for row in decode(values, deletes="ignore").collect()] == [2]
