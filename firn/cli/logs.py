@@ -34,7 +34,7 @@ def show_log(ctx: CliContext, table: TableArg) -> None:
 def check_log(ctx: CliContext, table: TableArg) -> None:
     """Check topic, retention and the newest records before a drain reads them. Exits with 1 if a check fails."""
     check = ctx.client.tables[table].log.check()
-    show, findings = ctx.show, [(found.severity, found.message) for found in check.findings]
+    show, findings = ctx.show, [(finding.severity, finding.message) for finding in check.findings]
 
     def describe() -> None:
         show.table(("result", "finding"), findings, none="no findings")

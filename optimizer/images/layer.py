@@ -81,9 +81,9 @@ class LayerPlan:
 
 
 @dataclass(slots=True)
-class _Found:
-    """The results of the ranges of keys so far: hidden positions of base, positions of shown changes, and packs of rows
-    that are folded of partial changes.
+class _Effects:
+    """What the changes of the ranges of keys so far do: they hide positions of base, show changes, and fold partial
+    changes into packs of rows.
     """
 
     hidden: dict[str, BitMap64] = field(default_factory=lambda: defaultdict(BitMap64))
@@ -104,22 +104,22 @@ def build_layer(plan: LayerPlan) -> Layer:
         names = tuple(column.name for column in plan.base.schema().fields)
         plan = replace(plan, columns=replace(plan.columns, folded=names))
     plan, ranges = _fit_into_memory(plan)
-    found, rows = _Found(), tuple[pa.Table, ...]()
+    effects, rows = _Effects(), tuple[pa.Table, ...]()
     for within in ranges:
-        rows = _find_within(plan, within, found)
-    hidden = {path: positions for path, positions in found.hidden.items() if positions}
+        rows = _find_within(plan, within, effects)
+    hidden = {path: positions for path, positions in effects.hidden.items() if positions}
     source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files, rows=rows)
-    rewrites = _choose_rewrites(plan, hidden, found.shown)
+    rewrites = _choose_rewrites(plan, hidden, effects.shown)
     removed = {file.file_path for rewrite in rewrites for file in rewrite.files}
     moved = {number for rewrite in rewrites for number, _ in rewrite.picked}
-    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, found.hit))
+    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, effects.hit))
     written, replaced = _write_hidden(plan, {path: hidden[path] for path in hidden.keys() - removed}, deleted)
-    packed = {number: positions for number, positions in found.shown.items() if number not in moved}
+    packed = {number: positions for number, positions in effects.shown.items() if number not in moved}
     return Layer(
-        packs=[*found.folded, *write_packs(source, packed, directory=plan.directory, name=f"{plan.name}-p")],
+        packs=[*effects.folded, *write_packs(source, packed, directory=plan.directory, name=f"{plan.name}-p")],
         hidden=written,
         replaced_vectors=replaced,
-        keys=found.keys,
+        keys=effects.keys,
         hidden_rows=sum(len(positions) for positions in hidden.values()),
         rewritten=_write_rewrites(plan, rewrites, source),
         removed_files=sorted(removed),
@@ -158,51 +158,51 @@ def _fit_into_memory(plan: LayerPlan) -> tuple[LayerPlan, list[KeyRange]]:
     return plan, [ALL_KEYS] if ranges <= 1 else split_keys(sample, plan.columns.primary_key, ranges)
 
 
-def _find_within(plan: LayerPlan, within: KeyRange, found: _Found) -> tuple[pa.Table, ...]:
+def _find_within(plan: LayerPlan, within: KeyRange, effects: _Effects) -> tuple[pa.Table, ...]:
     """Add what the changes of these keys hide and show; returns the rows of all files if they were read at once."""
     columns, size = plan.columns, plan.batch_rows
     schema = None if columns.folded else plan.base.schema()
     selection = Selection(watermark=plan.watermark, through=plan.through, within=within)
     changes = read_changes(plan.change, plan.files, columns, selection, values=schema, batch_rows=size)
     newest = find_newest(changes, columns)
-    found.keys += len(newest)
+    effects.keys += len(newest)
     if not len(newest):
         return changes.rows
     hits = find_keys(plan.base, [task.file for task in plan.base_files], newest, columns, batch_rows=size)
     if columns.folded:
-        _fold(plan, changes, list(hits), found)
+        _fold(plan, changes, list(hits), effects)
         return ()
     effective = newest
     if columns.sequence_field is None:
         for hit in hits:
-            found.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
+            effects.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
     else:
-        effective = _compare_sequences(plan, changes, newest, list(hits), found)
-    found.hit |= found.hidden.keys()
-    _note_shown(effective.filter(pc.not_equal(effective[OP], "D")), found)
+        effective = _compare_sequences(plan, changes, newest, list(hits), effects)
+    effects.hit |= effects.hidden.keys()
+    _note_shown(effective.filter(pc.not_equal(effective[OP], "D")), effects)
     return changes.rows
 
 
-def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], found: _Found) -> None:
+def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], effects: _Effects) -> None:
     """Hide base's rows of the pending keys, and write those that take their places."""
     for hit in hits:
-        found.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
-    found.hit |= found.hidden.keys()
+        effects.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
+    effects.hit |= effects.hidden.keys()
     deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
     rules = read_rules(plan.base.properties)
     folded = fold_changes(plan.base, changes.pending, hits, deleted, plan.columns.primary_key, rules)
     source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files)
-    name = f"{plan.name}-f{len(found.folded)}"
-    found.folded += write_folded(source, folded.rows, folded.like, directory=plan.directory, name=name)
+    name = f"{plan.name}-f{len(effects.folded)}"
+    effects.folded += write_folded(source, folded.rows, folded.like, directory=plan.directory, name=name)
 
 
-def _note_shown(shown: pa.Table, found: _Found) -> None:
+def _note_shown(shown: pa.Table, effects: _Effects) -> None:
     numbers, positions = shown[FILE].to_numpy(), shown[POSITION].to_numpy()
     order = np.argsort(numbers, kind="stable")
     numbers, positions = numbers[order], positions[order]
     names, starts = np.unique(numbers, return_index=True)
     for number, own in zip(names, np.split(positions, starts[1:]), strict=False):
-        found.shown[int(number)] |= to_bitmap(own)
+        effects.shown[int(number)] |= to_bitmap(own)
 
 
 def _build_without_changes(plan: LayerPlan) -> Layer:
@@ -228,14 +228,14 @@ def _deletes_to_read(plan: LayerPlan, hit: set[str]) -> set[DataFile]:
 
 
 def _compare_sequences(
-    plan: LayerPlan, changes: Changes, newest: pa.Table, hits: Sequence[Hits], found: _Found
+    plan: LayerPlan, changes: Changes, newest: pa.Table, hits: Sequence[Hits], effects: _Effects
 ) -> pa.Table:
     """The newest changes that take effect by rule 1.2. Base loses the rows that no newer value outranks."""
     columns = plan.columns
-    found.hit |= {hit.file.file_path for hit in hits}
+    effects.hit |= {hit.file.file_path for hit in hits}
     deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
     for hit in hits:
-        found.hidden[hit.file.file_path] |= to_bitmap(_hidden_by(hit, newest, columns).to_numpy())
+        effects.hidden[hit.file.file_path] |= to_bitmap(_hidden_by(hit, newest, columns).to_numpy())
     names = columns.names
     none = newest.select(names).slice(0, 0)
     held = pa.concat_tables([none, *(find_live(hit, deleted).select(names) for hit in hits)])

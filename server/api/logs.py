@@ -28,7 +28,7 @@ def show_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> Log
 def check_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogCheckOut:
     """Check topic, retention and the newest records, which the answer shows as changes of the table."""
     check = services.log_stores.check(catalog, table)
-    findings = [LogFindingOut(severity=str(found.severity), message=found.message) for found in check.findings]
+    findings = [LogFindingOut(severity=str(finding.severity), message=finding.message) for finding in check.findings]
     return LogCheckOut(findings=findings, sample=[_build_record_out(decoded) for decoded in check.sample])
 
 
