@@ -1,8 +1,9 @@
-"""Model of one stream into a keyed table: positions, epochs, restarts and rollbacks (docs/protocols.md#streams).
+"""Model of one stream into a keyed table: positions, epochs, leases, restarts, rollbacks (docs/protocols.md#streams).
 
 A topic with one partition, whose records belong to transactions of their producers; two copies of the writer that
 brings them to the change store; a network that delays requests and loses answers. The server is only its transactions,
-as in the model of jobs. Offsets begin at 0; a position is the next offset to read.
+as in the model of jobs. Offsets begin at 0; a position is the next offset to read. A copy starts by itself, as `firn
+drain` does, or with the stream's lease, as an optimizer does.
 """
 
 from __future__ import annotations
@@ -37,6 +38,18 @@ class Rules(NamedTuple):
     """6.6: each snapshot of the change store carries the position, also those of other writers and of jobs."""
     rolls_position_back: bool = True
     """6.7: a rollback sets the position of the snapshot that it goes back to."""
+    lease_registers: bool = True
+    """6.9: the transaction that gives a copy the lease registers it."""
+    pause_fences: bool = True
+    """6.10: the transaction that pauses the stream increments the epoch."""
+    one_lease: bool = True
+    """6.9: a copy gets the lease only if no other one has it. Saves work, and protects nothing."""
+    lost_lease_ends: bool = True
+    """6.9: a copy ends when a heartbeat tells it that its lease is over. Saves work, and protects nothing."""
+
+
+SAVES_WORK = {"one_lease", "lost_lease_ends"}
+"""The rules without which copies do work twice. Positions and epochs keep the table right all the same."""
 
 
 class Snapshot(NamedTuple):
@@ -53,6 +66,7 @@ class Request(NamedTuple):
     start: int
     end: int
     records: tuple[int, ...]
+    lease: int = 0
 
 
 class Copy(NamedTuple):
@@ -64,6 +78,7 @@ class Copy(NamedTuple):
     batch: int = 0
     sent: Request | None = None
     is_excused: bool = False  # a user moved the position since it registered
+    lease: int = 0  # that it took; 0 for a copy that was started by hand
 
 
 class World(NamedTuple):
@@ -78,12 +93,15 @@ class World(NamedTuple):
     copies: tuple[Copy, ...] = (Copy(), Copy())
     requests: frozenset[Request] = frozenset()
     skipped: frozenset[int] = frozenset()
+    lease: int = 0  # the current one; 0 while no copy has it
+    leases: int = 0  # so many were given
+    is_paused: bool = False
     broken: str | None = None
     left: tuple[tuple[str, int], ...] = ()
 
 
 def budget(**more: int) -> tuple[tuple[str, int], ...]:
-    """How often each event may still happen."""
+    """How often each event may still happen. Events of leases happen only where they are named."""
     few = {"produce": 2, "register": 2, "lose": 1, "crash": 1, "forget": 1, "other": 1, "rollback": 1, "expire": 1}
     return tuple((few | more).items())
 
@@ -113,6 +131,11 @@ def check(world: World) -> str | None:
 CHECK: Check[World] = check
 
 
+def works_twice(world: World) -> bool:
+    """Whether two copies with a lease are at work."""
+    return sum(copy.phase in {"ready", "waiting"} and copy.lease > 0 for copy in world.copies) > 1
+
+
 def is_done(world: World) -> bool:
     """The table has every record that was committed, but for those that a user skipped."""
     committed = {offset for offset, state in enumerate(world.topic) if state == COMMITTED}
@@ -132,6 +155,7 @@ class StreamModel:
     def steps(self, world: World) -> Iterator[tuple[str, World]]:
         yield from self._topic(world)
         yield from self._others(world)
+        yield from self._stream(world)
         for number, copy in enumerate(world.copies):
             yield from self._copy(world, number, copy)
         for request in sorted(world.requests):
@@ -164,6 +188,33 @@ class StreamModel:
             after = _move_head(world, snapshot)._replace(position=world.earliest, skipped=skipped)
             yield "a user skips what the topic no longer has", _excuse(after)
 
+    def _stream(self, world: World) -> Iterator[tuple[str, World]]:
+        """The stream's lease: given to a copy, silent for too long, lost; a user pauses and resumes the stream."""
+        at_work = {copy.lease for copy in world.copies if copy.phase in {"ready", "waiting"}}
+        if world.lease and (after := world if world.lease not in at_work else _spend(world, "lapse")) is not None:
+            yield "the lease lapses", after._replace(lease=0)
+        if not world.is_paused and (after := _spend(world, "pause")) is not None:
+            epoch = world.epoch + 1 if self.rules.pause_fences else world.epoch
+            yield "a user pauses the stream", after._replace(is_paused=True, lease=0, epoch=epoch)
+        if world.is_paused:
+            yield "a user resumes the stream", world._replace(is_paused=False)
+        for number, copy in enumerate(world.copies):
+            is_free = not world.is_paused and (world.lease == 0 or not self.rules.one_lease)
+            if is_free and copy.phase in STOPPED and (after := _spend(world, "take")) is not None:
+                yield f"copy {number} takes the lease", self._take(after, number, copy)
+            is_lost = copy.lease not in {0, world.lease} and copy.phase in {"ready", "waiting"}
+            if is_lost and self.rules.lost_lease_ends:
+                ended = copy._replace(phase="idle", sent=None, lease=0)
+                yield f"copy {number} learns that its lease is over", _set_copy(world, number, ended)
+
+    def _take(self, world: World, number: int, copy: Copy) -> World:
+        lease = world.leases + 1
+        taken, leased = world._replace(lease=lease, leases=lease), copy._replace(lease=lease)
+        if self.rules.lease_registers:
+            return self._register(taken, number, leased, world.position)
+        ready = leased._replace(phase="ready", epoch=world.epoch, at=world.position, sent=None, is_excused=False)
+        return _set_copy(taken, number, ready)
+
     def _roll_back(self, world: World, snapshot: Snapshot) -> World:
         position = snapshot.position if self.rules.rolls_position_back else world.position
         recorded = frozenset(commit for commit in world.recorded if commit[2] <= snapshot.position)
@@ -172,7 +223,8 @@ class StreamModel:
     def _copy(self, world: World, number: int, copy: Copy) -> Iterator[tuple[str, World]]:
         if copy.phase in STOPPED and (after := _spend(world, "register")) is not None:
             if self.rules.registers_first:
-                yield f"copy {number} registers", self._register(after, number, copy, world.position)
+                by_hand = copy._replace(lease=0)
+                yield f"copy {number} registers", self._register(after, number, by_hand, world.position)
             else:
                 looked = copy._replace(phase="looked", at=world.position)
                 yield f"copy {number} reads the position", _set_copy(after, number, looked)
@@ -201,7 +253,7 @@ class StreamModel:
         elif copy.at < end:
             first = max(copy.at, world.earliest)
             records = tuple(offset for offset in range(first, end) if world.topic[offset] == COMMITTED)
-            request = Request(number, copy.epoch, copy.batch, copy.at, end, records)
+            request = Request(number, copy.epoch, copy.batch, copy.at, end, records, copy.lease)
             sent = _set_copy(world, number, copy._replace(phase="waiting", sent=request))
             yield f"copy {number} sends {copy.at} to {end}", sent._replace(requests=world.requests | {request})
 
@@ -221,6 +273,8 @@ class StreamModel:
         return self._apply(world._replace(recorded=world.recorded | {commit}), request), "committed"
 
     def _apply(self, world: World, request: Request) -> World:
+        if world.is_paused and request.lease:
+            world = world._replace(broken="a paused stream has committed")
         snapshot = Snapshot((*world.head.records, *request.records), request.end)
         return _move_head(world, snapshot)._replace(position=request.end)
 

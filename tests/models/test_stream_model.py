@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.models.explore import exhaust, find_stuck, walk
-from tests.models.streams import CHECK, Copy, Rules, World, budget, is_done, stream_steps
+from tests.models.streams import (
+    CHECK,
+    SAVES_WORK,
+    Copy,
+    Rules,
+    World,
+    budget,
+    is_done,
+    stream_steps,
+    works_twice,
+)
 
 STATES = 8_000
 START = World(left=budget())
@@ -19,7 +29,11 @@ NEEDED = [
     ("stops_at_gap", "a record was lost"),
     ("stamps_position", "a read of table and topic shows a record twice"),
     ("rolls_position_back", "a record was lost"),
+    ("lease_registers", "the newest copy was refused"),
+    ("pause_fences", "a paused stream has committed"),
 ]
+OF_LEASES = {"lease_registers", "pause_fences"}
+LEASED = {"take": 4, "lapse": 2, "pause": 1}
 
 
 def test_the_rules_hold() -> None:
@@ -29,7 +43,7 @@ def test_the_rules_hold() -> None:
 
 
 def test_the_rules_hold_with_three_copies_in_random_histories() -> None:
-    left = budget(produce=6, register=6, lose=4, crash=3, other=3, rollback=2, expire=3)
+    left = budget(produce=6, register=6, lose=4, crash=3, other=3, rollback=2, expire=3, take=6, lapse=3, pause=2)
     start = World(copies=(Copy(),) * 3, left=left)
     seen = walk(start, stream_steps(Rules()), CHECK, histories=500, length=60)
     assert seen.violations == {}
@@ -39,7 +53,7 @@ def test_the_rules_hold_with_three_copies_in_random_histories() -> None:
 @pytest.mark.parametrize(("rule", "violation"), NEEDED)
 def test_each_rule_is_needed(rule: str, violation: str) -> None:
     seen = walk(
-        World(left=budget(produce=4, register=4, lose=2, forget=2)),
+        World(left=budget(produce=4, register=4, lose=2, forget=2, **(LEASED if rule in OF_LEASES else {}))),
         stream_steps(Rules()._replace(**{rule: False})),
         CHECK,
         histories=600,
@@ -49,7 +63,35 @@ def test_each_rule_is_needed(rule: str, violation: str) -> None:
 
 
 def test_every_rule_has_a_history_that_breaks_without_it() -> None:
-    assert {rule for rule, _ in NEEDED} == set(Rules._fields)
+    assert {rule for rule, _ in NEEDED} | SAVES_WORK == set(Rules._fields)
+
+
+def test_the_rules_hold_with_leases() -> None:
+    start = World(left=budget(produce=2, register=1, lose=1, crash=1, other=0, rollback=0, expire=0, **LEASED))
+    seen = exhaust(start, stream_steps(Rules()), CHECK, STATES)
+    assert seen.violations == {}
+    assert seen.states >= STATES
+
+
+@pytest.mark.parametrize("rule", sorted(SAVES_WORK))
+def test_without_this_rule_of_leases_only_work_is_done_twice(rule: str) -> None:
+    start = World(left=budget(produce=4, register=2, lose=2, **LEASED))
+    at_work = list[bool]()
+
+    def check(world: World) -> str | None:
+        at_work.append(works_twice(world))
+        return CHECK(world)
+
+    seen = walk(start, stream_steps(Rules()._replace(**{rule: False})), check, histories=400, length=30)
+    assert seen.violations == {}
+    assert any(at_work)
+
+
+def test_every_record_can_still_reach_the_table_through_leases() -> None:
+    calm = World(left=budget(produce=1, register=0, crash=1, lose=1, other=0, rollback=0, expire=0, take=4, lapse=1))
+    is_complete, stuck = find_stuck(calm, stream_steps(Rules()), is_done, 80_000)
+    assert is_complete
+    assert stuck is None
 
 
 def test_every_record_can_still_reach_the_table() -> None:
