@@ -53,6 +53,7 @@ from server.api import publish as api_publish
 from server.api import refs as api_refs
 from server.api import roles as api_roles
 from server.api import status as api_status
+from server.api import streams as api_streams
 from server.api import table_jobs as api_table_jobs
 from server.api import tables as api_tables
 from server.api import tokens as api_tokens
@@ -110,6 +111,7 @@ _API = (
     api_jobs,
     api_optimizers,
     api_leases,
+    api_streams,
     api_images,
     api_merges,
     api_orphans,

@@ -106,6 +106,10 @@ _OF_WORK: Limits = {
     ("POST", "/connections/{connection}/check"): FORM,
     ("POST", "/hadoop/check"): FORM,
     ("POST", "/groups/{group}/scale"): FORM,
+    **{("POST", f"/streams/{{stream_id}}/{verb}"): FORM for verb in ("pause", "resume", "restart")},
+    ("POST", "/stream-leases"): FORM,
+    ("PUT", "/stream-leases/{lease}"): METADATA,  # lines of a log
+    ("POST", "/stream-leases/{lease}/report"): METADATA,
     ("POST", "/leases"): FORM,
     ("PUT", _LEASE): METADATA,  # lines of a log among it
     ("POST", f"{_LEASE}/committing"): FORM,

@@ -105,7 +105,7 @@ from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
 from server.service.services import JobServices, PlanningServices, RemovalServices, Services, TableServices
 from server.service.streams.connections import Connections
-from server.service.streams.log_stores import LogStores
+from server.service.streams.stream_services import build_stream_services
 from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
 from server.service.tables.keyed_tables import KeyedTables
@@ -171,11 +171,10 @@ def build_services(settings: Settings, database: Database) -> Services:
         **vars(_build_planning(adapters)),
         **vars(_build_jobs(adapters, tables, hive, removal)),
         **vars(removal),
+        **vars(build_stream_services(tables.keyed, connections, make_lease_times(settings.lease))),
         database=database,
         hive=hive,
         imports=_build_imports(adapters),
-        connections=connections,
-        log_stores=LogStores(database, tables.keyed, connections),
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         access=access,
         vending=_build_vending(adapters, access),

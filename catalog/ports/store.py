@@ -29,6 +29,7 @@ from catalog.ports.optimizers import Blockers, Optimizers
 from catalog.ports.orphans import OrphanBatches
 from catalog.ports.relations import KeyedTables, Relations, Stats
 from catalog.ports.scan import Plans
+from catalog.ports.streams import Streams
 from catalog.ports.work import FileLayouts, Groups, Jobs, Queue, TableStatuses
 from catalog.ports.writers import Writers
 from catalog.tables.relation import (
@@ -48,6 +49,7 @@ class UnitOfWork(Protocol):
     keyed: KeyedTables
     events: Events
     writers: Writers
+    streams: Streams
     connections: Connections
     consumers: Consumers
     jobs: Jobs

@@ -77,6 +77,18 @@ def _optimizing(
             every_seconds=every.reap_seconds,
             activate=services.jobs.reap,
         ),
+        TaskDef(
+            name="reap_streams",
+            does="ends leases of silent optimizers on streams",
+            every_seconds=every.reap_seconds,
+            activate=services.stream_leases.reap,
+        ),
+        TaskDef(
+            name="measure_streams",
+            does="measures how far streams that do not run are behind",
+            every_seconds=every.reap_seconds,
+            activate=services.streams.measure,
+        ),
     ]
 
 

@@ -190,19 +190,26 @@ def _require_rename(
 
 
 def committed(request: GuardedRequest) -> Iterator[Requirement]:
-    """A commit needs `create` if it creates the table, `maintain` with a job's lease, and otherwise `write`."""
+    """A commit needs `create` if it creates the table, `maintain` with a lease, and otherwise `write`."""
     name = named_in_path(request, "table")
     if is_creating(objects_in(request.json, "requirements")):
         return on_namespace(request, name.namespace, Privilege.CREATE)
-    return on_table(request, name, _commit_privilege(request))
+    return on_table(request, name, _commit_privilege(request, name))
 
 
 def committed_together(request: GuardedRequest) -> Iterator[Requirement]:
     """A transaction needs the privilege of a commit on each table; it cannot create tables."""
     yield on_catalog(request)
     for change in objects_in(request.json, "table-changes"):
-        yield from on_table(request, name_of(change.get("identifier"), "identifier"), _commit_privilege(request))
+        name = name_of(change.get("identifier"), "identifier")
+        yield from on_table(request, name, _commit_privilege(request, name))
 
 
-def _commit_privilege(request: GuardedRequest) -> Privilege:
-    return Privilege.MAINTAIN if "x-firn-lease" in request.headers else Privilege.WRITE
+def _commit_privilege(request: GuardedRequest, name: TableName) -> Privilege:
+    """The commit itself checks the lease of a job; the lease of a stream is checked here."""
+    if "x-firn-lease" in request.headers:
+        return Privilege.MAINTAIN
+    lease = request.headers.get("x-firn-stream-lease")
+    if lease is not None and request.services.stream_leases.covers(lease, request.catalog, name):
+        return Privilege.MAINTAIN
+    return Privilege.WRITE

@@ -16,6 +16,7 @@ from catalog.access.privileges import SERVER, Privilege, Securable, formerly, op
 from catalog.errors import CatalogError, Invalid, NoSuchCatalog, NoSuchNamespace, NoSuchTable, NoSuchView, NotFound
 from catalog.jobs.job import JobId
 from catalog.jobs.operation import BatchId, OperationId
+from catalog.jobs.stream import StreamId
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace, decode_parent, parse_namespace
 from firn.protocol.names import join_name
 from server.service.access.access_control import Access
@@ -263,6 +264,21 @@ def job(privilege: Privilege) -> Requirements:
         missing = NotFound(f"job {job_id} does not exist")
         yield Requirement(
             privilege=privilege, on=request.access.table(found_job.catalog, found_job.table), missing=missing
+        )
+
+    return requirements
+
+
+def stream(privilege: Privilege) -> Requirements:
+    """Require a privilege on the table of the stream in the path."""
+
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        stream_id = StreamId(_parse_id(request.path["stream_id"]))
+        with request.services.database.reading() as uow:
+            named = uow.streams.get(stream_id)
+        missing = NotFound(f"stream {stream_id} does not exist")
+        yield Requirement(
+            privilege=privilege, on=request.access.table(named.stream.catalog, named.table), missing=missing
         )
 
     return requirements

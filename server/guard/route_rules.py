@@ -68,6 +68,7 @@ _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
+_STREAM_TURNS = ("pause", "resume", "restart")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
 _STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check", "/log/pin")
 _CHANGES = ("/changes/plan", "/consumers", "/consumers/{consumer}")
@@ -165,6 +166,10 @@ _WORK: Rules = {
     ("GET", "/jobs/{job_id}/deleted"): reads(on.job(READ)),
     ("POST", "/jobs/{job_id}/cancel"): changes(on.job(MAINTAIN)),
     ("POST", "/jobs/{job_id}/retry"): changes(on.job(MAINTAIN)),
+    ("GET", "/streams"): reads(anyone),
+    ("GET", "/streams/{stream_id}"): reads(on.stream(READ)),
+    ("GET", "/streams/{stream_id}/logs"): reads(on.stream(READ)),
+    **{("POST", f"/streams/{{stream_id}}/{verb}"): changes(on.stream(MAINTAIN)) for verb in _STREAM_TURNS},
     ("GET", "/operations"): reads(anyone),
     ("GET", "/operations/{operation_id}"): reads(on.operation(READ)),
     **{("POST", f"/operations/{{operation_id}}/{verb}"): changes(on.operation(MAINTAIN)) for verb in _TURNS},
@@ -198,6 +203,10 @@ _WORK: Rules = {
     ("POST", "/groups/{group}/scale"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/drain"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),
+    # The answer has the password of a connection.
+    ("POST", "/stream-leases"): routine(on.server(MAINTAIN)),
+    ("PUT", "/stream-leases/{lease}"): routine(on.server(MAINTAIN)),
+    ("POST", "/stream-leases/{lease}/report"): routine(on.server(MAINTAIN)),
     ("POST", "/leases"): routine(on.server(MAINTAIN)),
     ("PUT", "/leases/{lease}"): routine(on.server(MAINTAIN)),
     ("GET", "/leases/{lease}/table-locations"): reads(on.server(MAINTAIN)),

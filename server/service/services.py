@@ -45,8 +45,7 @@ from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
-from server.service.streams.connections import Connections
-from server.service.streams.log_stores import LogStores
+from server.service.streams.stream_services import StreamServices
 from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
 from server.service.tables.consumers import Consumers
@@ -127,14 +126,12 @@ class RemovalServices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Services(TableServices, PlanningServices, JobServices, RemovalServices):
+class Services(TableServices, PlanningServices, JobServices, RemovalServices, StreamServices):
     """The services that routes and background tasks may call."""
 
     database: Database
     hive: HiveServices
     imports: Imports
-    connections: Connections
-    log_stores: LogStores
     reports: Reports
     access: Access
     vending: Vending

@@ -28,6 +28,7 @@ from server.store.overlaps import find_overlaps, load_stored_relation
 from server.store.relations import SqlKeyedTables, to_relation, to_values
 from server.store.rows import DroppedRelationRow, DroppedRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
+from server.store.streams import SqlStreams
 from server.store.writers import SqlWriters
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id", "error")
@@ -132,7 +133,7 @@ class SqlDropped:
         return True
 
     def delete_state(self, relation_id: RelationId) -> None:
-        """Remove statistics, versions, baselines, writers and consumers; mark jobs for removal once they are old."""
+        """Remove what the database knows of a table that is gone; mark its jobs for removal once they are old."""
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
         self._remove_status(relation_id)
         SqlFileLayouts(self.session).delete(relation_id)
@@ -141,6 +142,7 @@ class SqlDropped:
         SqlBaselines(self.session).delete(relation_id)
         SqlWriters(self.session).delete(relation_id)
         SqlConsumers(self.session).delete(relation_id)
+        SqlStreams(self.session).delete(relation_id)
 
     def _remove_status(self, relation_id: RelationId) -> None:
         """Remove the planner's assessment. Nothing adds it again, see SqlRelations.lock_existing."""

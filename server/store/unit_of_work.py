@@ -28,6 +28,7 @@ from catalog.ports import (
     relations,
     scan,
     store,
+    streams,
     work,
     writers,
 )
@@ -63,6 +64,7 @@ from server.store.relations import SqlKeyedTables, SqlRelations
 from server.store.rows import UtcDateTime
 from server.store.session import ReadSession, Sessions, translate_errors
 from server.store.stats import SqlStats
+from server.store.streams import SqlStreams
 from server.store.table_status import SqlTableStatuses
 from server.store.writers import SqlWriters
 
@@ -83,6 +85,7 @@ class SqlUnitOfWork:
         self.keyed: relations.KeyedTables = SqlKeyedTables(session)
         self.events: history.Events = SqlEvents(session)
         self.writers: writers.Writers = SqlWriters(session)
+        self.streams: streams.Streams = SqlStreams(session)
         self.connections: kafka.Connections = SqlConnections(session)
         self.consumers: consumers.Consumers = SqlConsumers(session)
         self.jobs: work.Jobs = SqlJobs(session)

@@ -18,11 +18,13 @@ from catalog.jobs.operation import BatchId, OperationId
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
 from catalog.ports.store import Database
+from firn.protocol.streams import StreamKind
 from server.app import create_app
 from server.background.registry import build_background
 from server.container import build_services
 from server.service.access.tokens import TokenRequest
 from server.service.services import Services
+from server.service.streams.drains import add_drain
 from server.service.tables.views import ViewDefinition
 from server.settings import AccessSettings, Settings
 from tests.factories import LAKE, an_operation
@@ -32,6 +34,7 @@ SECRET = TableName(("secret",), "t")
 ORDERS = TableName(("secret",), "orders")
 VIEW = TableName(("secret",), "v")
 OPEN = TableName(("open",), "t")
+LOG = {"firn.log.topic": "orders", "firn.log.brokers": "kafka:9092", "firn.log.format": "firn-json"}
 SQL: dict[str, Any] = {
     "version-id": 1,
     "timestamp-ms": 1,
@@ -51,6 +54,8 @@ class Guarded:
     admin: Secret
     job_id: UUID
     operation_id: OperationId
+    stream_id: UUID
+    """Of `secret.orders`."""
     entry_id: UUID
     """Of `secret.gone`, which was dropped."""
 
@@ -87,20 +92,31 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
         services.namespaces.create(LAKE, (name,), {})
     for table in (SECRET, OPEN):
         services.tables.create(LAKE, definition(table))
-    services.keyed.create(LAKE, definition(ORDERS), KeySpec(primary_key=("id",)))
+    keyed = services.keyed.create(LAKE, definition(ORDERS), KeySpec(primary_key=("id",)))
     services.views.create(LAKE, ViewDefinition(name=VIEW, schema=COLUMNS, version=SQL))
     job = services.planner.run_now(LAKE, SECRET, JobKind.EXPIRE, {})
     operation_id = OperationId(uuid4())
     operation = an_operation(id=operation_id, catalog=LAKE, target=str(SECRET), batch=BatchId(operation_id))
     with database.writing() as uow:
         uow.operations.add(operation)
+        add_drain(uow, uow.relations.get(keyed.relation_id), LOG)
+        stream = uow.streams.find(keyed.relation_id, StreamKind.DRAIN)
+    assert stream is not None
     admin = services.access.principals.create_first_admin()
     assert admin is not None
     app = create_app(settings, services, build_background(settings, services))
     gone = TableName(("secret",), "gone")
     services.tables.create(LAKE, definition(gone))
     entry = services.tables.drop(LAKE, gone)
-    return Guarded(app=app, services=services, admin=admin, job_id=job.id, operation_id=operation.id, entry_id=entry.id)
+    return Guarded(
+        app=app,
+        services=services,
+        admin=admin,
+        job_id=job.id,
+        operation_id=operation.id,
+        stream_id=stream.id,
+        entry_id=entry.id,
+    )
 
 
 def bearer(token: Secret | str) -> Mapping[str, str]:

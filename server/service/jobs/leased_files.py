@@ -83,7 +83,7 @@ class LeasedFiles:
             tables=stores,
             own_locations=list(dict.fromkeys(own))[:MOST_DIRECTORIES],
             hive_table=relation.hive_name,
-            delegation=_mechanisms(storage),
+            delegation=list_mechanisms(storage),
         )
 
     def check(self, lease: Lease, locations: Sequence[str]) -> None:
@@ -147,7 +147,7 @@ def _hive_directories(task: Task) -> Iterator[str]:
         yield from {file.location.rpartition("/")[0] for unit in task.units for file in unit.files}
 
 
-def _mechanisms(storage: StorageConfig) -> list[Mechanism]:
+def list_mechanisms(storage: StorageConfig) -> list[Mechanism]:
     """The mechanisms that a lease offers; static keys are not limited to a table, so the optimizer uses its own."""
     if storage.vending is Mode.STS:
         return [Mechanism.CREDENTIALS]

@@ -14,6 +14,7 @@ from catalog.jobs.job import JobId, JobStatus, OptimizerId
 from catalog.jobs.leases import hand_back
 from catalog.jobs.optimizer import Optimizer, check_protocol
 from catalog.ports.store import Database
+from server.service.streams.stream_leases import hand_back_streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,7 @@ class Optimizers:
                 job = uow.jobs.lock(job_id)
                 if job.status is JobStatus.RUNNING and job.owner == optimizer_id:
                     uow.jobs.put(hand_back(job, uow.now()))
+            hand_back_streams(uow, OptimizerId(optimizer_id))
             uow.optimizers.remove(optimizer_id)
 
     def record_poll(self, optimizer_id: str, memory: Mapping[str, int]) -> Optimizer:

@@ -30,6 +30,7 @@ from server.service.commit.commit_target import check_namespace, get_table, load
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.drop.drop import DropOptions, describe_drop_reason, drop_relation
 from server.service.jobs.fencing import end_jobs, rename_jobs
+from server.service.streams.drains import add_drain
 from server.service.tables.default_locations import make_default_location
 from server.service.tables.keyed_metadata import build_base_metadata, build_change_metadata
 from server.service.tables.metadata_files import MetadataFiles
@@ -187,6 +188,7 @@ class KeyedTables:
         def in_transaction(uow: UnitOfWork) -> None:
             check_no_namespace(uow, catalog, name)
             uow.keyed.add(keyed)
+            add_drain(uow, owner, base.get("properties") or {})
             if also is not None:
                 also(uow, owner_id)
 

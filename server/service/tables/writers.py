@@ -38,13 +38,7 @@ class Writers:
         """
         check_writer_name(name)
         with self.database.writing() as uow:
-            store = _find_store(uow, catalog, table)
-            if store not in uow.relations.lock_existing([store]):
-                raise NoSuchTable(f"Table does not exist: {table}")
-            writer = uow.writers.lock(store, name) or _add_writer(uow, store, table, name)
-            registered = register_writer(writer, uow.now(), caller.get().principal)
-            uow.writers.put(registered)
-        return registered
+            return register_copy(uow, _find_store(uow, catalog, table), table, name)
 
     def fence(self, catalog: CatalogName, table: TableName, name: str) -> Writer:
         """End a writer for good: no copy of it commits again, and none registers. Raises NotFound."""
@@ -53,6 +47,16 @@ class Writers:
             fenced = writer if writer.fenced_at is not None else replace(writer, fenced_at=uow.now())
             uow.writers.put(fenced)
         return fenced
+
+
+def register_copy(uow: UnitOfWork, store: RelationId, table: TableName, name: str) -> Writer:
+    """Register a new copy of a writer of this table or change store; raises NoSuchTable, Conflict."""
+    if store not in uow.relations.lock_existing([store]):
+        raise NoSuchTable(f"Table does not exist: {table}")
+    writer = uow.writers.lock(store, name) or _add_writer(uow, store, table, name)
+    registered = register_writer(writer, uow.now(), caller.get().principal)
+    uow.writers.put(registered)
+    return registered
 
 
 def _find_store(uow: UnitOfWork, catalog: CatalogName, table: TableName) -> RelationId:

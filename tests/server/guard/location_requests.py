@@ -330,6 +330,7 @@ WITHOUT = {
     "POST /leases/{lease}/image/credentials",
     *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
     *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
+    *(f"POST /streams/{{stream_id}}/{verb}" for verb in ("pause", "resume", "restart")),
     "POST /hadoop/check",  # the warehouses of the catalogs alone
     "POST /connections",  # addresses of brokers, by an administrator
     "POST /connections/{connection}/check",
@@ -343,6 +344,9 @@ WITHOUT = {
     "POST /optimizers",
     "POST /optimizers/{optimizer_id}/drain",
     "POST /optimizers/{optimizer_id}/undrain",
+    "POST /stream-leases",
+    "PUT /stream-leases/{lease}",
+    "POST /stream-leases/{lease}/report",
     "POST /leases",
     "PUT /leases/{lease}",
     "POST /leases/{lease}/committing",

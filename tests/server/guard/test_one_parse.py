@@ -228,6 +228,7 @@ def apis(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         caller = made.services.access.token_checker.check(made.admin.text)
         fixed = {
             "job_id": str(made.job_id),
+            "stream_id": str(made.stream_id),
             "operation_id": str(made.operation_id),
             "batch": str(made.operation_id),
             "entry_id": str(made.entry_id),

@@ -2607,6 +2607,188 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/stream-leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a stream
+         * @description Lease a waiting stream of its group to the optimizer, or wait up to `wait_seconds` for one.
+         *
+         *     The answer has the password of the table's connection to Kafka, which the server gives to nobody else.
+         */
+        post: operations["take_stream_stream_leases_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stream-leases/{lease}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Keep a stream's lease alive
+         * @description Extend a lease. 403 says that it has ended: the optimizer must stop at once.
+         */
+        put: operations["renew_stream_lease_stream_leases__lease__put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stream-leases/{lease}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a stream's lease
+         * @description Report the end of an attempt, its reason, and whether a user has to act before the next one.
+         */
+        post: operations["report_stream_stream_leases__lease__report_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/streams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List streams
+         * @description List all streams, or those that the filters select, by catalog and table.
+         */
+        get: operations["list_streams_streams_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/streams/{stream_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a stream
+         * @description Show one stream.
+         */
+        get: operations["show_stream_streams__stream_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/streams/{stream_id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a stream's log
+         * @description Show the newest log lines of its attempts, oldest first.
+         */
+        get: operations["show_stream_log_streams__stream_id__logs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/streams/{stream_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a stream
+         * @description Pause a stream. After the answer it commits nothing more, until somebody resumes it.
+         */
+        post: operations["pause_stream_streams__stream_id__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/streams/{stream_id}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restart a stream
+         * @description Begin a new attempt at once, also of a stopped stream. 409 for a paused one.
+         */
+        post: operations["restart_stream_streams__stream_id__restart_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/streams/{stream_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a stream
+         * @description Let a paused stream go on from the table's position. 409 for a stopped one, which needs a restart.
+         */
+        post: operations["resume_stream_streams__stream_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tokens": {
         parameters: {
             query?: never;
@@ -5702,6 +5884,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[StreamOut] */
+        PageOut_StreamOut_: {
+            /** Items */
+            items: components["schemas"]["StreamOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** PageOut[TableRow] */
         PageOut_TableRow_: {
             /** Items */
@@ -6813,6 +7002,210 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /**
+         * StreamHeartbeat
+         * @description What an optimizer has measured since its last heartbeat, and lines for the stream's log.
+         *
+         *     Up to `current_age_seconds` ago the table has all records of the topic; null if that was before the attempt.
+         */
+        StreamHeartbeat: {
+            /** Current Age Seconds */
+            current_age_seconds?: number | null;
+            /**
+             * Has Progressed
+             * @default false
+             */
+            has_progressed?: boolean;
+            /** Lag Rows */
+            lag_rows?: number | null;
+            /**
+             * Log
+             * @default []
+             */
+            log?: string[];
+            /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
+            /** Rows Per Second */
+            rows_per_second?: number | null;
+        };
+        /**
+         * StreamHeartbeatAnswer
+         * @description The new end of the lease.
+         */
+        StreamHeartbeatAnswer: {
+            /** Lease Until */
+            lease_until: string | null;
+        };
+        /**
+         * StreamKind
+         * @description The kinds of streams.
+         * @enum {string}
+         */
+        StreamKind: "drain";
+        /**
+         * StreamLease
+         * @description A stream and everything needed to run it.
+         *
+         *     The lease registers the optimizer as the log's writer: `writer_epoch` and `position` are those of the registration.
+         *     `password` is that of the connection's user. `delegation` has the values of the header X-Iceberg-Access-Delegation.
+         */
+        StreamLease: {
+            /** Attempt */
+            attempt: number;
+            /** Catalog */
+            catalog: string;
+            /** Delegation */
+            delegation: string[];
+            /** Heartbeat Seconds */
+            heartbeat_seconds: number;
+            kind: components["schemas"]["StreamKind"];
+            /** Lease */
+            lease: string;
+            /** Lease Seconds */
+            lease_seconds: number;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string[];
+            /** Password */
+            password: string | null;
+            /** Position */
+            position: string | null;
+            /**
+             * Stream Id
+             * Format: uuid
+             */
+            stream_id: string;
+            /** Table */
+            table: string;
+            /** Writer */
+            writer: string;
+            /** Writer Epoch */
+            writer_epoch: number;
+        };
+        /**
+         * StreamLeaseRequest
+         * @description The time that an optimizer waits for a stream, and its memory use.
+         */
+        StreamLeaseRequest: {
+            /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
+            /** Optimizer Id */
+            optimizer_id: string;
+            /**
+             * Wait Seconds
+             * @default 20
+             */
+            wait_seconds?: number;
+        };
+        /**
+         * StreamOut
+         * @description One stream. `reason` and `remedy` say why it waits for its next attempt, or why it has stopped.
+         *
+         *     `lag_rows` counts offsets, of which some have no records; null before the first look at the topic. `lag_seconds` is
+         *     the time since the table had all records of the topic. `allowed_actions` names the actions that are allowed now.
+         */
+        StreamOut: {
+            /** Allowed Actions */
+            allowed_actions: string[];
+            /** Attempt */
+            attempt: number;
+            /** Attempts */
+            attempts: components["schemas"]["AttemptOut"][];
+            /** Catalog */
+            catalog: string;
+            /**
+             * Changed At
+             * Format: date-time
+             */
+            changed_at: string;
+            /** Connection */
+            connection: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Failures */
+            failures: number;
+            /** Group */
+            group: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            kind: components["schemas"]["StreamKind"];
+            /** Lag Rows */
+            lag_rows: number | null;
+            /** Lag Seconds */
+            lag_seconds: number;
+            /** Last Commit At */
+            last_commit_at: string | null;
+            /** Lease Until */
+            lease_until: string | null;
+            /** Leased At */
+            leased_at: string | null;
+            /** Max Lag Seconds */
+            max_lag_seconds: number | null;
+            /** Measured At */
+            measured_at: string | null;
+            /** Owner */
+            owner: string | null;
+            /** Position */
+            position: string | null;
+            /** Reason */
+            reason: string | null;
+            /** Remedy */
+            remedy: string | null;
+            /** Retry At */
+            retry_at: string | null;
+            /** Rows Per Second */
+            rows_per_second: number | null;
+            status: components["schemas"]["StreamStatus"];
+            /** Table */
+            table: string;
+            /** Topic */
+            topic: string | null;
+        };
+        /**
+         * StreamOutcome
+         * @description The end of an attempt, as its optimizer saw it.
+         * @enum {string}
+         */
+        StreamOutcome: "handed-back" | "failed" | "stopped";
+        /**
+         * StreamReport
+         * @description The end of an attempt: its reason and remedy for people, and the last lines of its log.
+         */
+        StreamReport: {
+            /**
+             * Log
+             * @default []
+             */
+            log?: string[];
+            outcome: components["schemas"]["StreamOutcome"];
+            /** Reason */
+            reason?: string | null;
+            /** Remedy */
+            remedy?: string | null;
+        };
+        /**
+         * StreamStatus
+         * @description The state of a stream.
+         * @enum {string}
+         */
+        StreamStatus: "waiting" | "running" | "paused" | "stopped";
         /**
          * SupersededDirectoriesOut
          * @description The superseded directories of a table as recorded, and the largest of them.
@@ -15483,6 +15876,409 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StatusOut"];
+                };
+            };
+        };
+    };
+    take_stream_stream_leases_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamLeaseRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamLease"];
+                };
+            };
+            /** @description no stream waits */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    renew_stream_lease_stream_leases__lease__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description STREAM.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamHeartbeat"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamHeartbeatAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    report_stream_stream_leases__lease__report_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description STREAM.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamReport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_streams_streams_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+                catalog?: string | null;
+                /** @description NAMESPACE.TABLE */
+                table?: string | null;
+                status?: components["schemas"]["StreamStatus"][] | null;
+                group?: string | null;
+                /** @description a part of a table's full name */
+                search?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_StreamOut_"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_stream_streams__stream_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_stream_log_streams__stream_id__logs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogLine"][];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    pause_stream_streams__stream_id__pause_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    restart_stream_streams__stream_id__restart_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    resume_stream_streams__stream_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };

@@ -3,6 +3,8 @@ const TASK_TITLES: Record<string, string> = {
   plan: 'Planner',
   count_files: 'File layouts',
   reap: 'Expired leases',
+  reap_streams: 'Expired leases of streams',
+  measure_streams: 'Lag of streams',
   fleet: 'Optimizer launches',
   list_hive: 'Hive table index',
   upgrade: 'Upgrades',
