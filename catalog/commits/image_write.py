@@ -79,7 +79,8 @@ def identify_commit(sent: SentSnapshot, files: Iterable[str]) -> dict[str, str]:
     if checkpoint is None or (WRITER_ID in sent.summary and BATCH_ID in sent.summary):
         return {}
     digest = hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()
-    return {WRITER_ID: checkpoint.stream, BATCH_ID: f"{checkpoint.number} {digest}"}
+    batch = digest if checkpoint.number is None else f"{checkpoint.number} {digest}"
+    return {WRITER_ID: checkpoint.stream, BATCH_ID: batch}
 
 
 def find_sent_snapshot(name: TableName, updates: Sequence[Json]) -> SentSnapshot | None:

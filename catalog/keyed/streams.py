@@ -1,7 +1,8 @@
 """Streams that commit a checkpoint at a time: the last commit of each is listed with a keyed table's images.
 
-Flink writes its job, its operator and the number of the checkpoint into the summary of each snapshot. A job that
-restarts from a checkpoint looks for them in the head's ancestors, and commits again what it does not find
+Flink writes its job, its operator and the number of the checkpoint into the summary of each snapshot. Iceberg's sink
+for Kafka Connect writes the offsets of its control topic, under a name that has the topic and the group of the
+connector. A stream that restarts looks for its entries in the head's ancestors, and commits again what it does not find
 (docs/protocols.md, rule 5.11).
 """
 
@@ -16,6 +17,7 @@ from catalog.iceberg.reading import current_snapshot
 LISTED_STREAMS = 100
 """A served image lists the last commits of at most so many streams: of those that have committed most recently."""
 _JOB, _OPERATOR, _CHECKPOINT = "flink.job-id", "flink.operator-id", "flink.max-committed-checkpoint-id"
+_CONNECT, _OFFSETS = "kafka.connect.", "kafka.connect.offsets."
 _OF_HEAD = ("sequence-number", "timestamp-ms", "manifest-list", "schema-id", "first-row-id", "added-rows")
 
 
@@ -24,15 +26,17 @@ class Checkpoint:
     """A checkpoint that a snapshot has committed."""
 
     stream: str
-    number: int
+    number: int | None = None
+    """The number that Flink gives it; Kafka Connect gives none."""
 
 
 def read_checkpoint(summary: Mapping[str, object]) -> Checkpoint | None:
     """The checkpoint that the summary of a snapshot names; None if it names none."""
     number = str(summary.get(_CHECKPOINT, ""))
-    if _JOB not in summary or not number.isdecimal():
-        return None
-    return Checkpoint(f"flink {summary[_JOB]} {summary.get(_OPERATOR, '')}".rstrip(), int(number))
+    if _JOB in summary and number.isdecimal():
+        return Checkpoint(f"flink {summary[_JOB]} {summary.get(_OPERATOR, '')}".rstrip(), int(number))
+    offsets = next((name for name in sorted(summary) if name.startswith(_OFFSETS)), None)
+    return None if offsets is None else Checkpoint(f"kafka-connect {offsets.removeprefix(_OFFSETS)}")
 
 
 def list_last_commits(image: Json, change: Json) -> Json:
@@ -56,21 +60,43 @@ def list_last_commits(image: Json, change: Json) -> Json:
     return {**image, "snapshots": [*older, *reversed(listed), _with_parent(head, ids[0])]}
 
 
+def list_commits_since(stream: str, change: Json, sequence_number: int) -> Iterator[Json]:
+    """The snapshots on main with which a stream has committed after a sequence number, newest first."""
+    for snapshot in _list_main(change):
+        if snapshot.get("sequence-number", 0) <= sequence_number:
+            return
+        checkpoint = read_checkpoint(snapshot.get("summary") or {})
+        if checkpoint is not None and checkpoint.stream == stream:
+            yield snapshot
+
+
 def _find_last_commits(change: Json) -> Iterator[Json]:
     """The last snapshot of each stream on main, newest first."""
-    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in change.get("snapshots") or ()}
-    snapshot, seen = current_snapshot(change), set[str]()
-    while snapshot is not None and len(seen) < LISTED_STREAMS:
+    seen = set[str]()
+    for snapshot in _list_main(change):
         checkpoint = read_checkpoint(snapshot.get("summary") or {})
         if checkpoint is not None and checkpoint.stream not in seen:
             seen.add(checkpoint.stream)
             yield snapshot
+        if len(seen) == LISTED_STREAMS:
+            return
+
+
+def _list_main(metadata: Json) -> Iterator[Json]:
+    """The snapshots on main, newest first."""
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots") or ()}
+    snapshot = current_snapshot(metadata)
+    while snapshot is not None:
+        yield snapshot
         snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
 
 
 def _describe(commit: Json) -> dict[str, object]:
-    of_stream = {name: commit["summary"][name] for name in (_JOB, _OPERATOR, _CHECKPOINT) if name in commit["summary"]}
-    return {"operation": "overwrite", **of_stream}
+    return {"operation": "overwrite", **{name: text for name, text in commit["summary"].items() if _is_of_stream(name)}}
+
+
+def _is_of_stream(name: str) -> bool:
+    return name in (_JOB, _OPERATOR, _CHECKPOINT) or name.startswith(_CONNECT)
 
 
 def _with_parent(snapshot: Json, parent: int | None) -> Json:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from catalog.commits.image_write import SentSnapshot, align_spec, find_sent_snapshot, identify_commit
 from catalog.errors import (
@@ -27,16 +28,20 @@ from catalog.iceberg.reading import current_snapshot_id
 from catalog.iceberg.table import apply_updates, check_requirements
 from catalog.keyed.alter import translate_requirements
 from catalog.keyed.spec import BATCH_ID, CHANGE, WRITER_ID
+from catalog.keyed.streams import list_commits_since, read_checkpoint
 from catalog.names import CatalogName, TableName
 from catalog.ports.images import SentFile, SentFiles, SentRows
 from catalog.ports.store import UnitOfWork
 from server.service.commit.commit_path import CommitRequest, Committer, raise_unknown_if_unavailable
 from server.service.images.pair import Pair, build_image_rule, read_pair
 from server.service.images.sent_rows import SentRowReader, check_operations
+from server.service.locations.location_rule import build_file_rule
 from server.service.tables.keyed_tables import KeyedTables
 
 MAX_TRIES = 20
 """The number of tries if the change store moves meanwhile."""
+COMPARED_COMMITS = 10
+"""A connector's commit is compared with so many of the latest that it may not have seen."""
 _HEAD = "assert-ref-snapshot-id"
 
 
@@ -90,6 +95,7 @@ class ImageWrites:
                     if self._has_stream_committed(pair, sent, files):
                         return
                     rows = self.rows.read_rows(pair, sent, files)
+                self._check_connector(pair, sent, files)
                 target = _Target(pair, as_sent.name, now_ms, identify_commit(sent, _name_added(files)))
                 if self._try_once(request, sent, target, self._add_deletes(pair, sent, files, rows)):
                     return
@@ -115,6 +121,30 @@ class ImageWrites:
         with raise_unknown_if_unavailable(), self.tables.database.reading() as uow:
             store = pair.pin.change_store.id
             return bool(named) and uow.events.find_batch(store, named[WRITER_ID], named[BATCH_ID]) is not None
+
+    def _check_connector(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]) -> None:
+        """Refuse files that another coordinator of the same connector has committed since this one read the table.
+
+        The connector then compares its offsets with the table's, and leaves these files out (docs/protocols.md, rule
+        5.11). Raises RequirementFailed. Snapshots that the sent one descends from cost no reading.
+        """
+        checkpoint = read_checkpoint(sent.summary)
+        if checkpoint is None or checkpoint.number is not None:
+            return
+        with raise_unknown_if_unavailable(), self.tables.database.reading() as uow:
+            read_id = sent.read_id
+            read = None if read_id is None else uow.images.find_snapshot(pair.relation.id, read_id, uow.now())
+            rule = build_file_rule(
+                uow, self.tables.database, self.tables.metadata.files, pair.pin.change_store, pair.pin.change
+            )
+        since = -1 if read is None else read.change_sequence
+        added = set(_name_added(files))
+        for snapshot in islice(list_commits_since(checkpoint.stream, pair.pin.change, since), COMPARED_COMMITS):
+            if not added.isdisjoint(_name_added(self.files.list_files(pair.pin.change, snapshot, rule))):
+                raise RequirementFailed(
+                    f"Requirement failed: another coordinator of {checkpoint.stream} has committed to "
+                    f"{pair.relation.name} since this one has read its offsets"
+                )
 
     def _read_pair(self, catalog: CatalogName, name: TableName) -> tuple[Pair, int]:
         with self.tables.database.reading() as uow:

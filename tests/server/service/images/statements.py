@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyiceberg.table import StaticTable
 from pyroaring import BitMap64
 
-from catalog.files.data_file import AddSnapshot, DataFileEntry
+from catalog.files.data_file import AddSnapshot, DataFileEntry, FileStats
 from catalog.history.commit import TableCommit
 from catalog.iceberg.reading import current_snapshot
 from optimizer.images.hidden import read_hidden
@@ -101,7 +101,7 @@ def plan_rewriting_delete(orders: KeyedLake, deleted: Sequence[int]) -> CommitRe
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """What a job of Flink that upserts has written between two checkpoints."""
+    """What a job of Flink that upserts has written between two checkpoints, or Kafka Connect between two commits."""
 
     rows: Sequence[tuple[int | None, str | None]] = ()
     deleted: Sequence[int | None] = ()
@@ -112,17 +112,34 @@ class Checkpoint:
     number: int = 1
     equality_ids: Sequence[int] = (1,)
     others: Sequence[Place] = ()
+    offsets: str = ""
+    """The offsets of the control topic, in a commit of Kafka Connect; its `job` is the connector."""
+    files: Sequence[FileStats] = ()
+    """Further files of rows, which other commits may have, too."""
+
+    def describe(self) -> dict[str, str]:
+        """The entries of the summary."""
+        if self.offsets:
+            return {f"kafka.connect.offsets.control.{self.job}": self.offsets, "kafka.connect.commit-id": "1-2-3"}
+        number = str(self.number)
+        return {
+            "flink.job-id": self.job,
+            "flink.operator-id": "sink",
+            "flink.max-committed-checkpoint-id": number,
+        }
 
 
 def plan_checkpoint(orders: KeyedLake, checkpoint: Checkpoint, *, partition: Any = None) -> CommitRequest:
     """The commit of a checkpoint."""
     sent = _Statement(orders, partition or {})
     path = sent.insert(checkpoint.rows)
+    for stats in checkpoint.files:
+        sent.add(stats)
     if checkpoint.hidden or checkpoint.others:
         sent.delete([*((path, at) for at in checkpoint.hidden), *checkpoint.others])
     if checkpoint.deleted:
         sent.delete_keys(checkpoint.deleted, checkpoint.equality_ids)
-    return sent.finish("overwrite", checkpoint)
+    return sent.finish("append" if checkpoint.offsets else "overwrite", checkpoint)
 
 
 def send_again(orders: KeyedLake, sent: CommitRequest) -> CommitRequest:
@@ -164,9 +181,13 @@ class _Statement:
         if not rows:
             return ""
         stats = write_rows(self.served, [{"id": key, "note": note} for key, note in rows])
+        self.add(stats)
+        return str(stats.location)
+
+    def add(self, stats: FileStats) -> None:
+        """Add a file of rows."""
         entry = DataFileEntry(stats=stats, partition=tuple(self.partition.values()))
         self._write([build_entry(entry, self.spec, self.id)], Content.DATA)
-        return str(stats.location)
 
     def delete(self, places: Sequence[Place]) -> None:
         rows = pa.table({"file_path": [file for file, _ in places], "pos": [at for _, at in places]})
@@ -212,11 +233,7 @@ class _Statement:
         if parent is not None or self.served["current-snapshot-id"] is not None:
             snapshot["parent-snapshot-id"] = parent or self.served["current-snapshot-id"]
         if checkpoint is not None:
-            snapshot["summary"] |= {
-                "flink.job-id": checkpoint.job,
-                "flink.operator-id": "sink",
-                "flink.max-committed-checkpoint-id": str(checkpoint.number),
-            }
+            snapshot["summary"] |= checkpoint.describe()
         made = AddSnapshot(snapshot=snapshot, written=())
         change = TableCommit(name=ORDERS, requirements=made.requirements(), updates=made.updates())
         return CommitRequest(catalog=LAKE, changes=[change])

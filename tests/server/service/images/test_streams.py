@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import CommitUnknown, Invalid
+from catalog.errors import CommitUnknown, Invalid, RequirementFailed
 from catalog.iceberg.json import Json
 from server.service.commit.commit_path import CommitRequest, Committed, Committer
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered
-from tests.server.service.images.keyed_lake import KeyedLake
+from tests.server.service.images.keyed_lake import KeyedLake, write_rows
 from tests.server.service.images.statements import Checkpoint, find_places, plan_checkpoint, send_again
 
 
@@ -69,6 +69,39 @@ def test_a_job_that_has_restarted_finds_its_last_commit(orders: KeyedLake) -> No
     served = orders.served()  # an older image
     assert "firn.image.lag-ms" in served["properties"]
     assert find_checkpoints(served) == {"job-1": 3, "job-2": 7}
+
+
+def test_a_connector_that_has_restarted_finds_its_last_offsets(orders: KeyedLake) -> None:
+    orders.insert((1, "a"))
+    for job, offsets in (("first", '{"0":4}'), ("second", '{"0":9}'), ("first", '{"0":17}')):
+        orders.send(plan_checkpoint(orders, Checkpoint(rows=[(2, job)], job=job, offsets=offsets)))
+    orders.append((3, "others"))
+    assert find_offsets(orders.served()) == {"first": '{"0":17}', "second": '{"0":9}'}
+    orders.lake.commit(altered(BASE, {"action": "set-properties", "updates": {"firn.read.max-wait": "0 s"}}))
+    sent = plan_checkpoint(orders, Checkpoint(rows=[(2, "b")], job="first", offsets='{"0":23}'))
+    orders.send(sent)
+    served = orders.served()  # an older image
+    assert "firn.image.lag-ms" in served["properties"]
+    assert find_offsets(served) == {"first": '{"0":23}', "second": '{"0":9}'}
+    orders.append((2, "newer"))
+    orders.send(send_again(orders, sent))  # by a connector that has not found them
+    assert len(orders.lake.metadata(CHANGE)["snapshots"]) == 6
+
+
+def test_two_coordinators_of_a_connector_commit_no_file_twice(orders: KeyedLake) -> None:
+    """Both have read the same offsets, and the second has got one file more (apache/iceberg 16282)."""
+    orders.insert((1, "a"))
+    both = write_rows(orders.served(), [{"id": 2, "note": "b"}])
+    first, second = (
+        plan_checkpoint(orders, Checkpoint(rows=rows, files=[both], offsets=offsets))
+        for rows, offsets in (([], '{"0":4}'), ([(3, "c")], '{"0":6}'))
+    )
+    orders.send(first)
+    orders.append((2, "newer"))
+    with pytest.raises(RequirementFailed, match=r"another coordinator of kafka-connect control\.job-1 has committed"):
+        orders.send(second)
+    orders.send(plan_checkpoint(orders, Checkpoint(rows=[(3, "c")], offsets='{"0":6}')))  # by the offsets in the table
+    assert orders.read() == {1: "a", 2: "newer", 3: "c"}
 
 
 def test_a_checkpoint_that_is_committed_again_is_applied_once(orders: KeyedLake) -> None:
@@ -196,3 +229,16 @@ def find_checkpoints(metadata: Json) -> dict[str, int]:
             counts[job] = int(snapshot["summary"]["flink.max-committed-checkpoint-id"])
         snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
     return counts
+
+
+def find_offsets(metadata: Json) -> dict[str, str]:
+    """What connectors find: the newest offsets of each among the head's ancestors."""
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in metadata["snapshots"]}
+    offsets: dict[str, str] = {}
+    snapshot = by_id[metadata["current-snapshot-id"]]
+    while snapshot is not None:
+        for name, text in snapshot["summary"].items():
+            if name.startswith("kafka.connect.offsets.control."):
+                offsets.setdefault(name.rpartition(".")[2], text)
+        snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
+    return offsets
