@@ -158,8 +158,8 @@ ARCHIVED_CLASSES := -XX:SharedArchiveFile=$(CURDIR)/$(STAMPS)/classes.jsa -Xlog:
 PYTEST = JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$(test ! -f $(STAMPS)/classes.jsa || echo "$(ARCHIVED_CLASSES)") $${JAVA_TOOL_OPTIONS:-}" \
   PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
-$(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml | $(STAMPS)/firn
-	@$(STEP) "fetching Kafka for the tests (53 MB)" $(BIN)/python -m tests.integration.streams.jars
+$(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml $(wildcard tests/integration/streams/*.xml) | $(STAMPS)/firn
+	@$(STEP) "fetching Kafka and Kafka Connect for the tests (100 MB)" $(BIN)/python -m tests.integration.streams.jars
 	@touch $@
 
 .PHONY: parts

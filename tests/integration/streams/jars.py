@@ -1,4 +1,4 @@
-"""The jars of the tests with Kafka: the broker and Spark's connector.
+"""The jars of the tests with Kafka: the broker, Spark's connector, and Kafka Connect with Iceberg's sink.
 
 `python -m tests.integration.streams.jars` fetches them and prints where they are.
 """
@@ -12,6 +12,7 @@ from firn.embedded.jars import fetch_jar_set
 from firn.embedded.kafka import JARS
 from firn.spark.jars import KAFKA_CONNECTOR
 from tests.integration.fetching import report
+from tests.integration.streams.connect import SINK, WORKER
 
 if __name__ == "__main__":
-    sys.exit(report(partial(fetch_jar_set, JARS), partial(fetch_jar_set, KAFKA_CONNECTOR)))
+    sys.exit(report(*(partial(fetch_jar_set, jars) for jars in (JARS, KAFKA_CONNECTOR, WORKER, SINK))))
