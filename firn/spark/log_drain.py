@@ -20,17 +20,15 @@ from firn.errors import FirnError, Refused
 from firn.logs import LogBatch, build_kafka_options, plan_batch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
-from firn.protocol.names import quote_name
 from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, describe_reason, fail_on_bad, select_bad
 from firn.spark.errors import reason
-from firn.spark.log_records import decode_changes, keep_newest, read_records
+from firn.spark.log_order import order_changes
+from firn.spark.log_records import decode_changes, read_records
 from firn.spark.quiet_logs import silence_failure_logs
 from firn.spark.sessions import client_of
 from firn.spark.target import Target, load_target
 
 TRIES = 4
-SMALL_RECORDS = 50_000
-"""One task writes this many records in seconds, and leaves one file for each partition of the table."""
 PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
 LOG_WRITER = "log"
 _SHOWN = 3
@@ -144,12 +142,9 @@ class _Drain:
         return decode_changes(records, log, self.target)
 
     def _order(self, changes: DataFrame, log: LogOut, batch: LogBatch) -> DataFrame:
-        """Put the changes of a key into one file, in the order of the log (docs/protocols.md, rule 6.8)."""
+        """Put the changes of a key into one file, in the order of the log. A bad record fails its task."""
         good = fail_on_bad(changes)
-        kept = keep_newest(good, self.target) if log.one_change_per_key else good
-        tasks = 1 if batch.most_records <= SMALL_RECORDS else self.spark.sparkContext.defaultParallelism
-        spread = kept.repartition(tasks, *[F.col(quote_name(key)) for key in self.target.key])
-        return spread.sortWithinPartitions(PARTITION, OFFSET).drop(*OWN)
+        return order_changes(good, self.target, log, batch, lambda part: self._read(log, part)).drop(*OWN)
 
     def append(self, frame: DataFrame, log: LogOut, batch: LogBatch, more: dict[str, str]) -> None:
         """Append changes, with the step of the position in the summary."""

@@ -21,19 +21,27 @@ _TRANSFORM = re.compile(
 )
 
 
-def spread_rows(df: DataFrame, target: Target, sampled: DataFrame | None = None) -> DataFrame | None:
+def spread_rows(
+    df: DataFrame,
+    target: Target,
+    sampled: DataFrame | None = None,
+    *,
+    share: float = SAMPLED_SHARE,
+    tasks: int | None = None,
+) -> DataFrame | None:
     """Spread the rows so that each task gets about as many, and a key of one partition lies in one task.
 
     A partition with more than one task's share goes to as many tasks as its share; others stay whole. The shares come
-    from a sample of `sampled`, by default of the rows themselves. Returns None for a table without partitions or with
-    transforms that the function does not know, and for deletes that name no partition.
+    from a sample of `sampled`, by default of the rows themselves. `tasks` is by default the session's number of shuffle
+    partitions. Returns None for a table without partitions or with transforms that the function does not know, and for
+    deletes that name no partition.
     """
     values, source = _partition_values(target), df if sampled is None else sampled
     if not values or any(name not in source.columns for name in target.partition_columns):
         return None
-    tasks = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "8")
+    tasks = tasks or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "8")
     partition = F.xxhash64(*values)
-    sample = source.select(partition.alias("partition")).sample(SAMPLED_SHARE, seed=7).groupBy("partition").count()
+    sample = source.select(partition.alias("partition")).sample(share, seed=7).groupBy("partition").count()
     counts = {row[0]: row[1] for row in sample.collect()}
     total = sum(counts.values())
     widths = {number: round(tasks * count / total) for number, count in counts.items()}

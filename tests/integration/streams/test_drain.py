@@ -17,7 +17,7 @@ from confluent_kafka.cimpl import NewPartitions
 import firn
 import firn.spark
 from firn.embedded.kafka import EmbeddedKafka
-from firn.spark import DrainStopped, drain
+from firn.spark import DrainStopped, drain, log_order
 from firn.spark.log_drain import _Drain, _open
 from tests.integration.streams.topics import SECONDS, Topic, create_topic
 from tests.keyed_tables import a_worker
@@ -162,6 +162,24 @@ def test_a_key_that_moves_between_partitions_has_one_change_in_a_commit(
     drain("lake.db.days", server.spark)
     assert merged(server, "days") == dict.fromkeys(range(5), 3)
     assert len(changes(server, "days")) == 5
+
+
+@pytest.mark.parametrize("scope", ["table", "partition"])
+def test_a_large_drain_keeps_the_order_of_keys_and_spreads_a_hot_partition(
+    server: RunningServer, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch, scope: str
+) -> None:
+    monkeypatch.setattr(log_order, "SMALL_RECORDS", 0)  # as many tasks as cores: two
+    topic, name = new_topic(), f"large_{scope}"
+    partitioned = {"partition_by": ["day"], "properties": {"firn.key.scope": "partition"}}
+    create(server, topic, name, **(partitioned if scope == "partition" else {}))
+    days = [f"2026-01-{max(day, 1):02d}" for day in range(-21, 9)]  # 23 of 30 keys on the first of eight days
+    keys = range(len(days))
+    topic.send([(key, {"id": key, "n": n, "day": days[key]}) for n in range(40) for key in keys])
+    drain(f"lake.db.{name}", server.spark)
+    assert merged(server, name) == dict.fromkeys(keys, 39)
+    rows = server.spark.sql(f"SELECT id, n FROM lake.db.{name}.change ORDER BY _row_id").collect()
+    assert [n for key in keys for id_, n in rows if id_ == key] == [*range(40)] * len(keys)
+    assert server.spark.table(f"lake.db.{name}.change.files").count() == (9 if scope == "partition" else 2)
 
 
 def test_a_bad_record_stops_the_drain_and_nothing_of_its_batch_is_visible(
