@@ -59,7 +59,7 @@ def explore_images(states: int) -> Iterator[tuple[str, Exploration]]:
 def explore_streams(states: int) -> Iterator[tuple[str, Exploration]]:
     steps = streams.stream_steps(streams.Rules())
     yield "stream", exhaust(streams.World(left=streams.budget()), steps, streams.CHECK, states)
-    left = streams.budget(produce=6, register=6, lose=4, crash=3, other=3, rollback=2, expire=3)
+    left = streams.budget(produce=6, register=6, lose=4, crash=3, other=3, rollback=2, expire=3, overtake=3)
     many = streams.World(copies=(streams.Copy(),) * 3, left=left)
     yield "stream, random", walk(many, steps, streams.CHECK, histories=states // 4, length=60)
 

@@ -3,7 +3,8 @@
 A topic with one partition, whose records belong to transactions of their producers; two copies of the writer that
 brings them to the change store; a network that delays requests and loses answers. The server is only its transactions,
 as in the model of jobs. Offsets begin at 0; a position is the next offset to read. A copy starts by itself, as `firn
-drain` does, or with the stream's lease, as an optimizer does.
+drain` does, or with the stream's lease, as an optimizer does. All records are changes of one key, of which readers see
+the change with the highest row id.
 """
 
 from __future__ import annotations
@@ -38,6 +39,14 @@ class Rules(NamedTuple):
     """6.6: each snapshot of the change store carries the position, also those of other writers and of jobs."""
     rolls_position_back: bool = True
     """6.7: a rollback sets the position of the snapshot that it goes back to."""
+    checks_rebased: bool = True
+    """6.1: a commit that another one overtakes is checked again, at the head onto which the server rebases it."""
+    numbers_rebased: bool = True
+    """6.1: the head onto which the server rebases a commit gives it its row ids."""
+    orders_changes: bool = True
+    """6.8: within a commit all changes of a key are in one file, in the order of the source."""
+    keeps_last: bool = True
+    """6.8: of a key that has moved between partitions of base, a commit has the last change only."""
     lease_registers: bool = True
     """6.9: the transaction that gives a copy the lease registers it."""
     pause_fences: bool = True
@@ -57,6 +66,8 @@ class Snapshot(NamedTuple):
 
     records: tuple[int, ...] = ()
     position: int = 0
+    newest: int = -1
+    """The offset of the change with the highest row id."""
 
 
 class Request(NamedTuple):
@@ -66,6 +77,10 @@ class Request(NamedTuple):
     start: int
     end: int
     records: tuple[int, ...]
+    newest: int
+    """The offset of the change that gets the highest row id of the commit; -1 without records."""
+    first_row: int
+    """The first row id at the head that the copy has loaded."""
     lease: int = 0
 
 
@@ -92,6 +107,9 @@ class World(NamedTuple):
     batches: frozenset[int] = frozenset()
     copies: tuple[Copy, ...] = (Copy(), Copy())
     requests: frozenset[Request] = frozenset()
+    checked: frozenset[Request] = frozenset()
+    """Requests that the server has checked, and may apply to a later head."""
+    next_row: int = 0
     skipped: frozenset[int] = frozenset()
     lease: int = 0  # the current one; 0 while no copy has it
     leases: int = 0  # so many were given
@@ -103,6 +121,7 @@ class World(NamedTuple):
 def budget(**more: int) -> tuple[tuple[str, int], ...]:
     """How often each event may still happen. Events of leases happen only where they are named."""
     few = {"produce": 2, "register": 2, "lose": 1, "crash": 1, "forget": 1, "other": 1, "rollback": 1, "expire": 1}
+    few["overtake"] = 1
     return tuple((few | more).items())
 
 
@@ -121,6 +140,8 @@ def check(world: World) -> str | None:
         return "a record was lost"
     if {offset for offset in committed if offset >= world.head.position} & set(records):
         return "a read of table and topic shows a record twice"
+    if records and world.head.newest != max(records):
+        return "an older change of a key wins"
     for copy in world.copies:
         missing = {offset for offset in committed if offset < copy.at} - set(records) - world.skipped
         if copy.phase == "ready" and not copy.is_excused and copy.epoch == world.epoch and missing:
@@ -139,7 +160,8 @@ def works_twice(world: World) -> bool:
 def is_done(world: World) -> bool:
     """The table has every record that was committed, but for those that a user skipped."""
     committed = {offset for offset, state in enumerate(world.topic) if state == COMMITTED}
-    return OPEN not in world.topic and not world.requests and committed <= set(world.head.records) | world.skipped
+    is_quiet = OPEN not in world.topic and not world.requests and not world.checked
+    return is_quiet and committed <= set(world.head.records) | world.skipped
 
 
 def stream_steps(rules: Rules) -> Steps[World]:
@@ -163,6 +185,20 @@ class StreamModel:
             yield f"copy {request.copy} gets: {answer}", self._answer(served, request, answer)
             if (lost := _spend(served, "lose")) is not None:
                 yield f"copy {request.copy}: {answer}, but the answer is lost", lost
+        yield from self._rebase(world)
+
+    def _rebase(self, world: World) -> Iterator[tuple[str, World]]:
+        """The server checks a commit, and applies it to the head of a later moment."""
+        for request in sorted(world.requests):
+            if self._serve(world, request)[0].head != world.head and (after := _spend(world, "overtake")) is not None:
+                requests, checked = world.requests - {request}, world.checked | {request}
+                yield f"copy {request.copy}: checked", after._replace(requests=requests, checked=checked)
+        for request in sorted(world.checked):
+            after = world._replace(checked=world.checked - {request})
+            served, answer = self._apply(after, request), "committed"
+            if self.rules.checks_rebased:
+                served, answer = self._serve(after, request)
+            yield f"copy {request.copy} gets after the check: {answer}", self._answer(served, request, answer)
 
     def _topic(self, world: World) -> Iterator[tuple[str, World]]:
         if (after := _spend(world, "produce")) is not None:
@@ -178,13 +214,14 @@ class StreamModel:
         """Another writer, or a clean, makes a snapshot; a user rolls the table back."""
         if (after := _spend(world, "other")) is not None:
             position = world.head.position if self.rules.stamps_position else 0
-            yield "somebody else makes a snapshot", _move_head(after, Snapshot(world.head.records, position))
+            moved = _move_head(after, world.head._replace(position=position))
+            yield "somebody else makes a snapshot", moved._replace(next_row=world.next_row + 1)
         for number, snapshot in enumerate(world.earlier):
             if (after := _spend(world, "rollback")) is not None:
                 yield f"rollback to snapshot {number}", self._roll_back(after, snapshot)
         if any(copy.phase == "gap" for copy in world.copies) and world.position < world.earliest:
             skipped = world.skipped | set(range(world.position, world.earliest))
-            snapshot = Snapshot(world.head.records, world.earliest)
+            snapshot = world.head._replace(position=world.earliest)
             after = _move_head(world, snapshot)._replace(position=world.earliest, skipped=skipped)
             yield "a user skips what the topic no longer has", _excuse(after)
 
@@ -253,9 +290,23 @@ class StreamModel:
         elif copy.at < end:
             first = max(copy.at, world.earliest)
             records = tuple(offset for offset in range(first, end) if world.topic[offset] == COMMITTED)
-            request = Request(number, copy.epoch, copy.batch, copy.at, end, records, copy.lease)
-            sent = _set_copy(world, number, copy._replace(phase="waiting", sent=request))
-            yield f"copy {number} sends {copy.at} to {end}", sent._replace(requests=world.requests | {request})
+            for kind, newest in self._write(records):
+                request = Request(
+                    number, copy.epoch, copy.batch, copy.at, end, records, newest, world.next_row, copy.lease
+                )
+                sent = _set_copy(world, number, copy._replace(phase="waiting", sent=request))
+                yield (
+                    f"copy {number} sends {copy.at} to {end}{kind}",
+                    sent._replace(requests=world.requests | {request}),
+                )
+
+    def _write(self, records: tuple[int, ...]) -> Iterator[tuple[str, int]]:
+        """Each way in which a copy may write its files, and the change that readers then see."""
+        yield "", max(records, default=-1)
+        if len(records) > 1 and not self.rules.orders_changes:
+            yield " in two files", min(records)
+        if len(records) > 1 and not self.rules.keeps_last:
+            yield " in two partitions", min(records)
 
     def _serve(self, world: World, request: Request) -> tuple[World, str]:
         """One commit request in one transaction of the server, and its answer."""
@@ -275,8 +326,12 @@ class StreamModel:
     def _apply(self, world: World, request: Request) -> World:
         if world.is_paused and request.lease:
             world = world._replace(broken="a paused stream has committed")
-        snapshot = Snapshot((*world.head.records, *request.records), request.end)
-        return _move_head(world, snapshot)._replace(position=request.end)
+        newest = request.newest if request.records else world.head.newest
+        snapshot = Snapshot((*world.head.records, *request.records), request.end, newest)
+        first = world.next_row if self.rules.numbers_rebased else request.first_row
+        broken = "two changes have one row id" if request.records and first < world.next_row else world.broken
+        next_row = max(world.next_row, first + len(request.records))
+        return _move_head(world, snapshot)._replace(position=request.end, next_row=next_row, broken=broken)
 
     def _answer(self, world: World, request: Request, answer: str) -> World:
         """The answer reaches its copy, unless that has died or sent something else since."""
