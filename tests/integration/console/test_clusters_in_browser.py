@@ -10,16 +10,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import OpenPage, violations
+from tests.server.kerberos.keytabs import write_keytab
 from tests.spark_fixtures import ServerProcess, server_process
 
 pytestmark = pytest.mark.browser
 
 NAME_NODES = {"a": "127.0.0.1:1", "b": "127.0.0.1:2"}
 """Nobody listens there."""
+REALM = "NOWHERE.TEST"
 
 
 def write_cluster(directory: Path) -> Path:
-    """The files of a cluster whose name service `prod` has two name nodes."""
+    """The files of a cluster with Kerberos whose name service `prod` has two name nodes."""
     properties = {
         "dfs.nameservices": "prod",
         "dfs.ha.namenodes.prod": ",".join(NAME_NODES),
@@ -28,17 +30,29 @@ def write_cluster(directory: Path) -> Path:
     text = "".join(
         f"<property><name>{name}</name><value>{value}</value></property>" for name, value in properties.items()
     )
-    (directory / "core-site.xml").write_text("<configuration/>", encoding="utf-8")
+    secure = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>"
+    (directory / "core-site.xml").write_text(f"<configuration>{secure}</configuration>", encoding="utf-8")
     (directory / "hdfs-site.xml").write_text(f"<configuration>{text}</configuration>", encoding="utf-8")
     return directory
 
 
+def write_realm(directory: Path) -> Path:
+    """The file of a realm whose KDC does not answer."""
+    path = directory / "krb5.conf"
+    path.write_text(f"[realms]\n  {REALM} = {{\n    kdc = 127.0.0.1:1\n  }}\n", encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """Access is on, as a launch demands; a catalog lies on the cluster."""
+    """Access is on, as a launch demands; a catalog lies on the cluster, for which the server has no ticket."""
+    conf_dir = write_cluster(tmp_path_factory.mktemp("conf"))
     settings = {
         "FIRN_ACCESS__ENABLED": "true",
-        "FIRN_HADOOP__CONF_DIR": str(write_cluster(tmp_path_factory.mktemp("conf"))),
+        "FIRN_HADOOP__CONF_DIR": str(conf_dir),
+        "FIRN_HADOOP__PRINCIPAL": f"firn@{REALM}",
+        "FIRN_HADOOP__KEYTAB": str(write_keytab(conf_dir / "firn.keytab", f"firn@{REALM}")),
+        "KRB5_CONFIG": str(write_realm(conf_dir)),
     }
     with server_process(tmp_path_factory.mktemp("console-clusters") / "data", **settings) as running:
         running.http.headers["Authorization"] = f"Bearer {running.first_token}"
@@ -55,7 +69,7 @@ def signed_in(server: ServerProcess, open_page: OpenPage, path: str) -> Page:
     return page
 
 
-def test_a_cluster_that_does_not_answer_is_told_on_settings_and_home(
+def test_a_cluster_that_does_not_answer_and_a_missing_ticket_are_told_on_settings_and_home(
     server: ServerProcess, open_page: OpenPage
 ) -> None:
     page = signed_in(server, open_page, "/settings")
@@ -64,9 +78,13 @@ def test_a_cluster_that_does_not_answer_is_told_on_settings_and_home(
     for address in NAME_NODES.values():
         expect(clusters).to_contain_text(address)
     expect(clusters).to_contain_text("does not answer")
+    expect(clusters).to_contain_text(f"firn@{REALM}")
+    expect(clusters).to_contain_text("no ticket")
     assert violations(page) == []
     page.goto(server.url)
     expect(page.get_by_text("An HDFS cluster has stopped answering")).to_be_visible()
+    expect(page.get_by_text("The server cannot renew its Kerberos ticket")).to_be_visible()
+    expect(page.get_by_text(f"Cannot contact any KDC for realm '{REALM}'; no KDC answers")).to_be_visible()
     assert violations(page) == []
 
 
