@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 
 from optimizer.client import ServerApi, connect
 from optimizer.errors import NotWelcome, SparkStopped
+from optimizer.hadoop_identity import share_identity
 from optimizer.jobs import JOBS
 from optimizer.memory import Memory
 from optimizer.parent_watch import end_with_stdin
@@ -46,15 +47,17 @@ def main(argv: list[str] | None = None) -> int:
         end_with_stdin(stopping)
     app = f"firn optimizer {options.group}"
     spark = SparkProcess(partial(start, master=options.master, app=app, memory=options.driver_memory))
+    identity = ExitStack()
     try:
         if not may_wait(options.master):
-            _ = spark.session
+            identity.enter_context(share_identity(spark.session))
     except (PySparkException, Py4JError) as error:
         sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
         return 1
     server = connect(options.server, token=os.environ.get("FIRN_TOKEN"))
     try:
-        _worker(options, server, spark, stopping).run()
+        with identity:
+            _worker(options, server, spark, stopping).run()
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME

@@ -17,6 +17,8 @@ CONF_DIR = "HADOOP_CONF_DIR"
 USER = "HADOOP_USER_NAME"
 TICKETS = "KRB5CCNAME"
 """The cache of Kerberos tickets, and so the user of a cluster with Kerberos."""
+TOKENS = "HADOOP_TOKEN_FILE_LOCATION"
+"""A file of tokens, which the client prefers to tickets. It reads the file for each new connection."""
 _LIMITS = {
     "dfs.client.failover.max.attempts": "5",
     "dfs.client.failover.sleep.base.millis": "200",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -99,9 +99,13 @@ def change_launch(server: ServerProcess, **settings: Any) -> dict[str, Any]:
     return launch
 
 
-def start_optimizers(server: ServerProcess, package: dict[str, Any], **settings: Any) -> None:
-    launch = {"kind": "spark-submit", "master": "yarn", "deploy_mode": "cluster", "memory": "1g", "conf": CONF}
-    environment = {"PYSPARK_PYTHON": BARE_PYTHON, "SPARK_LOCAL_IP": "127.0.0.1", **JAVA}
+def start_optimizers(
+    server: ServerProcess, package: dict[str, Any], *, conf: Mapping[str, str] = CONF, java: str = "", **settings: Any
+) -> None:
+    """Have the server start optimizers on YARN; `java` are further options of the driver's JVM."""
+    launch = {"kind": "spark-submit", "master": "yarn", "deploy_mode": "cluster", "memory": "1g", "conf": conf}
+    options = {"JAVA_TOOL_OPTIONS": f"{JAVA['JAVA_TOOL_OPTIONS']} {java}".strip()}
+    environment = {"PYSPARK_PYTHON": BARE_PYTHON, "SPARK_LOCAL_IP": "127.0.0.1", **options}
     scaling = {"cool_down_seconds": 0, "queue_seconds": 1, "start_seconds": 1200}
     change_launch(server, **launch, **package, environment=environment, scaling=scaling, **settings)
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
@@ -39,13 +40,24 @@ _START_SECONDS = 180
 class MiniYarn:
     """A running YARN on loopback with one queue, `default`."""
 
-    def __init__(self, cluster: MiniCluster, directory: Path) -> None:
-        """Start it; `wait` before the first use."""
-        self.conf_dir, self._directory = directory / "conf", directory
+    def __init__(
+        self,
+        cluster: MiniCluster,
+        directory: Path,
+        *,
+        core: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        java: Sequence[str] = (),
+    ) -> None:
+        """Start it; `wait` before the first use.
+
+        `core` and `settings` are further ones of core-site.xml and yarn-site.xml, `java` options of its JVMs.
+        """
+        self.conf_dir, self._directory, self._java = directory / "conf", directory, java
         self.conf_dir.mkdir()
         self._addresses = dict(zip(_ADDRESSES, _free_addresses(len(_ADDRESSES)), strict=True))
-        _write_settings(self.conf_dir / "core-site.xml", {"fs.defaultFS": cluster.uri})
-        _write_settings(self.conf_dir / "yarn-site.xml", self._settings())
+        _write_settings(self.conf_dir / "core-site.xml", {"fs.defaultFS": cluster.uri, **(core or {})})
+        _write_settings(self.conf_dir / "yarn-site.xml", self._settings() | dict(settings or {}))
         # Not in the directory of settings, which Spark sends to its containers.
         (directory / "log4j2.properties").write_text(LOG + _SUMMARIES, encoding="utf-8")
         self._processes = [self._start(name) for name in (_RESOURCE_MANAGER, _NODE_MANAGER)]
@@ -107,6 +119,7 @@ class MiniYarn:
 
     def _start(self, name: str) -> GuardedProcess:
         options = [
+            *self._java,
             *("--add-opens", "java.base/java.lang=ALL-UNNAMED", f"-Dhadoop.log.dir={self._directory}/logs"),
             f"-Dlog4j2.configurationFile={self._directory}/log4j2.properties",
         ]

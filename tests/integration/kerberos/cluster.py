@@ -30,6 +30,9 @@ KERBEROS = {
     "dfs.namenode.kerberos.principal": HDFS,
     "dfs.data.transfer.protection": "privacy",
 }
+PROXIES = {f"hadoop.proxyuser.{user}.{what}": "*" for user in ("hive", "firn") for what in ("hosts", "users", "groups")}
+TOKEN_SECONDS = 480
+"""The lifetime of the tokens with which applications on YARN call HDFS; a week is the default."""
 SECURITY = MetastoreSecurity(authentication=Authentication.KERBEROS, principal=f"hive/_HOST@{NAME}")
 
 
@@ -79,59 +82,78 @@ class SecureMetastore(EmbeddedMetastore):
 
 
 @dataclass(frozen=True)
-class SecureCluster:
-    """What the tests share. This process acts as HDFS's superuser."""
+class SecureHdfs:
+    """A realm and an HDFS. This process acts as HDFS's superuser."""
 
     realm: Realm
     hdfs: MiniCluster
-    metastore: SecureMetastore
     conf_dir: Path
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment of a server on the HDFS, without its principal and keytab."""
+        return {
+            **self.realm.environment,
+            "JAVA_TOOL_OPTIONS": self.realm.java,
+            "FIRN_WAREHOUSE": f"{self.hdfs.uri}/warehouse",
+            "FIRN_HADOOP__CONF_DIR": str(self.conf_dir),
+        }
+
+
+@dataclass(frozen=True)
+class SecureCluster(SecureHdfs):
+    """A metastore besides."""
+
+    metastore: SecureMetastore
 
     @property
     def settings(self) -> dict[str, str]:
         """The environment of a server of the cluster, without its principal and keytab."""
         return {
-            **self.realm.environment,
-            "JAVA_TOOL_OPTIONS": self.realm.java,
-            "FIRN_WAREHOUSE": f"{self.hdfs.uri}/warehouse",
+            **super().settings,
             "FIRN_METASTORE": self.metastore.uri,
-            "FIRN_HADOOP__CONF_DIR": str(self.conf_dir),
             "FIRN_HIVE__AUTHENTICATION": "kerberos",
             "FIRN_HIVE__KERBEROS_PRINCIPAL": f"hive/_HOST@{NAME}",
         }
 
 
 @contextmanager
-def secure_cluster(directory: Path) -> Iterator[SecureCluster]:
-    """Start all of it; a user `firn` may write below /warehouse, and read all other directories."""
+def secure_hdfs(directory: Path) -> Iterator[SecureHdfs]:
+    """Start it; a user `firn` may write below /warehouse, and read all other directories."""
     for name in ("realm", "hdfs", "conf"):
         (directory / name).mkdir()
     realm, conf_dir = Realm(directory / "realm"), directory / "conf"
     realm.add(HDFS)
-    realm.add(HIVE)
-    keytab, hive_keytab = realm.export("hdfs.keytab", HDFS), realm.export("hive.keytab", HIVE)
+    keytab = realm.export("hdfs.keytab", HDFS)
     write_configuration(conf_dir, KERBEROS)
     with pytest.MonkeyPatch.context() as patch:
         for name, text in (realm.environment | realm.client(keytab) | {"HADOOP_CONF_DIR": str(conf_dir)}).items():
             patch.setenv(name, text)
         hdfs = MiniCluster(directory / "hdfs", host="localhost", settings=_secure_nodes(keytab), java=[realm.java])
         try:
-            with SecureMetastore(directory / "metastore", realm, hive_keytab) as metastore:
-                hdfs.wait()
-                _make_warehouse(hdfs.uri)
-                yield SecureCluster(realm, hdfs, metastore, conf_dir)
+            hdfs.wait()
+            _make_warehouse(hdfs.uri)
+            yield SecureHdfs(realm, hdfs, conf_dir)
         finally:
             hdfs.stop()
             realm.stop()
 
 
+@contextmanager
+def add_metastore(hdfs: SecureHdfs, directory: Path) -> Iterator[SecureCluster]:
+    """Start a metastore beside the HDFS."""
+    hdfs.realm.add(HIVE)
+    with SecureMetastore(directory / "metastore", hdfs.realm, hdfs.realm.export("hive.keytab", HIVE)) as metastore:
+        yield SecureCluster(hdfs.realm, hdfs.hdfs, hdfs.conf_dir, metastore)
+
+
 def _secure_nodes(keytab: Path) -> dict[str, str]:
-    proxies = {f"hadoop.proxyuser.hive.{what}": "*" for what in ("hosts", "users", "groups")}
     return {
         **KERBEROS,
-        **proxies,
+        **PROXIES,
         "hadoop.rpc.protection": "authentication,privacy",  # the latter for the metastore, where it is the only one
         "dfs.block.access.token.enable": "true",
+        "dfs.namenode.delegation.token.max-lifetime": str(TOKEN_SECONDS * 1000),
         "ignore.secure.ports.for.testing": "true",
         "dfs.namenode.keytab.file": str(keytab),
         "dfs.datanode.keytab.file": str(keytab),

@@ -32,7 +32,7 @@ from server.kerberos.tickets import KeytabTickets
 from server.metastore import HiveMetastore, MetastoreSettings
 from server.metastore.security import Authentication, MetastoreSecurity
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
-from tests.integration.kerberos.cluster import HIVE, SECURITY, SecureCluster, secure_cluster
+from tests.integration.kerberos.cluster import HIVE, SECURITY, SecureCluster
 from tests.integration.kerberos.realm import NAME
 from tests.server.kerberos.keytabs import write_keytab
 from tests.server.metastore.hive_side import HiveSide
@@ -47,13 +47,11 @@ RENEWING_SECONDS = 10 * LIFETIME_SECONDS if IS_SOAK else 2.5 * LIFETIME_SECONDS
 JOB_SECONDS = 540
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]:
-    with secure_cluster(tmp_path_factory.mktemp("secure")) as running:
-        for principal in (SERVER, "firn"):
-            running.realm.add(principal)
-        running.realm.add("brief", lifetime=f"{LIFETIME_SECONDS} seconds")
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def principals(cluster: SecureCluster) -> None:
+    for principal in (SERVER, "firn"):
+        cluster.realm.add(principal)
+    cluster.realm.add("brief", lifetime=f"{LIFETIME_SECONDS} seconds")
 
 
 @pytest.fixture(scope="module")
