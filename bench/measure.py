@@ -47,6 +47,33 @@ class Stopwatch:
         return sum(cpu_seconds(pid) for pid in self.pids)
 
 
+@dataclass(frozen=True, slots=True)
+class TreeStopwatch(Stopwatch):
+    """Counts the CPU seconds of processes and of all their descendants, also of those that have ended."""
+
+    without: Sequence[int] = ()
+    """Processes among them that do not count, with their descendants."""
+
+    def _cpu(self) -> float:
+        times = {int(entry.name): times for entry in Path("/proc").glob("[0-9]*") if (times := _times(entry))}
+        pids, total = [*self.pids], 0.0
+        while pids:
+            pid = pids.pop()
+            if pid in times and pid not in self.without:
+                total += times[pid][1]
+                pids += [child for child, (parent, _) in times.items() if parent == pid]
+        return total
+
+
+def _times(entry: Path) -> tuple[int, float] | None:
+    """The parent of a process, and the CPU seconds of it and of its ended children; None if it has ended."""
+    try:
+        after_name = (entry / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(after_name[1]), sum(map(int, after_name[11:15])) / _TICKS_PER_SECOND
+
+
 def cpu_seconds(pid: int) -> float:
     """CPU seconds of a process so far, user and system, all threads."""
     after_name = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()

@@ -16,6 +16,9 @@ from bench.hive import syncs, upgrades
 from bench.hive.stage import Stage, stage
 from bench.read.builds import ImageLoads
 from bench.running import RunningServer, Settings
+from bench.stream import stage as stage_of_streams
+from bench.stream import upserts
+from firn.embedded.kafka import EmbeddedKafka
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import ServerProcess, server_process, shared_spark, wait_for_images
 
@@ -31,6 +34,7 @@ class SharedParts:
     ends: ExitStack
     _servers: dict[tuple[tuple[str, str], ...], ServerProcess] = field(default_factory=dict)
     _beside_hive: Stage | None = None
+    _broker: EmbeddedKafka | None = None
 
     @contextmanager
     def server(self, _data_dir: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, int]]:
@@ -42,6 +46,13 @@ class SharedParts:
             self._servers[kind] = self.ends.enter_context(server_process(directory, **variables))
             wait_for_images(self._servers[kind].http)
         yield self._servers[kind].url, self._servers[kind].process.pid
+
+    @contextmanager
+    def broker(self, _data_dir: Path) -> Iterator[str]:
+        """In place of `bench.stream.stage.running_broker`."""
+        if self._broker is None:
+            self._broker = self.ends.enter_context(EmbeddedKafka(self.directory / "kafka", port=0, heap_mib=256))
+        yield self._broker.brokers
 
     def beside_hive(self, _ends: ExitStack, _scratch: Path) -> Stage:
         """In place of `bench.hive.stage.stage`."""
@@ -82,7 +93,10 @@ def share(parts: SharedParts, patch: pytest.MonkeyPatch) -> None:
     """Let the benchmarks of this process use the shared parts."""
     patch.setattr(running, "start_server", parts.server)
     patch.setattr(running, "start_spark", tests_spark)
-    patch.setattr(cdc, "running_optimizer", optimizer_in_this_process)
+    for part in (cdc, upserts):
+        patch.setattr(part, "running_optimizer", optimizer_in_this_process)
+    for part in (stage_of_streams, upserts):
+        patch.setattr(part, "running_broker", parts.broker)
     # The builder of a server of the tests is no child of it.
     patch.setattr(ImageLoads, "builder_pid", property(lambda loads: loads.server_pid))
     for part in (upgrades, syncs):

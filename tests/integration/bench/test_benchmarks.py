@@ -15,6 +15,7 @@ import pytest
 from bench import cdc, compaction, merge
 from bench.hive.__main__ import main as hive
 from bench.read.__main__ import main as read
+from bench.stream.__main__ import main as stream
 from tests.spark_fixtures import interpret_queries
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -125,3 +126,21 @@ def test_merge(tmp_path: Path) -> None:
     assert sorted(ways) == ["adopt", "auto", "merge into", "vectors"]
     assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["adopt"], ["vectors"])
     assert ways["merge into"]["times_by_hand"] == {"wall": 1.0, "cpu": 1.0}
+
+
+@pytest.mark.usefixtures("shared_parts")
+def test_stream(tmp_path: Path) -> None:
+    """Without Firn's peers, which each start a JVM."""
+    sizes = ["--records", "600", "--keys", "100", "--partitions", "2", "--rounds", "1", "--warm-rounds", "0"]
+    times = ["--rate", "100", "--rates", "100", "--seconds", "4", "--latency-seconds", "4", "--warm-seconds", "1"]
+    lines = results(stream, "stream-drain", tmp_path, *sizes, *times, "--every", "1", "--engines", "firn")
+    assert lines[-1]["rate_of_parse"]["cpu"] > 0
+    ways = {line["way"]: line for line in written(tmp_path, "stream-skew")}
+    assert sorted(ways) == ["drain", "iceberg", "upsert"]
+    assert ways["upsert"]["files"] <= ways["upsert"]["files_aim"]
+    events = {line["event"]: line for line in written(tmp_path, "stream-upserts")}
+    assert events["upserts"]["records"] > 0
+    assert events["state"]["drains"] > 1
+    waits = written(tmp_path, "stream-latency")
+    assert [line["way"] for line in waits] == ["log", "table"]
+    assert min(line["p50_s"] for line in waits) > 0
