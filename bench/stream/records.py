@@ -91,7 +91,9 @@ def produce(
     brokers: str, topic: str, partitions: int, records: Iterator[tuple[int, str]], rate: float | None = None
 ) -> int:
     """Write records, at most so many a second; their number, once the broker has them all."""
-    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "compression.type": "lz4"})
+    # Without idempotence, what a producer sends again, such as to a new topic, overtakes other records.
+    settings = {"linger.ms": 5, "compression.type": "lz4", "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": brokers, **settings})
     began, number = time.monotonic(), 0
     for number, (key, value) in enumerate(records, 1):
         if rate is not None and (wait := began + number / rate - time.monotonic()) > 0:
