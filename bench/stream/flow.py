@@ -59,14 +59,14 @@ class Flow:
         clock = TreeStopwatch([os.getpid()], without=[producer.process.pid])
         before = producer.produced
         cost, _ = clock.cost(action)
-        rows = self.records - before
+        rows = max(self.records - before, 1)
         self.report.line(
             "upserts",
             engine=engine,
             records=rows,
             **cost.to_json(),
             cpu_s_per_million=round(cost.cpu / rows * 1e6, 1),
-            records_per_cpu_s=round(rows / cost.cpu),
+            records_per_cpu_s=round(rows / max(cost.cpu, 0.01)),
         )
 
     def measure_step(self, step: str, engine: str, action: Callable[[], object]) -> None:
