@@ -18,11 +18,11 @@ from catalog.history.commit import CommitEvent, TableCommit, digest_request
 from catalog.hive.conversion_commit import check_conversion_commit
 from catalog.hive.linked_commit import check_downgrading, check_linked_commit
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import unlisted_manifests
+from catalog.iceberg.reading import MAIN, ref_snapshot_id, unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
 from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus
 from catalog.jobs.leases import Lease, check_lease
-from catalog.keyed.spec import BATCH_ID, WRITER_ID
+from catalog.keyed.spec import BATCH_ID, POSITION, WRITER_ID
 from catalog.keyed.store_commit import StoreCommit, guard_commit
 from catalog.names import RelationId
 from catalog.tables.relation import Relation, RelationKind
@@ -137,6 +137,7 @@ def match_applied(tables: Sequence[CommitContext]) -> bool:
 def _validate_alone(facts: CommitContext) -> Sequence[Json]:
     updates = _check_before_requirements(facts)
     check_requirements(facts.metadata, facts.change.requirements)
+    _check_parent(facts)
     return updates
 
 
@@ -233,6 +234,18 @@ def _check_position(facts: CommitContext) -> None:
             hint="commit to the change store, or under the keyed table's own name",
         )
     check_progress(facts.writer, progress)
+
+
+def _check_parent(facts: CommitContext) -> None:
+    """Invalid for a commit with a position that is not based on main's head: rows of earlier commits would leave."""
+    if read_progress(facts.change.updates) is None:
+        return
+    (snapshot,) = list_added_snapshots(facts.change.updates)
+    if snapshot.get("parent-snapshot-id") != ref_snapshot_id(facts.metadata, MAIN):
+        raise Invalid(
+            f"a commit with {POSITION} is based on the head of main",
+            hint="a writer appends; to replace rows, commit without a position",
+        )
 
 
 def _apply_table_rules(facts: CommitContext) -> Sequence[Json]:

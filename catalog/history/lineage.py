@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from catalog.errors import Invalid, NotFound
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import MAIN, current_snapshot_id, ref_of, ref_snapshot_id
+from catalog.iceberg.reading import MAIN, current_snapshot_id, ref_of, ref_snapshot_id, snapshot_by_id
 from catalog.iceberg.summaries import read_number
 
 
@@ -62,6 +62,21 @@ def classify_main_move(before: Json, after: Json, added: Collection[int]) -> Mai
     if lineage.descends(now, ancestor=was):
         return MainMove.FORWARD
     return MainMove.ROLLBACK if now in Lineage.of(before).ancestors(was) else MainMove.SET
+
+
+def find_snapshots_of_move(before: Json, after: Json, added: Iterable[Json]) -> tuple[int, int] | None:
+    """From which snapshot main moves to which older one, or to one of another branch; None if it stays or grows.
+
+    One commit may set main back and add a snapshot there: Iceberg's transactions do. The snapshot to which main moves
+    is the one below the `added` ones. A commit whose snapshots have no parent replaces the table, and is no move.
+    """
+    was, now = ref_snapshot_id(before, MAIN), ref_snapshot_id(after, MAIN)
+    parents = {snapshot["snapshot-id"]: snapshot.get("parent-snapshot-id") for snapshot in added}
+    while now in parents:
+        now = parents.pop(now)
+    if was is None or now is None or was == now or snapshot_by_id(before, now) is None:
+        return None
+    return was, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

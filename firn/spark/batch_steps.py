@@ -25,6 +25,8 @@ class BatchStep:
     batch: int
     start: TopicPosition | None = None
     end: TopicPosition | None = None
+    first: TopicPosition | None = None
+    """Where the query began, if the caller of `read_step` has asked for it."""
 
     @property
     def is_idle(self) -> bool:
@@ -32,8 +34,8 @@ class BatchStep:
         return self.start is not None and self.end is not None and self.start.is_at(self.end)
 
 
-def read_step(spark: SparkSession, df: DataFrame, batch: int) -> BatchStep:
-    """Read the step of a batch from its query's offset log.
+def read_step(spark: SparkSession, df: DataFrame, batch: int, *, with_first: bool = False) -> BatchStep:
+    """Read the step of a batch from its query's offset log; `with_first` also reads where the query began.
 
     `spark` is the session that started the query: the session of `df`, a copy of it, does not know the query. Raises
     CommitRefused if there is no such query, or if it reads several topics.
@@ -47,9 +49,9 @@ def read_step(spark: SparkSession, df: DataFrame, batch: int) -> BatchStep:
     if len(ends) > 1:
         topics = ", ".join(position.topic for position in ends)
         raise CommitRefused(f"the query reads the topics {topics}; a writer reads one topic: start a query for each")
-    before = _read_entry(execution, batch - 1) if batch > 0 else _read_first_offsets(df, execution)
-    starts = read_offsets(before)
-    return BatchStep(query_id, batch, starts[0] if starts else None, ends[0])
+    first = _to_position(_read_first_offsets(df, execution)) if with_first or batch == 0 else None
+    start = first if batch == 0 else _to_position(_read_entry(execution, batch - 1))
+    return BatchStep(query_id, batch, start, ends[0], first)
 
 
 def _find_execution(spark: SparkSession, query_id: str) -> Any:
@@ -61,6 +63,11 @@ def _find_execution(spark: SparkSession, query_id: str) -> Any:
         )
     java: Any = query._jsq  # noqa: SLF001 -- PySpark offers no way to the offset log
     return java.streamingQuery() if hasattr(java, "streamingQuery") else java
+
+
+def _to_position(offsets: str | None) -> TopicPosition | None:
+    positions = read_offsets(offsets)
+    return positions[0] if positions else None
 
 
 def _read_entry(execution: Any, batch: int) -> str | None:

@@ -59,7 +59,7 @@ def upsert_sink(
     stream = StreamWriter.register(session, table, writer)
 
     def write(df: DataFrame, batch: int) -> None:
-        step = _read_new_step(session, df, batch)
+        step = _read_new_step(session, df, batch, stream)
         if step is None:
             return
         current = load_target(df.sparkSession, table)  # somebody may have added columns
@@ -81,7 +81,7 @@ def append_sink(table: str, *, writer: str, spark: SparkSession | None = None) -
     name = format_sql_name(split_name(table))
 
     def write(df: DataFrame, batch: int) -> None:
-        step = _read_new_step(session, df, batch)
+        step = _read_new_step(session, df, batch, stream)
         if step is None:
             return
         rows = df.repartition(1) if _is_small(step) else df
@@ -144,9 +144,9 @@ def resume(table: str, *, writer: str, topic: str | None = None, spark: SparkSes
     return options | {"subscribe": position.topic, "startingOffsets": position.starting_offsets()}
 
 
-def _read_new_step(spark: SparkSession, df: DataFrame, batch: int) -> BatchStep | None:
+def _read_new_step(spark: SparkSession, df: DataFrame, batch: int, stream: StreamWriter) -> BatchStep | None:
     """The step of the batch; None if it has neither records nor rows."""
-    step = read_step(spark, df, batch)
+    step = read_step(spark, df, batch, with_first=stream.registered.position is None)
     if not step.is_idle:
         return step
     if df.isEmpty():

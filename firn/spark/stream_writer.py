@@ -20,6 +20,7 @@ from firn.spark.batch_steps import BatchStep
 from firn.spark.errors import CommitRefused, WriteUnknown, is_refusal, is_uncertain, reason
 from firn.spark.positions import TopicPosition
 from firn.spark.sessions import client_of
+from firn.spark.write import is_known_batch
 
 TRIES = 4
 SUMMARY_OPTION = "snapshot-property."
@@ -65,8 +66,8 @@ class StreamWriter:
         """Commit one batch with `append`, which gets the entries of the snapshot's summary.
 
         Returns False, and appends nothing, if the table has the batch. Raises CommitRefused if the batch does not
-        begin where the table ends, or if another copy has registered; nothing of the batch is in the table then.
-        Raises WriteUnknown if that is not known.
+        begin where the table ends, or if another copy has registered: that one finds the position that the table has.
+        Raises WriteUnknown if nobody knows whether the batch is in the table.
         """
         if step.end is None:
             return self._commit_batch(step, append)
@@ -91,7 +92,10 @@ class StreamWriter:
 
     def _contains(self, step: BatchStep) -> bool:
         """Whether the table has all of the batch; raise CommitRefused if it has a part, or lacks what is before."""
-        if self.registered.position is None or step.end is None:
+        if step.end is None:
+            return False
+        if self.registered.position is None:
+            self._check_is_first(step)
             return False
         stored = TopicPosition.parse(self.registered.position)
         if stored is None or stored.topic != step.end.topic:
@@ -105,10 +109,26 @@ class StreamWriter:
             return False
         lost = step.start is not None and stored.is_within(step.start)
         fault = "the records between are missing" if lost else "the table has a part of it already"
-        raise CommitRefused(
-            f"{self.table}: the batch begins at {step.start or 'an unknown position'} and ends at {step.end}, but the "
-            f"table has the records of writer {self.name!r} up to {stored}: {fault}. Start the query with a new "
-            f"checkpoint, and its source with .options(**firn.spark.resume({self.table!r}, writer={self.name!r}))"
+        raise self._refuse(step, f"the table has the records of writer {self.name!r} up to {stored}: {fault}")
+
+    def _check_is_first(self, step: BatchStep) -> None:
+        """Raise CommitRefused if the query has read records that a table without a position cannot have.
+
+        They went into an earlier table of this name, or a rollback has removed them.
+        """
+        if step.batch > 0 and (step.start is None or step.first is None or not step.start.is_at(step.first)):
+            began = step.first or "an unknown position"
+            raise self._refuse(
+                step,
+                f"the table has no records of writer {self.name!r}, and the query began at {began}: the records "
+                "between are missing",
+            )
+
+    def _refuse(self, step: BatchStep, reason: str) -> CommitRefused:
+        return CommitRefused(
+            f"{self.table}: the batch begins at {step.start or 'an unknown position'} and ends at {step.end}, but "
+            f"{reason}. Start the query with a new checkpoint, and its source with "
+            f".options(**firn.spark.resume({self.table!r}, writer={self.name!r}))"
         )
 
     def _settle(self, end: str, error: Exception, *, is_last: bool) -> None:
@@ -151,9 +171,7 @@ class StreamWriter:
         try:
             append(_format_options({"firn.writer-id": self.name, "firn.batch-id": batch}))
         except Exception as error:
-            if "was committed before, in snapshot" in str(error) or "was committed before, in snapshot" in reason(
-                error
-            ):
+            if is_known_batch(error):
                 log.warning("%s has batch %s of writer %r already", self.table, batch, self.name)
                 return False
             if is_uncertain(error):

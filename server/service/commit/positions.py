@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from catalog.commits.writers import advance_writer, move_writers_with_main, read_progress
-from catalog.iceberg.reading import MAIN
-from catalog.iceberg.table import ref_snapshot_id
 from catalog.ports.store import UnitOfWork
 from server.service.commit.planned_commit import PlannedCommit
 
@@ -25,13 +23,10 @@ def store_position(uow: UnitOfWork, planned: PlannedCommit, now: datetime) -> bo
     return True
 
 
-def move_positions_with_main(uow: UnitOfWork, planned: PlannedCommit) -> None:
-    """Set positions back to those of the snapshot that main moves to; Conflict if nothing tells them any more."""
+def move_positions_with_main(uow: UnitOfWork, planned: PlannedCommit, was: int, now: int) -> None:
+    """Set positions back to those of snapshot `now`, to which main moves; Conflict if nothing tells them any more."""
     writers = uow.writers.lock_all(planned.relation.id)
     if not writers:
         return
-    was, now = ref_snapshot_id(planned.before, MAIN), ref_snapshot_id(planned.after, MAIN)
-    assert was is not None  # main moves from one snapshot to another
-    assert now is not None
     for writer in move_writers_with_main(planned.before, was, now, writers):
         uow.writers.put(writer)

@@ -12,10 +12,9 @@ from datetime import datetime
 from catalog.commits.commit_rules import list_added_snapshots
 from catalog.errors import LeaseLost
 from catalog.history.commit import CommitEvent, digest_request
-from catalog.history.lineage import Lineage, MainMove, classify_main_move
+from catalog.history.lineage import Lineage, MainMove, classify_main_move, find_snapshots_of_move
 from catalog.history.table_stats import advance_stats, describe_snapshots
 from catalog.history.tables import compare_tables, read_table_state
-from catalog.iceberg.reading import MAIN
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus
 from catalog.jobs.leases import Lease, check_lease
@@ -138,17 +137,12 @@ _OPERATIONS = {
 
 def _describe_operation(planned: PlannedCommit) -> str:
     """The operation that the history shows for a commit without a snapshot."""
-    move = _classify_move(planned)
+    added = {snapshot["snapshot-id"] for snapshot in list_added_snapshots(planned.updates)}
+    move = classify_main_move(planned.before, planned.after, added)
     if move is not MainMove.NONE:
         return str(move)
     return next(
         (_OPERATIONS[update["action"]] for update in planned.updates if update.get("action") in _OPERATIONS), "update"
-    )
-
-
-def _classify_move(planned: PlannedCommit) -> MainMove:
-    return classify_main_move(
-        planned.before, planned.after, {snapshot["snapshot-id"] for snapshot in list_added_snapshots(planned.updates)}
     )
 
 
@@ -157,20 +151,20 @@ def _follow_main(uow: UnitOfWork, planned: PlannedCommit) -> None:
 
     This holds for every rollback of main, by this server or by an engine's procedure.
     """
-    if _classify_move(planned) is not MainMove.NONE:
-        _settle_batches(uow, planned)
-        move_positions_with_main(uow, planned)
+    move = find_snapshots_of_move(planned.before, planned.after, list_added_snapshots(planned.updates))
+    if move is not None:
+        _settle_batches(uow, planned, *move)
+        move_positions_with_main(uow, planned, *move)
 
 
-def _settle_batches(uow: UnitOfWork, planned: PlannedCommit) -> None:
+def _settle_batches(uow: UnitOfWork, planned: PlannedCommit, was: int, now: int) -> None:
     """Forget the batches that main loses, and remember the batches that main regains.
 
     Otherwise a writer that repeats a lost batch would learn that it is in the table (docs/protocols.md, rule 1.4).
     """
-    before, after = ref_snapshot_id(planned.before, MAIN), ref_snapshot_id(planned.after, MAIN)
     lineage = Lineage.of(planned.before)
-    uow.events.forget_batches(planned.relation.id, lineage.only_in(before, after))
-    uow.events.recall_batches(planned.relation.id, lineage.only_in(after, before))
+    uow.events.forget_batches(planned.relation.id, lineage.only_in(was, now))
+    uow.events.recall_batches(planned.relation.id, lineage.only_in(now, was))
 
 
 def _record_keyed_commit(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[WrittenMetadata], now: datetime) -> None:

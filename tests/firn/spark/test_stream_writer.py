@@ -64,8 +64,9 @@ def a_writer(position: str | None = None, *answers: WriterOut | Exception) -> St
     return StreamWriter("lake.db.t", client, "db.t", MINE.model_copy(update={"position": position}))
 
 
-def step(start: str | None, end: str | None, batch: int = 3) -> BatchStep:
-    return BatchStep("query", batch, start and TopicPosition.parse(start), end and TopicPosition.parse(end))  # type: ignore[arg-type]
+def step(start: str | None, end: str | None, batch: int = 3, first: str | None = "t:0:0") -> BatchStep:
+    positions = (None if text is None else TopicPosition.parse(text) for text in (start, end, first))
+    return BatchStep("query", batch, *positions)
 
 
 def commits(writer: StreamWriter, what: BatchStep, *errors: Exception) -> list[dict[str, str]]:
@@ -110,6 +111,16 @@ def test_a_batch_that_the_table_has_is_skipped() -> None:
 def test_a_batch_that_does_not_begin_at_the_position_is_never_cut(start: str | None, end: str, says: str) -> None:
     with pytest.raises(CommitRefused, match=rf"{says}[\s\S]*firn\.spark\.resume\('lake\.db\.t', writer='orders'\)"):
         commits(a_writer("t:0:9"), step(start, end))
+
+
+@pytest.mark.parametrize(("start", "first"), [("t:0:5", "t:0:0"), ("t:0:5", None), (None, "t:0:0")])
+def test_a_table_without_a_position_takes_no_batch_from_the_midst_of_a_query(
+    start: str | None, first: str | None
+) -> None:
+    with pytest.raises(CommitRefused, match="the records between are missing"):
+        commits(a_writer(), step(start, "t:0:9", first=first))
+    assert len(commits(a_writer(), step("t:0:5", "t:0:9", first="t:0:5"))) == 1  # the batches before had no records
+    assert len(commits(a_writer(), step(None, "t:0:9", batch=0, first=None))) == 1
 
 
 @pytest.mark.parametrize("position", ["other:0:9", "file 7"])

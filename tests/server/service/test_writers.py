@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -355,6 +355,42 @@ def test_rule_6_7_an_engines_own_rollback_and_an_undone_one_move_the_position_to
     assert stored(lake).position == "orders:0:10"
     lake.commit(altered(PLAIN, {**main, "snapshot-id": second}))
     assert (stored(lake).position, stored(lake).snapshot_id) == ("orders:0:20", second)
+
+
+def test_rule_6_7_a_commit_that_rolls_back_and_appends_moves_positions_and_batches(lake: Lake) -> None:
+    lake.create()
+    copy = registered(lake)
+    first = copy.commits()
+    copy.commits()
+    batch = {"firn.writer-id": "loader", "firn.batch-id": "b1"}
+    lake.commit(appended(PLAIN, lake.metadata(PLAIN), summary=batch))
+    above = appended(PLAIN, lake.metadata(PLAIN), parent=first)
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
+    lake.commit(replace(above, updates=[{**main, "snapshot-id": first}, *above.updates]))
+    assert stored(lake).position == "orders:0:10"
+    assert registered(lake).at == 10
+    lake.commit(appended(PLAIN, lake.metadata(PLAIN), summary=batch))  # its rows went, so it is no repetition
+
+
+def test_rule_6_7_a_table_that_is_replaced_keeps_its_positions(lake: Lake) -> None:
+    """Like any statement that deletes rows: `CREATE OR REPLACE TABLE t AS SELECT … FROM t` keeps the records."""
+    lake.create()
+    copy = registered(lake)
+    copy.commits()
+    lake.commit(appended(PLAIN, lake.metadata(PLAIN), parent=None))
+    assert stored(lake).position == "orders:0:10"
+
+
+def test_a_commit_with_a_position_is_based_on_the_head(lake: Lake) -> None:
+    lake.create()
+    copy = registered(lake)
+    first = copy.commits()
+    copy.commits()
+    change = copy.sends()
+    snapshot = {**change.updates[0]["snapshot"], "parent-snapshot-id": first}
+    older = replace(change, updates=[{**change.updates[0], "snapshot": snapshot}, *change.updates[1:]])
+    with pytest.raises(Invalid, match=r"firn\.position is based on the head of main"):
+        lake.commit(older)
 
 
 def test_rule_6_7_a_rollback_whose_position_nobody_tells_is_refused_until_the_writer_is_fenced(lake: Lake) -> None:
