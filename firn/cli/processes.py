@@ -21,6 +21,7 @@ from firn.embedded.ports import KAFKA_PORT, METASTORE_PORT
 from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import require_pyspark
 from firn.embedded.python import python_module, require_server
+from firn.embedded.service import EmbeddedService
 from firn.local import LocalFirn
 from firn.transport import Json
 
@@ -121,14 +122,8 @@ def metastore(
     """Run a real Hive Metastore on Derby, until Ctrl-C."""
     require_server("firn metastore", extra="spark")
     require_pyspark("firn metastore")
-    show = ctx.show
-    with stop_event() as stopping, embedded.EmbeddedMetastore(data_dir, port=port) as running:
-        facts = {"uri": running.uri, "data_dir": str(running.data_dir), "log": str(running.log)}
-        show.emit(facts, lambda: show.line(f"Hive Metastore answers at {running.uri} (data in {running.data_dir})"))
-        while not stopping.wait(CHECK_SECONDS):
-            if not running.running:
-                show.note(f"the metastore has ended unexpectedly; read its log {running.log}")
-                raise typer.Exit(1)
+    running = embedded.EmbeddedMetastore(data_dir, port=port)
+    _run_until_stopped(ctx, running, "the metastore", lambda: {"uri": running.uri})
 
 
 def kafka(
@@ -139,13 +134,22 @@ def kafka(
     """Run a real Kafka broker on this machine, until Ctrl-C. The first run fetches its jars, 44 MB."""
     require_server("firn kafka", extra="spark")
     require_pyspark("firn kafka")
+    running = embedded.EmbeddedKafka(data_dir, port=port)
+    _run_until_stopped(ctx, running, "Kafka", lambda: {"brokers": running.brokers})
+
+
+def _run_until_stopped(ctx: CliContext, service: EmbeddedService, name: str, address: Callable[[], Json]) -> None:
+    """Run a service until Ctrl-C. Exits with 1 if it ends before; its address is known once it has started."""
     show = ctx.show
-    with stop_event() as stopping, embedded.EmbeddedKafka(data_dir, port=port) as running:
-        facts = {"brokers": running.brokers, "data_dir": str(running.data_dir), "log": str(running.log)}
-        show.emit(facts, lambda: show.line(f"Kafka answers at {running.brokers} (data in {running.data_dir})"))
+    with stop_event() as stopping, service:
+        place = address()
+        facts = {**place, "data_dir": str(service.data_dir), "log": str(service.log)}
+        where = next(iter(place.values()))
+        text = f"{service.name.removeprefix('The ')} answers at {where} (data in {service.data_dir})"
+        show.emit(facts, lambda: show.line(text))
         while not stopping.wait(CHECK_SECONDS):
-            if not running.running:
-                show.note(f"Kafka has ended unexpectedly; read its log {running.log}")
+            if not service.running:
+                show.note(f"{name} has ended unexpectedly; read its log {service.log}")
                 raise typer.Exit(1)
 
 
@@ -155,6 +159,7 @@ class Part(StrEnum):
     SERVER = "server"
     LOCATIONS = "locations"
     HADOOP = "hadoop"
+    POSITIONS = "positions"
 
 
 @command(admin, "check")
@@ -164,10 +169,11 @@ def check(
         list[Part] | None, typer.Option("--only", help="Check only this part; repeat it for several parts.")
     ] = None,
 ) -> None:
-    """Check the server with its background tasks, the locations of all tables, and the HDFS clusters of the warehouses.
+    """Check the server with its background tasks, tables' locations, writers' positions, and HDFS clusters.
 
-    The command exits with 1 if a task fails, if a table or its files are outside of the allowed locations, or if a
-    check of a cluster fails. To check a cluster, the server writes small files into the warehouse and deletes them.
+    The command exits with 1 if a task fails, if a table or its files are outside of the allowed locations, if the
+    position of a writer contradicts its table, or if a check of a cluster fails. To check a cluster, the server writes
+    small files into the warehouse and deletes them.
     """
     parts = only or [*Part]
     results = [_CHECKS[part](ctx) for part in dict.fromkeys(parts)]
@@ -227,7 +233,28 @@ def _check_hadoop(ctx: CliContext) -> _Result:
     return _Result({"hadoop": findings}, people, any(finding["severity"] == "failed" for finding in findings))
 
 
-_CHECKS = {Part.SERVER: _check_server, Part.LOCATIONS: _check_locations, Part.HADOOP: _check_hadoop}
+def _check_positions(ctx: CliContext) -> _Result:
+    problems = [
+        {"catalog": catalog.name, **problem}
+        for catalog in ctx.client.catalogs.list()
+        for problem in ctx.client.catalogs.position_problems(catalog.name)
+    ]
+    names = ("catalog", "table", "writer", "problem", "advice")
+    rows = [tuple(problem[name] for name in names) for problem in problems]
+
+    def people() -> None:
+        columns = ("catalog", "table", "writer", "problem", "what to do")
+        ctx.show.table(columns, rows, none="the positions of all writers fit their tables")
+
+    return _Result({"positions": problems}, people, bool(problems))
+
+
+_CHECKS = {
+    Part.SERVER: _check_server,
+    Part.LOCATIONS: _check_locations,
+    Part.HADOOP: _check_hadoop,
+    Part.POSITIONS: _check_positions,
+}
 
 
 @contextmanager

@@ -12,18 +12,14 @@ from __future__ import annotations
 import socket
 import struct
 import subprocess
-import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from firn.embedded.directory import lock_directory, prepare_directory
 from firn.embedded.errors import StartFailed
 from firn.embedded.jars import fetch_jar_set
-from firn.embedded.ports import KAFKA_PORT, LOOPBACK, free_port, require_free
-from firn.embedded.process import GuardedProcess, make_early_end_error, open_private_log, read_last_lines, require_java
+from firn.embedded.ports import KAFKA_PORT, LOOPBACK, free_port
+from firn.embedded.process import make_early_end_error, open_private_log
+from firn.embedded.service import EmbeddedService
 
 JARS = Path(__file__).with_name("kafka.xml")
 SETTINGS = "server.properties"
@@ -35,11 +31,12 @@ METADATA_REQUEST = struct.pack(">hhihi", 3, 1, 1, -1, 0)
 """Metadata, version 1, correlation id 1, no client id, no topics: asks for the brokers only."""
 
 
-class EmbeddedKafka:
-    """One broker process and its data directory.
+class EmbeddedKafka(EmbeddedService):
+    """One broker. The first start fetches Kafka's jars, 44 MB."""
 
-    The process ends with stop(), with this object, or with this process, also if that is killed.
-    """
+    name = owner = "Kafka"
+    data_owner = "Kafka's data"
+    log_name = "kafka.log"
 
     def __init__(
         self,
@@ -51,69 +48,26 @@ class EmbeddedKafka:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`port` 0 chooses a free port; `settings` override the broker's. Nothing happens before start()."""
-        self.data_dir = data_dir.absolute()
-        self.port = port
-        self._heap_mib = heap_mib
-        self._start_seconds = start_seconds
+        super().__init__(data_dir, port, heap_mib=heap_mib, start_seconds=start_seconds)
         self._settings = dict(settings or {})
-        self._process: GuardedProcess | None = None
+        self._jars = Path()
 
     @property
     def brokers(self) -> str:
         """The value for `bootstrap.servers`."""
         return f"{LOOPBACK}:{self.port}"
 
-    @property
-    def log(self) -> Path:
-        """The output of the process, over all its starts."""
-        return self.data_dir / "kafka.log"
+    def _prepare(self) -> None:
+        self._jars = fetch_jar_set(JARS)
 
-    @property
-    def running(self) -> bool:
-        """Whether the process runs; it may not answer yet."""
-        return self._process is not None and self._process.exit_status is None
+    def _build_command(self, java: Path) -> list[str]:
+        self._write_settings()
+        command = self._java_command(java, self._jars)
+        self._format(command)
+        return [*command, "kafka.Kafka", SETTINGS]
 
-    def start(self) -> Self:
-        """Start it, and return once it has answered a request; about five seconds.
-
-        The first start fetches Kafka's jars, 44 MB. Raises an EmbeddedError, and leaves no process then. A start of a
-        running broker changes nothing.
-        """
-        if self.running:
-            return self
-        self.stop()  # a dead process still holds its pipes
-        java = require_java()
-        jars = fetch_jar_set(JARS)
-        prepare_directory(self.data_dir, owner="Kafka's data")
-        give_up = time.monotonic() + self._start_seconds
-        with ExitStack() as undo:
-            with lock_directory(self.data_dir, owner="Kafka") as lock:
-                self.port = self.port or free_port()
-                require_free(self.port, owner="Kafka")
-                self._write_settings()
-                command = self._java_command(java.path, jars)
-                self._format(command)
-                self._process = GuardedProcess(
-                    [*command, "kafka.Kafka", SETTINGS], log=self.log, cwd=self.data_dir, keep_open=[lock]
-                )
-                undo.callback(self.stop)
-            self._wait(self._process, give_up)
-            undo.pop_all()
-        return self
-
-    def stop(self) -> None:
-        """End it, and wait for the end. A stop of a stopped broker changes nothing."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+    def _does_answer(self) -> bool:
+        return does_answer(self.port)
 
     def _java_command(self, java: Path, jars: Path) -> list[str]:
         return [
@@ -169,18 +123,6 @@ class EmbeddedKafka:
                 raise StartFailed(f"Kafka did not format {self.data_dir} within {FORMAT_SECONDS:.0f} s.") from None
         if status != 0:
             raise make_early_end_error("Kafka's format of its directory", status, self.log)
-
-    def _wait(self, process: GuardedProcess, give_up: float) -> None:
-        while not does_answer(self.port):
-            status = process.exit_status
-            if status is not None:
-                raise make_early_end_error("Kafka", status, self.log)
-            if time.monotonic() > give_up:
-                raise StartFailed(
-                    f"Kafka did not answer within {self._start_seconds:.0f} s. "
-                    f"The end of {self.log}:\n{read_last_lines(self.log)}"
-                )
-            time.sleep(0.1)
 
 
 def does_answer(port: int) -> bool:

@@ -10,10 +10,8 @@ restarts.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from xml.sax.saxutils import escape
 
 from hive_metastore.ThriftHiveMetastore import Client
@@ -22,12 +20,12 @@ from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
-from firn.embedded.directory import lock_directory, prepare_directory
-from firn.embedded.errors import DataDirUnusable, StartFailed
+from firn.embedded.errors import DataDirUnusable
 from firn.embedded.hive_service import MAIN_CLASS, read_gateway, serve, start_service
-from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
-from firn.embedded.process import GuardedProcess, make_early_end_error, read_last_lines, require_java
+from firn.embedded.ports import LOOPBACK, METASTORE_PORT, is_open
+from firn.embedded.process import GuardedProcess
 from firn.embedded.pyspark_jars import pyspark_jars
+from firn.embedded.service import EmbeddedService
 
 ANSWER_SECONDS = 5
 
@@ -44,11 +42,14 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
-class EmbeddedMetastore:
-    """One metastore process and its data directory.
+class EmbeddedMetastore(EmbeddedService):
+    """One metastore."""
 
-    The process ends with stop(), with this object, or with this process, also if that is killed.
-    """
+    name = "The Hive Metastore"
+    owner = "A metastore"
+    data_owner = "the metastore's data"
+    log_name = "metastore.log"
+    pipes_stdout = True
 
     def __init__(
         self,
@@ -60,12 +61,8 @@ class EmbeddedMetastore:
         locks: bool = False,
     ) -> None:
         """`port` 0 chooses a free port; with `locks`, clients can take Hive's locks. Nothing happens before start()."""
-        self.data_dir = data_dir.absolute()
-        self.port = port
-        self._heap_mib = heap_mib
-        self._start_seconds = start_seconds
+        super().__init__(data_dir, port, heap_mib=heap_mib, start_seconds=start_seconds)
         self._locks = locks
-        self._process: GuardedProcess | None = None
 
     @property
     def uri(self) -> str:
@@ -77,60 +74,15 @@ class EmbeddedMetastore:
         """The directory of databases and tables without a location of their own."""
         return self.data_dir / "warehouse"
 
-    @property
-    def log(self) -> Path:
-        """The output of the process, over all its starts."""
-        return self.data_dir / "metastore.log"
-
-    @property
-    def running(self) -> bool:
-        """Whether the process runs; it may not answer yet."""
-        return self._process is not None and self._process.exit_status is None
-
-    def start(self) -> Self:
-        """Start it, and return once it has answered a call; about five seconds.
-
-        Raises an EmbeddedError, and leaves no process then. A start of a running metastore changes nothing.
-        """
-        if self.running:
-            return self
-        self.stop()  # a dead process still holds its pipes
-        java = require_java()
+    def _prepare(self) -> None:
         if ":" in str(self.data_dir):
             # Derby takes the text before a colon for a protocol: it creates such a database and never opens it again.
             raise DataDirUnusable(
                 f"{self.data_dir} cannot hold the metastore's data: Derby allows no colon in its path."
             )
-        prepare_directory(self.data_dir, owner="the metastore's data")
+
+    def _build_command(self, java: Path) -> list[str]:
         self._write_settings()
-        give_up = time.monotonic() + self._start_seconds
-        with ExitStack() as undo:
-            with lock_directory(self.data_dir, owner="A metastore") as lock:
-                self.port = self.port or free_port()
-                require_free(self.port, owner="The Hive Metastore")
-                self._process = GuardedProcess(
-                    self._command(java.path), log=self.log, cwd=self.data_dir, keep_open=[lock], pipe_stdout=True
-                )
-                undo.callback(self.stop)
-            self._serve(self._process, give_up)
-            undo.pop_all()
-        return self
-
-    def stop(self) -> None:
-        """End it, and wait for the end. A stop of a stopped metastore changes nothing."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _command(self, java: Path) -> list[str]:
         return [
             str(java),
             f"-Xmx{self._heap_mib}m",
@@ -168,31 +120,19 @@ class EmbeddedMetastore:
         (conf / "hive-site.xml").write_text(f"<configuration>\n{properties}</configuration>\n", encoding="utf-8")
         (conf / "log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
 
-    def _serve(self, process: GuardedProcess, give_up: float) -> None:
+    def _wait(self, process: GuardedProcess, give_up: float) -> None:
         gateway = read_gateway(process.stdout, give_up=give_up)
         if gateway is None:
             raise self._make_start_error(process)
         seconds = max(1.0, give_up - time.monotonic())
         serve(gateway, self.port, seconds=seconds, log=self.log, start=self._start_service)
-        while not self._does_answer():
-            if process.exit_status is not None or time.monotonic() > give_up:
-                raise self._make_start_error(process)
-            time.sleep(0.1)
+        super()._wait(process, give_up)
 
     def _start_service(self, jvm: Any, port: int) -> None:
         start_service(jvm, port, locks=self._locks)
 
     def _does_answer(self) -> bool:
         return does_answer(self.port)
-
-    def _make_start_error(self, process: GuardedProcess) -> StartFailed:
-        status = process.wait_for_end(1)  # its output ends shortly before the process
-        if status is not None:
-            return make_early_end_error("The Hive Metastore", status, self.log)
-        return StartFailed(
-            f"The Hive Metastore did not answer within {self._start_seconds:.0f} s. "
-            f"The end of {self.log}:\n{read_last_lines(self.log)}"
-        )
 
 
 class MetastoreSession:

@@ -101,7 +101,7 @@ def test_a_taken_port_is_named_and_nothing_is_started(tmp_path: Path) -> None:
 @pytest.mark.hive
 def test_a_port_that_is_taken_while_java_starts_is_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with listening() as port:
-        monkeypatch.setattr("firn.embedded.metastore.require_free", lambda port, owner: None)  # free when it looked
+        monkeypatch.setattr("firn.embedded.service.require_free", lambda port, owner: None)  # free when it looked
         metastore = EmbeddedMetastore(tmp_path, port=port)
         with pytest.raises(PortTaken, match=f"cannot listen on port {port}"):
             metastore.start()
