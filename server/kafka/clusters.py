@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ else:
 
 SECONDS = 10.0
 """How long the server waits for one answer of a cluster."""
+ELECTION_SECONDS = 0.1
 _MESSAGE_BYTES = 1_000_000
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 _GROUP = "firn-server"
 """The consumer group that the client demands. The server commits no offsets to it."""
 
@@ -49,8 +52,7 @@ class ConfluentClusters:
         with self._calling(connection, password) as client:
             described = self._wait(client.describe_topics(kafka.TopicCollection([topic]))[topic])
             partitions = [partition.id for partition in described.partitions]
-            earliest = self._list_offsets(client, topic, partitions, admin.OffsetSpec.earliest())
-            stable = self._list_offsets(client, topic, partitions, admin.OffsetSpec.latest())
+            earliest, stable = self._list_bounds(client, topic, partitions)
             settings = self._load_settings(client, topic)
         return Topic(
             name=topic,
@@ -84,14 +86,15 @@ class ConfluentClusters:
             with contextlib.closing(consumer):
                 consumer.assign(starts)
                 records = self._read_to_end(consumer, len(starts))
-        return sorted(records, key=lambda record: (record.partition, record.offset))[-most:]
+        newest = sorted(records, key=lambda record: record.timestamp or _LONG_AGO)[-most:]
+        return sorted(newest, key=lambda record: (record.partition, record.offset))
 
     def _read_to_end(self, consumer: kafka.Consumer, partitions: int) -> list[KafkaRecord]:
         records: list[KafkaRecord] = []
         while partitions:
             message = consumer.poll(self.seconds)
             if message is None:
-                break
+                raise TimeoutError
             error = message.error()
             if error is None:
                 records.append(_to_record(message))
@@ -100,6 +103,23 @@ class ConfluentClusters:
             else:
                 raise kafka.KafkaException(error)
         return records
+
+    def _list_bounds(
+        self, client: admin.AdminClient, topic: str, partitions: list[int]
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """The first and the last stable offset of each partition.
+
+        Partitions have no leader for a moment after their topic was created, and while brokers start.
+        """
+        give_up = time.monotonic() + self.seconds
+        while True:
+            try:
+                earliest = self._list_offsets(client, topic, partitions, admin.OffsetSpec.earliest())
+                return earliest, self._list_offsets(client, topic, partitions, admin.OffsetSpec.latest())
+            except kafka.KafkaException as error:
+                if error.args[0].code() not in _list_electing() or time.monotonic() > give_up:
+                    raise
+                time.sleep(ELECTION_SECONDS)
 
     def _list_offsets(
         self, client: admin.AdminClient, topic: str, partitions: list[int], which: admin.OffsetSpec
@@ -165,6 +185,12 @@ def build_options(connection: Connection, password: str | None) -> dict[str, Any
             "sasl.password": password,
         }
     return options if connection.ca is None else {**options, "ssl.ca.pem": connection.ca}
+
+
+def _list_electing() -> set[int]:
+    """The codes by which brokers say that a partition has no leader yet, or another one."""
+    errors = kafka.KafkaError
+    return {errors.NOT_LEADER_FOR_PARTITION, errors.LEADER_NOT_AVAILABLE}
 
 
 def _list_refusals() -> set[int]:
