@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut
+from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogSkipOut
 from firn.transport import Transport
 
 
@@ -27,6 +27,13 @@ class TableLog:
     def check(self) -> LogCheckOut:
         """Findings about topic and records, and the newest records as changes of the table."""
         return LogCheckOut.read(self.transport.get(f"{self.path}/check"))
+
+    def skip(self, *, dry_run: bool = False) -> LogSkipOut:
+        """Go on after records that the topic no longer has. They stay missing in the table, and a running drain ends.
+
+        Refused if drains can go on without this.
+        """
+        return LogSkipOut.read(self.transport.change("POST", f"{self.path}/skip", None, {"dry_run": dry_run}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,6 +167,7 @@ def create_app(
         services.fleet.close()
         services.images.stop()
         services.image_writes.stop()
+        services.changed_rows.stop()
         services.access.audit_log.flush()
         services.reports.flush()
 

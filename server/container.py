@@ -77,6 +77,7 @@ from server.service.hive.upgrade import Upgrades
 from server.service.hive.upgrade_check import Checks
 from server.service.images.adoption import Adoptions
 from server.service.images.builder import ImageBuilder
+from server.service.images.changed_rows import ChangedRows
 from server.service.images.images import Images
 from server.service.images.sent_rows import SentRowReader
 from server.service.images.writes import ImageWrites
@@ -123,6 +124,8 @@ from server.store.session import Sessions, open_engine
 from server.store.unit_of_work import SqlDatabase
 
 DEFAULT_CATALOG = CatalogName("lake")
+CHANGES_SECONDS = 30.0
+"""Somebody who looks at changes in a browser does not wait longer."""
 
 
 def open_database(settings: Settings) -> Database:
@@ -224,6 +227,7 @@ def _build_tables(adapters: _Adapters) -> TableServices:
         comparisons=Comparisons(database, metadata),
         images=images,
         image_writes=_build_image_writes(adapters, keyed, committer),
+        changed_rows=_build_changed_rows(adapters),
         scans=Scans(
             database, metadata, tables, keyed, images, manifest_scans, make_scan_limits(adapters.settings.scan)
         ),
@@ -252,6 +256,19 @@ def _build_image_writes(adapters: _Adapters, keyed: KeyedTables, committer: Comm
     checker = LayerBuilderProcess(timeout_seconds=settings.images.seconds)
     rows = SentRowReader(keyed, files, checker, most_rows=settings.images.write_rows, file_io=dict(settings.file_io))
     return ImageWrites(keyed, committer, files, rows)
+
+
+def _build_changed_rows(adapters: _Adapters) -> ChangedRows:
+    settings = adapters.settings
+    # A process of its own: people who look at changes do not hold up readers and writers.
+    reader = LayerBuilderProcess(timeout_seconds=min(settings.images.seconds, CHANGES_SECONDS))
+    return ChangedRows(
+        adapters.database,
+        adapters.metadata,
+        reader,
+        most_bytes=settings.images.changes_bytes,
+        file_io=dict(settings.file_io),
+    )
 
 
 def _build_planning(adapters: _Adapters) -> PlanningServices:

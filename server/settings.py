@@ -120,6 +120,10 @@ class ImageSettings(Group):
         description="Most rows that one statement inserts, changes or deletes; the server reads their keys, about 100 "
         "bytes a row.",
     )
+    changes_bytes: PositiveInt = Field(
+        default=128 * 1024 * 1024,
+        description="Most data files that the server reads to show the changes of a table.",
+    )
 
 
 class ReadingSettings(Group):

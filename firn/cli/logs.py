@@ -47,12 +47,17 @@ def check_log(ctx: CliContext, table: TableArg) -> None:
 
 
 @command(app, "skip")
-def skip(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memory: Memory = "2g") -> None:
-    """Go on after records that the topic no longer has: they stay missing in the table."""
-    name = str(ctx.client.name(table))
-    with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
-        position = firn.spark.skip(name, spark)
-    ctx.show.emit({"position": position}, lambda: ctx.show.line(f"{table} goes on from {position}"))
+def skip(
+    ctx: CliContext,
+    table: TableArg,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be skipped, and skip nothing.")] = False,
+) -> None:
+    """Go on after records that the topic no longer has: they stay missing in the table. A running drain ends."""
+    skipped = ctx.client.tables[table].log.skip(dry_run=dry_run)
+    goes = "would go on" if dry_run else "goes on"
+    text = f"{skipped.problem.message}; {table} {goes} from {skipped.position}"
+    ctx.show.emit(skipped.json_value(), lambda: ctx.show.line(text))
 
 
 def drain(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memory: Memory = "2g") -> None:

@@ -73,7 +73,7 @@ def _list_changed_keys(stores: Stores) -> pa.Table:
     names = [stores.target.field(key) for key in stores.keys]
     keys = [pa.schema(names).empty_table()]
     if plan.appends:
-        keys.append(stores.read_appended(plan.appends).select(stores.keys))
+        keys.append(stores.appended.select(stores.keys))
     if plan.base_known:
         keys += [stores.read_changed_keys(commit.parent_id, commit.snapshot_id) for commit in plan.direct]
     else:
@@ -171,6 +171,8 @@ class _Steps:
 
 def _compare(stores: Stores, since: FeedVersion, until: FeedVersion, keys: pa.Table) -> Moves:
     """The net changes of these keys between two versions."""
+    if not len(keys):
+        return _no_moves(stores)
     first, last = stores.read_state(since, keys), stores.read_state(until, keys)
     before, after = _pair_rows(first, last, stores.keys)
     count = len(before)

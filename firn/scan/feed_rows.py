@@ -37,11 +37,18 @@ _MOST_KEYS_IN_FILTER = 1_000
 _LITERALS = (int, str)
 Check = Callable[[Sequence[str]], None]
 """Called with files before they are opened; raises if one of them may not be."""
+Measure = Callable[[int], None]
+"""Called with the bytes of data files before they are read; raises if these are too many."""
 
 
 def allow_all(files: Sequence[str]) -> None:
     """Open any file: those of a reader whose own credentials decide."""
     del files
+
+
+def allow_any_size(size: int) -> None:
+    """Read any number of bytes."""
+    del size
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class Stores:
     change: Table
     plan: ChangePlan
     check: Check = allow_all
+    measure: Measure = allow_any_size
 
     @property
     def keys(self) -> list[str]:
@@ -71,6 +79,11 @@ class Stores:
     def target(self) -> pa.Schema:
         """The table's columns with their types in a feed."""
         return pa.schema([self._of_base.target.field(name) for name in self.plan.columns])
+
+    @cached_property
+    def appended(self) -> pa.Table:
+        """The changes of all commits of the plan; see `read_appended`."""
+        return self.read_appended(self.plan.appends)
 
     def read_appended(self, commits: Sequence[FeedCommit]) -> pa.Table:
         """The changes of these commits: the table's columns, `_op`, row id and sequence number."""
@@ -113,6 +126,7 @@ class Stores:
             if _identify(task) not in others
         }
         self.check(sorted(files))
+        self.measure(sum(file.file_size_in_bytes for file in files.values()))
         reader = ColumnReader(self.base, Schema(*(self.base.schema().find_field(key) for key in self.keys)))
         return pa.concat_tables([reader.target.empty_table(), *map_files(reader.read, list(files.values()))])
 
@@ -129,6 +143,7 @@ class Stores:
         self.check(
             [path for task in tasks for path in (task.file.file_path, *(d.file_path for d in task.delete_files))]
         )
+        self.measure(sum(task.file.file_size_in_bytes for task in tasks))
         table = self._pin(self.base, snapshot_id)
         rows = [_read_task(table, task) for task in tasks]
         return self._select(pa.concat_tables([self.target.empty_table(), *map(self._cast, rows)]), keys)
@@ -150,6 +165,7 @@ class Stores:
 
     def _read_changes(self, files: Sequence[LineageFile]) -> pa.Table:
         self.check([file.file.file_path for file in files])
+        self.measure(sum(file.file.file_size_in_bytes for file in files))
         tables = map_files(self._read_lineage, files)
         return pa.concat_tables([self._of_change.target.empty_table(), *tables])
 

@@ -62,26 +62,28 @@ def drain(table: str, spark: SparkSession | None = None, *, password: str | None
 
 
 def skip(table: str, spark: SparkSession | None = None) -> str:
-    """Move a table's position to the next records that its topic has, and return it.
+    """Move a table's position to the next records that its topic has, and return it. Refused if nothing is to skip.
 
     The records between are not in the table. This ends a stop of drains, see `drain`.
     """
-    drain_ = _open(table, spark, None)
-    log = drain_.handle.log.show()
-    batch = LogBatch(topic=log.topic, start=log.start, end=log.start)
-    drain_.append(drain_.build_empty(), log, batch, {"firn.log-skip": "true"})
-    return batch.position
+    client, name = client_of(_find_session(spark), table)
+    return client.tables[name].log.skip().position
 
 
 def _open(table: str, spark: SparkSession | None, password: str | None) -> _Drain:
-    active = spark or SparkSession.getActiveSession()
-    if active is None:
-        raise RuntimeError("no Spark session is running: start one with firn.spark.session(client, kafka=True)")
+    active = _find_session(spark)
     client, name = client_of(active, table)
     handle = client.tables[name]
     writer = handle.writers.register(LOG_WRITER)  # before the position is read (docs/protocols.md, rule 6.2)
     secret = password if password is not None else os.environ.get(PASSWORD_VARIABLE)
     return _Drain(active, handle, load_target(active, table), writer, secret)
+
+
+def _find_session(spark: SparkSession | None) -> SparkSession:
+    active = spark or SparkSession.getActiveSession()
+    if active is None:
+        raise RuntimeError("no Spark session is running: start one with firn.spark.session(client, kafka=True)")
+    return active
 
 
 @dataclass
@@ -120,7 +122,7 @@ class _Drain:
         frame = self._order(changes, log, batch)
         for attempt in range(1, TRIES + 1):
             try:
-                self.append(frame, log, batch, {})
+                self.append(frame, log, batch)
             except Exception as error:  # Java throws many types of errors; the table's position matters
                 if self._has_committed(batch):
                     return
@@ -146,7 +148,7 @@ class _Drain:
         good = fail_on_bad(changes)
         return order_changes(good, self.target, log, batch, lambda part: self._read(log, part)).drop(*OWN)
 
-    def append(self, frame: DataFrame, log: LogOut, batch: LogBatch, more: dict[str, str]) -> None:
+    def append(self, frame: DataFrame, log: LogOut, batch: LogBatch) -> None:
         """Append changes, with the step of the position in the summary."""
         summary = {
             "firn.writer-id": self.writer.name,
@@ -154,7 +156,6 @@ class _Drain:
             "firn.position-from": log.position or "none",
             "firn.position": batch.position,
             "firn.log-topic-id": log.topic_id,
-            **more,
         }
         own = ["_source", *(["_set"] if self.target.has_partial_columns else [])]  # a record sets all columns
         writer = frame.withColumns({name: F.lit(None).cast("string") for name in own}).writeTo(self.target.change)

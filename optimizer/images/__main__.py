@@ -1,7 +1,8 @@
-"""`python -m optimizer.images`: builds layers of images and checks keys, one task at a time, until its input ends.
+"""`python -m optimizer.images`: builds layers of images, checks keys and reads changes, until its input ends.
 
-Each line of the input is a task, or the answer to a question; each line of the output is a BuilderMessage. The server
-starts the process when it needs an image first, and keeps it: importing PyArrow takes longer than most builds.
+One task runs at a time. Each line of the input is a task, or the answer to a question; each line of the output is a
+BuilderMessage. The server starts the process when it needs an image first, and keeps it: importing PyArrow takes longer
+than most builds.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from firn.errors import FirnError
+from firn.protocol.tasks.feed import Refusal
 from firn.protocol.tasks.image import BuilderMessage, BuilderTask
 from optimizer.images.deletes import write_deletes
+from optimizer.images.feed import read_changed_rows
 from optimizer.images.keys import check_keys
 from optimizer.images.pair import Check, TooLarge, build_from_task
 from optimizer.images.upserts import read_upserts
@@ -25,7 +29,7 @@ def serve(lines: TextIO, out: TextIO) -> None:
     """Answer tasks until the input ends. A failed build ends with a message, and the next task is taken."""
 
     def say(message: BuilderMessage) -> None:
-        out.write(message.model_dump_json(exclude_none=True) + "\n")
+        out.write(message.model_dump_json(exclude_unset=True) + "\n")
         out.flush()
 
     def check(files: Sequence[str]) -> None:
@@ -35,16 +39,22 @@ def serve(lines: TextIO, out: TextIO) -> None:
                 raise Refused
 
     for line in lines:
-        try:
-            say(_run(BuilderTask.model_validate_json(line), check))
-        except FileNotFoundError as error:
-            say(BuilderMessage(error=str(error), gone=str(error.filename or error)))
-        except TooLarge as error:
-            say(BuilderMessage(too_large=str(error)))
-        except Refused:
-            say(BuilderMessage(error="refused"))
-        except Exception as error:  # noqa: BLE001 -- whatever a file holds, the next task is another's
-            say(BuilderMessage(error=f"{type(error).__name__}: {error}"))
+        say(_answer(line, check))
+
+
+def _answer(line: str, check: Check) -> BuilderMessage:
+    try:
+        return _run(BuilderTask.model_validate_json(line), check)
+    except FileNotFoundError as error:
+        return BuilderMessage(error=str(error), gone=str(error.filename or error))
+    except TooLarge as error:
+        return BuilderMessage(too_large=str(error))
+    except Refused:
+        return BuilderMessage(error="refused")
+    except FirnError as error:
+        return BuilderMessage(error=error.message, refused=Refusal(message=error.message, hint=error.hint))
+    except Exception as error:  # noqa: BLE001 -- whatever a file holds, the next task is another's
+        return BuilderMessage(error=f"{type(error).__name__}: {error}")
 
 
 def _run(task: BuilderTask, check: Check) -> BuilderMessage:
@@ -56,6 +66,8 @@ def _run(task: BuilderTask, check: Check) -> BuilderMessage:
         return BuilderMessage(deletes=write_deletes(task.deletes, check))
     if task.upserts is not None:
         return BuilderMessage(upserts=read_upserts(task.upserts, check))
+    if task.feed is not None:
+        return BuilderMessage(feed=read_changed_rows(task.feed, check))
     raise ValueError("the task says nothing")
 
 

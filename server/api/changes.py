@@ -2,23 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from catalog.history.change_feed import FeedCommit as PlannedCommit
+from catalog.history.commit import CommitEvent
 from catalog.keyed.spec import BASE, CHANGE, Version
-from firn.protocol.answers.changes import ChangePlan, FeedCommit, FeedSegment, FeedVersion
+from firn.protocol.answers.changes import (
+    ChangePlan,
+    ChangesCommit,
+    ChangesOut,
+    FeedCommit,
+    FeedSegment,
+    FeedVersion,
+)
 from firn.protocol.changes import Each
+from firn.protocol.tasks.feed import FeedRows
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.table_views import format_snapshot_id
+from server.service.images.changed_rows import MOST_ROWS
+from server.service.services import Services
 from server.service.tables.change_feeds import PlannedFeed
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}/changes", tags=["changes"])
 
+MOST_COMMITS = 100
+"""The newest commits are listed, and those of the rows in the answer."""
+
 SinceDep = Annotated[str, Query(max_length=300, description="a version, or a time with its zone")]
 UntilDep = Annotated[str | None, Query(max_length=300, description="by default the newest version")]
+
+
+@router.get("", summary="Show a few changes", responses=refusals(400, 404, 409, 503))
+def show_changes(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    since: SinceDep,
+    until: UntilDep = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="changes in the answer")] = 100,
+) -> ChangesOut:
+    """Show the net changes of a keyed table between two versions, values as text. The server reads small feeds only."""
+    planned = services.change_feeds.plan(catalog, table, since, until)
+    plan = build_change_plan(planned)
+    return _build_changes_out(services, planned, plan, services.changed_rows.read(planned, plan, most_rows=limit))
+
+
+def _build_changes_out(services: Services, planned: PlannedFeed, plan: ChangePlan, read: FeedRows) -> ChangesOut:
+    shown = {row.snapshot_id for row in read.rows}
+    earlier, newest = planned.feed.appends[:-MOST_COMMITS], planned.feed.appends[-MOST_COMMITS:]
+    appends = [*(commit for commit in earlier if str(commit.snapshot_id) in shown), *newest]
+    direct, keyed = planned.feed.direct[-MOST_COMMITS:], planned.pin.keyed
+    commits = [
+        *_describe_commits(CHANGE, appends, services.changed_rows.find_events(keyed.change_id, appends)),
+        *_describe_commits(BASE, direct, services.changed_rows.find_events(keyed.base_id, direct)),
+    ]
+    return ChangesOut(
+        since=plan.since.version,
+        until=plan.until.version,
+        committed_at=plan.until.committed_at,
+        primary_key=plan.primary_key,
+        columns=plan.columns,
+        total=read.total,
+        rows=read.rows,
+        commits=sorted(commits, key=lambda commit: commit.version, reverse=True),
+    )
+
+
+def _describe_commits(
+    store: str, commits: Sequence[PlannedCommit], events: Mapping[int, CommitEvent]
+) -> list[ChangesCommit]:
+    described = [(commit, events.get(commit.snapshot_id)) for commit in commits]
+    return [
+        ChangesCommit(
+            snapshot_id=str(commit.snapshot_id),
+            store=store,
+            version=commit.version.version,
+            committed_at=commit.version.committed_at,
+            principal=event and event.principal,
+            engine=event and event.engine,
+            writer=event and event.writer_id,
+            job_id=event and event.job_id,
+            added_rows=0 if event is None else event.added_rows,
+        )
+        for commit, event in described
+    ]
 
 
 @router.get("/plan", summary="Plan a change feed", responses=refusals(400, 404, 409))

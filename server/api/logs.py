@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from catalog.commits.positions import NO_POSITION
 from catalog.kafka.log_state import LogProblem
 from catalog.kafka.records import DecodedRecord
 from catalog.keyed.partial import is_partial
 from catalog.keyed.spec import LOG_WRITER
-from firn.protocol.answers.logs import LogCheckOut, LogFindingOut, LogOut, LogPinOut, LogProblemOut, LogRecordOut
+from firn.protocol.answers.logs import (
+    LogCheckOut,
+    LogFindingOut,
+    LogOut,
+    LogPinOut,
+    LogProblemOut,
+    LogRecordOut,
+    LogSkipOut,
+)
+from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.service.streams.log_stores import LogStatus
@@ -47,6 +58,31 @@ def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogP
     )
 
 
+class LogSkipIn(In):
+    """The position to which the user agrees: the server refuses to go on from another one."""
+
+    to: str | None = None
+
+
+@router.post("/skip", summary="Skip lost records", responses=refusals(400, 403, 404, 409, 503))
+def skip_log(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    *,
+    body: LogSkipIn | None = None,
+    dry_run: Annotated[bool, Query(description="report what would be skipped, and skip nothing")] = False,
+) -> LogSkipOut:
+    """Go on after records that the topic no longer has: they stay missing. A drain that runs now ends.
+
+    The server refuses a skip if drains can go on without one.
+    """
+    expected = None if body is None else body.to
+    skip = services.log_skips.skip(catalog, table, expected=expected, dry_run=dry_run)
+    start = None if skip.start == NO_POSITION else skip.start
+    return LogSkipOut(dry_run=dry_run, start=start, position=skip.end, problem=_build_problem(skip.problem))
+
+
 def build_log_out(log: LogStatus) -> LogOut:
     """Build the answer about a log."""
     state, connection, settings = log.state, log.connection, log.settings
@@ -67,7 +103,8 @@ def build_log_out(log: LogStatus) -> LogOut:
         skip_to=state.start_position,
         lag=state.lag,
         starts_latest=settings.start == "latest",
-        problem=_build_problem_out(state.problem),
+        problem=None if state.problem is None else _build_problem(state.problem),
+        committed_at=None if log.writer is None else log.writer.committed_at,
         one_change_per_key=log.one_change_per_key,
         deletes=settings.deletes,
         max_lag_seconds=settings.max_lag.total_seconds(),
@@ -76,9 +113,7 @@ def build_log_out(log: LogStatus) -> LogOut:
     )
 
 
-def _build_problem_out(problem: LogProblem | None) -> LogProblemOut | None:
-    if problem is None:
-        return None
+def _build_problem(problem: LogProblem) -> LogProblemOut:
     return LogProblemOut(kind=str(problem.kind), message=problem.message, lost=problem.lost)
 
 

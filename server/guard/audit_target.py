@@ -29,6 +29,13 @@ def writer(request: GuardedRequest) -> AuditTarget:
     return AuditTarget(str(target), f"writer {request.path['writer']}")
 
 
+def log_skip(request: GuardedRequest) -> AuditTarget:
+    """Name the table, and whether this only shows what a skip would lose."""
+    dry = "dry run of " if request.parameter("dry_run") in ("true", "True", "1") else ""
+    target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
+    return AuditTarget(str(target), f"{dry}skip")
+
+
 def new_connection(request: GuardedRequest) -> AuditTarget:
     """Name the created connection."""
     return AuditTarget(f"connection {request.model(ConnectionRequest).name}")

@@ -71,7 +71,7 @@ _TURNS = ("pause", "resume", "cancel")
 _STREAM_TURNS = ("pause", "resume", "restart")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
 _STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check", "/log/pin")
-_CHANGES = ("/changes/plan", "/consumers", "/consumers/{consumer}")
+_CHANGES = ("/changes", "/changes/plan", "/consumers", "/consumers/{consumer}")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
@@ -114,6 +114,7 @@ _TABLES: Rules = {
     ("POST", f"{_ITEM}/rollback"): changes(on.dotted_table(WRITE)),
     ("POST", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
     ("DELETE", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
+    ("POST", f"{_ITEM}/log/skip"): changes(on.dotted_table(WRITE), audit_target.log_skip),
     ("POST", f"{_ITEM}/consumers/{{consumer}}"): changes(on.dotted_table(READ), audit_target.consumer),
     ("DELETE", f"{_ITEM}/consumers/{{consumer}}"): changes(on.dotted_table(READ), audit_target.consumer),
 }

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from catalog.errors import NotFound, Unavailable
+from catalog.errors import Invalid, NotFound, Unavailable
 from catalog.ports.images import BuildTooLarge
+from firn.protocol.tasks.feed import FeedRows, FeedTask
 from firn.protocol.tasks.image import (
     BuilderMessage,
     BuilderTask,
@@ -39,7 +40,7 @@ TIMEOUT_SECONDS = 120.0
 
 @dataclass
 class LayerBuilderProcess:
-    """Implements `catalog.ports.images.LayerBuilder` and `KeyChecker`."""
+    """Implements `catalog.ports.images.LayerBuilder`, `KeyChecker` and `FeedReader`."""
 
     command: Sequence[str] = COMMAND
     timeout_seconds: float = TIMEOUT_SECONDS
@@ -73,6 +74,15 @@ class LayerBuilderProcess:
         if message.upserts is None:
             raise Unavailable(f"the rows cannot be read: {message.error}")
         return message.upserts
+
+    def read_feed(self, task: FeedTask, check: Callable[[Sequence[str]], None]) -> FeedRows:
+        """See the port."""
+        message = self._run(BuilderTask(feed=task), check)
+        if message.refused is not None:
+            raise Invalid(message.refused.message, hint=message.refused.hint)
+        if message.feed is None:
+            raise Unavailable(f"the changes cannot be read: {message.error}")
+        return message.feed
 
     def _run(self, task: BuilderTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
         with self._lock:

@@ -24,6 +24,7 @@ from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hadoop_checks import HadoopChecks
 from server.service.hive.services import HiveServices
 from server.service.images.adoption import Adoptions
+from server.service.images.changed_rows import ChangedRows
 from server.service.images.images import Images
 from server.service.images.writes import ImageWrites
 from server.service.imports.imports import Imports
@@ -45,6 +46,7 @@ from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
+from server.service.streams.log_skips import LogSkips
 from server.service.streams.stream_services import StreamServices
 from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
@@ -77,6 +79,7 @@ class TableServices:
     comparisons: Comparisons
     images: Images
     image_writes: ImageWrites
+    changed_rows: ChangedRows
     scans: Scans
 
     @property
@@ -138,6 +141,11 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices, St
     hadoop: HadoopChecks
     tickets: Tickets | None
     """The Kerberos ticket; None if the settings name no principal."""
+
+    @property
+    def log_skips(self) -> LogSkips:
+        """Skips of lost records."""
+        return LogSkips(self.log_stores, self.writers, self.committer, self.image_writes.files)
 
     def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
         """Drop a plain or a keyed table, or a view."""

@@ -59,3 +59,46 @@ class ChangePlan(Out):
     direct: list[FeedCommit]
     base_known: bool
     segments: list[FeedSegment]
+
+
+class ChangedRow(Out):
+    """One net change. Values are text; of the columns in `cut` only the beginning is there.
+
+    `columns` are those whose values differ between the rows. `snapshot_id` is the newest commit to the change store
+    that has a change of the key; null if base changed without one.
+    """
+
+    change_type: str
+    key: dict[str, str | None]
+    before: dict[str, str | None] | None
+    after: dict[str, str | None] | None
+    columns: list[str]
+    cut: list[str]
+    snapshot_id: str | None
+
+
+class ChangesCommit(Out):
+    """A commit between the two versions that changed rows. `store` is `base` if it needed no change of a writer."""
+
+    snapshot_id: str
+    store: str
+    version: int
+    committed_at: datetime
+    principal: str | None
+    engine: str | None
+    writer: str | None
+    job_id: str | None
+    added_rows: int
+
+
+class ChangesOut(Out):
+    """The net changes after `since`, up to `until`: `total` of them, of which `rows` has the first."""
+
+    since: int
+    until: int
+    committed_at: datetime
+    primary_key: list[str]
+    columns: list[str]
+    total: int
+    rows: list[ChangedRow]
+    commits: list[ChangesCommit]

@@ -21,7 +21,8 @@ class LogOut(Out):
     """The log of a table.
 
     Offsets are by partition: `start` is the next one to read, `end` the last stable offset. `skip_to` is the position
-    of `start`. Some of the offsets between have no records, so `lag` is a maximum.
+    of `start`. Some of the offsets between have no records, so `lag` is a maximum. `committed_at` is the time of the
+    last commit of a drain.
     """
 
     topic: str
@@ -39,6 +40,7 @@ class LogOut(Out):
     end: dict[int, int]
     skip_to: str
     lag: int
+    committed_at: datetime | None = None
     starts_latest: bool
     problem: LogProblemOut | None
     one_change_per_key: bool
@@ -46,6 +48,15 @@ class LogOut(Out):
     max_lag_seconds: float
     max_batch_rows: int
     max_tail_rows: int
+
+
+class LogSkipOut(Out):
+    """A step over lost records, from the position `start` to `position`; with `dry_run` it was not made."""
+
+    dry_run: bool
+    start: str | None
+    position: str
+    problem: LogProblemOut
 
 
 class LogPinOut(Out):

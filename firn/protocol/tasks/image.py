@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from firn.protocol.base import Message, Request, Task
+from firn.protocol.tasks.feed import FeedRows, FeedTask, Refusal
 
 
 class LayerTask(Task):
@@ -197,19 +198,22 @@ class UpsertedRows(Message):
 
 
 class BuilderTask(Task):
-    """One line that the server writes to the builder: a layer to build, keys to check, rows to delete, or upserts."""
+    """One line that the server writes to the builder: a layer to build, keys to check, rows to delete, upserts, or
+    changes to read.
+    """
 
     layer: LayerTask | None = None
     keys: KeysTask | None = None
     deletes: DeletesTask | None = None
     upserts: UpsertsTask | None = None
+    feed: FeedTask | None = None
 
 
 class BuilderMessage(Message):
     """One line that the builder writes: files that it asks to open, the result, or why there is none.
 
     The server answers a question with a line `true`, or ends the builder. `gone` names a file that no longer exists,
-    `too_large` says that base's keys are above the limit.
+    `too_large` says which limit of the task is too low, `refused` why there are no changes to read.
     """
 
     open: list[str] | None = None
@@ -217,6 +221,8 @@ class BuilderMessage(Message):
     keys: KeyReport | None = None
     deletes: DeletedRows | None = None
     upserts: UpsertedRows | None = None
+    feed: FeedRows | None = None
+    refused: Refusal | None = None
     error: str | None = None
     gone: str | None = None
     too_large: str | None = None

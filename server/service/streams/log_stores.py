@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from catalog.commits.positions import NO_POSITION
+from catalog.commits.writers import Writer
 from catalog.errors import CatalogError, NotFound
 from catalog.iceberg.reading import current_schema, current_snapshot
 from catalog.kafka.connection import Connection, parse_brokers
@@ -33,6 +34,8 @@ class LogStatus:
     settings: LogSettings
     connection: Connection
     state: LogState
+    writer: Writer | None
+    """The writer under whose name drains commit; None before the first one."""
     one_change_per_key: bool
     """Whether a drain keeps only the newest change of each key in a commit (docs/streams.md)."""
 
@@ -108,7 +111,9 @@ class LogStores:
         # A column with a rule needs every change of its key (docs/protocols.md, rule 1.8).
         keeps_newest = settings.every_change is False and not read_rules(pin.base.get("properties") or {})
         single = keeps_newest or may_keys_move(pin.base, pin.keyed.spec)
-        return LogStatus(settings=settings, connection=connection, state=state, one_change_per_key=single)
+        return LogStatus(
+            settings=settings, connection=connection, state=state, writer=writer, one_change_per_key=single
+        )
 
     def _find_connection(self, settings: LogSettings) -> Connection:
         if settings.connection is not None:

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from catalog.errors import WriterFenced
+from catalog.history.commit import TableCommit
+from catalog.ports.images import SentRows
 from server.service.services import Services
 from server.settings import Settings
 from tests.databases import OpenDatabase
@@ -47,15 +50,28 @@ def create(http: Client, name: str = "db.orders", **properties: str) -> Any:
 
 def drain(lake: Lake, http: Client, start: str, end: str, **more: str) -> None:
     """A commit of the log's writer, as a drain sends it."""
+    lake.commit(appended(CHANGE, lake.metadata(CHANGE), summary=register(http, start, end, **more)))
+
+
+def register(http: Client, start: str, end: str, **more: str) -> dict[str, str]:
+    """The summary of a drain's commit."""
     epoch = http.post(f"{AT}/db.orders/writers/log").json()["epoch"]
-    summary = {
+    return {
         "firn.writer-id": "log",
         "firn.writer-epoch": str(epoch),
         "firn.position-from": start,
         "firn.position": end,
         **more,
     }
-    lake.commit(appended(CHANGE, lake.metadata(CHANGE), summary=summary))
+
+
+def commit_nothing(lake: Lake, snapshot_id: int, summary: dict[str, str]) -> None:
+    """A commit without rows whose manifest list is in storage, so that the server can append to it."""
+    metadata = lake.metadata(CHANGE)
+    made = lake.services.image_writes.files.append(
+        metadata, SentRows(upserts=()), snapshot_id=snapshot_id, now_ms=metadata["last-updated-ms"] + 1, summary=summary
+    )
+    lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
 
 
 def test_a_log_shows_its_position_its_end_and_its_lag(http: Client, lake: Lake, clusters: FakeClusters) -> None:
@@ -84,6 +100,36 @@ def test_a_log_shows_its_position_its_end_and_its_lag(http: Client, lake: Lake, 
     drain(lake, http, "orders:0:2,1:0", "orders:0:0,1:0", **{"firn.log-skip": "true", "firn.log-topic-id": "another"})
     log = http.get(f"{AT}/db.orders/log").json()
     assert (log["position"], log["lag"], log["problem"]) == ("orders:0:0,1:0", 5, None)
+
+
+def test_a_skip_names_what_is_lost_before_it_goes_on(http: Client, lake: Lake, clusters: FakeClusters) -> None:
+    create(http)
+    at = f"{AT}/db.orders/log/skip"
+    fine = http.post(at, params={"dry_run": True})
+    assert (fine.status_code, "nothing to skip" in fine.text) == (409, True)
+    first = register(http, "none", "orders:0:2,1:0", **{"firn.log-topic-id": "id of orders"})
+    commit_nothing(lake, 1, first)
+    clusters.set_offsets("orders", 0, 7, 9)
+    epoch = http.get(f"{AT}/db.orders/writers/log").json()["epoch"]
+    planned = http.post(at, params={"dry_run": True}).json()
+    assert (planned["dry_run"], planned["start"], planned["position"]) == (True, "orders:0:2,1:0", "orders:0:7,1:0")
+    assert (planned["problem"]["kind"], planned["problem"]["lost"]) == ("records-gone", 5)
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["position"], log["skip_to"]) == (planned["start"], planned["position"])
+    assert http.get(f"{AT}/db.orders/writers/log").json()["epoch"] == epoch, "a dry run ends no drain"
+    clusters.set_offsets("orders", 0, 8, 9)
+    moved = http.post(at, json={"to": planned["position"]})
+    assert (moved.status_code, "would now go on from orders:0:8,1:0" in moved.text) == (409, True)
+    done = http.post(at, json={"to": "orders:0:8,1:0"}).json()
+    assert (done["dry_run"], done["problem"]["lost"]) == (False, 6)
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["position"], log["lag"], log["problem"]) == ("orders:0:8,1:0", 1, None)
+    assert log["committed_at"] is not None
+    summary = lake.metadata(CHANGE)["snapshots"][-1]["summary"]
+    assert (summary["operation"], summary["firn.log-skip"]) == ("append", "true")
+    late = {**first, "firn.position-from": "orders:0:8,1:0", "firn.position": "orders:0:9,1:0"}
+    with pytest.raises(WriterFenced):  # a drain that ran meanwhile
+        commit_nothing(lake, 2, late)
 
 
 def test_a_check_finds_problems_before_the_first_drain(http: Client, clusters: FakeClusters) -> None:

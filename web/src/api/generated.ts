@@ -796,6 +796,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a few changes
+         * @description Show the net changes of a keyed table between two versions, values as text. The server reads small feeds only.
+         */
+        get: operations["show_changes_catalogs__catalog__tables__table__changes_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/changes/plan": {
         parameters: {
             query?: never;
@@ -1046,6 +1066,28 @@ export interface paths {
         get: operations["pin_log_catalogs__catalog__tables__table__log_pin_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/log/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Skip lost records
+         * @description Go on after records that the topic no longer has: they stay missing. A drain that runs now ends.
+         *
+         *     The server refuses a skip if drains can go on without one.
+         */
+        post: operations["skip_log_catalogs__catalog__tables__table__log_skip_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3208,6 +3250,87 @@ export interface components {
             until: components["schemas"]["FeedVersion"];
         };
         /**
+         * ChangedRow
+         * @description One net change. Values are text; of the columns in `cut` only the beginning is there.
+         *
+         *     `columns` are those whose values differ between the rows. `snapshot_id` is the newest commit to the change store
+         *     that has a change of the key; null if base changed without one.
+         */
+        ChangedRow: {
+            /** After */
+            after: {
+                [key: string]: string | null;
+            } | null;
+            /** Before */
+            before: {
+                [key: string]: string | null;
+            } | null;
+            /** Change Type */
+            change_type: string;
+            /** Columns */
+            columns: string[];
+            /** Cut */
+            cut: string[];
+            /** Key */
+            key: {
+                [key: string]: string | null;
+            };
+            /** Snapshot Id */
+            snapshot_id: string | null;
+        };
+        /**
+         * ChangesCommit
+         * @description A commit between the two versions that changed rows. `store` is `base` if it needed no change of a writer.
+         */
+        ChangesCommit: {
+            /** Added Rows */
+            added_rows: number;
+            /**
+             * Committed At
+             * Format: date-time
+             */
+            committed_at: string;
+            /** Engine */
+            engine: string | null;
+            /** Job Id */
+            job_id: string | null;
+            /** Principal */
+            principal: string | null;
+            /** Snapshot Id */
+            snapshot_id: string;
+            /** Store */
+            store: string;
+            /** Version */
+            version: number;
+            /** Writer */
+            writer: string | null;
+        };
+        /**
+         * ChangesOut
+         * @description The net changes after `since`, up to `until`: `total` of them, of which `rows` has the first.
+         */
+        ChangesOut: {
+            /** Columns */
+            columns: string[];
+            /** Commits */
+            commits: components["schemas"]["ChangesCommit"][];
+            /**
+             * Committed At
+             * Format: date-time
+             */
+            committed_at: string;
+            /** Primary Key */
+            primary_key: string[];
+            /** Rows */
+            rows: components["schemas"]["ChangedRow"][];
+            /** Since */
+            since: number;
+            /** Total */
+            total: number;
+            /** Until */
+            until: number;
+        };
+        /**
          * CheckIn
          * @description The key that the server should check, and the properties that the table would have.
          */
@@ -5213,13 +5336,16 @@ export interface components {
          * @description The log of a table.
          *
          *     Offsets are by partition: `start` is the next one to read, `end` the last stable offset. `skip_to` is the position
-         *     of `start`. Some of the offsets between have no records, so `lag` is a maximum.
+         *     of `start`. Some of the offsets between have no records, so `lag` is a maximum. `committed_at` is the time of the
+         *     last commit of a drain.
          */
         LogOut: {
             /** Brokers */
             brokers: string[];
             /** Ca */
             ca: string | null;
+            /** Committed At */
+            committed_at?: string | null;
             /** Connection */
             connection: string | null;
             /** Deletes */
@@ -5316,6 +5442,27 @@ export interface components {
             } | null;
             /** Timestamp */
             timestamp: string | null;
+        };
+        /**
+         * LogSkipIn
+         * @description The position to which the user agrees: the server refuses to go on from another one.
+         */
+        LogSkipIn: {
+            /** To */
+            to?: string | null;
+        };
+        /**
+         * LogSkipOut
+         * @description A step over lost records, from the position `start` to `position`; with `dry_run` it was not made.
+         */
+        LogSkipOut: {
+            /** Dry Run */
+            dry_run: boolean;
+            /** Position */
+            position: string;
+            problem: components["schemas"]["LogProblemOut"];
+            /** Start */
+            start: string | null;
         };
         /**
          * LoginOut
@@ -10587,6 +10734,83 @@ export interface operations {
             };
         };
     };
+    show_changes_catalogs__catalog__tables__table__changes_get: {
+        parameters: {
+            query: {
+                /** @description a version, or a time with its zone */
+                since: string;
+                /** @description by default the newest version */
+                until?: string | null;
+                /** @description changes in the answer */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangesOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     plan_changes_catalogs__catalog__tables__table__changes_plan_get: {
         parameters: {
             query: {
@@ -11401,6 +11625,92 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    skip_log_catalogs__catalog__tables__table__log_skip_post: {
+        parameters: {
+            query?: {
+                /** @description report what would be skipped, and skip nothing */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["LogSkipIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogSkipOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };
