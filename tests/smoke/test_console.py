@@ -49,7 +49,7 @@ GUARDED = {
     "/access/audit": "/access/audit",
 }
 """Those of a server with access control."""
-TABS = ["layout", "snapshots", "jobs", "policy", "properties", "use"]
+TABS = ["layout", "changes", "writers", "snapshots", "jobs", "policy", "properties", "use"]
 
 
 @pytest.fixture(scope="module")

@@ -163,3 +163,38 @@ def test_axe_finds_nothing_wrong_in_light_and_dark(server: ServerProcess, open_p
     page = open_page(f"{server.url}{path}")
     settled(page)
     assert violations(page) == []
+
+
+def test_changed_rows_are_followed_and_a_writer_and_a_consumer_are_ended(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    keyed = table(server, "shop.keyed")
+    at = "catalogs/lake/tables/shop.keyed"
+
+    def write(*notes: str) -> None:
+        rows = [{"id": number, "note": note} for number, note in enumerate(notes)]
+        keyed.append(pa.Table.from_pylist(rows, schema=keyed.schema().as_arrow()))
+
+    write("<b>bold</b>", "b")
+    server.post(f"{at}/writers/sensors")
+    server.post(f"{at}/consumers/web shop", {})
+    page = open_page(f"{server.url}/c/lake/tables/shop.keyed?tab=changes")
+    rows = page.get_by_role("group", name="changed rows")
+    expect(rows).to_contain_text("<b>bold</b>")
+    assert violations(page) == []
+    page.get_by_text("follow", exact=True).click()
+    expect(page.get_by_text("Waiting for the next change")).to_be_visible()
+    write("quiet")
+    expect(rows.get_by_role("row", name=re.compile("updated 0 note <b>bold</b> quiet"))).to_be_visible()
+
+    page.get_by_role("tab", name="Writers and consumers").click()
+    page.get_by_role("button", name="fence sensors").click()
+    expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone")
+    assert violations(page) == []
+    page.get_by_role("button", name="Fence it for good").click()
+    expect(page.get_by_role("table", name="writers")).to_contain_text("fenced for good")
+    page.get_by_role("button", name="reset web shop").click()
+    expect(page.get_by_role("dialog")).to_contain_text("It skips the changes of version 2, and never reads them.")
+    page.get_by_role("button", name="Reset it").click()
+    expect(page.get_by_role("table", name="consumers")).to_contain_text("up to date")
+    assert server.get(f"{at}/consumers")[0]["version"] == 2

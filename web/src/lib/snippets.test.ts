@@ -13,6 +13,7 @@ const orders: Subject = {
     { name: 'region', type: 'string' },
     { name: 'amount', type: 'double' },
   ],
+  log: null,
 };
 
 const text = (subject: Subject): string =>
@@ -62,5 +63,32 @@ describe('snippets', () => {
     expect(text(odd)).toContain("INSERT INTO lake.`eu.west`.`it's`.change (");
     expect(text(odd)).toContain("firn table show 'lake.`eu.west`.it'\\''s'");
     expect(text({ ...odd, keyed: false })).toContain('catalog.load_table(("eu.west", "it\'s"))');
+  });
+
+  it('stream from a topic into the table, and its changes out', () => {
+    expect(text(orders)).toContain('firn.spark.resume("lake.shop.orders", writer="orders", topic="orders")');
+    expect(text(orders)).toContain('firn.spark.write_stream(rows, "lake.shop.orders", writer="orders"');
+    expect(text(orders)).toContain('client.tables["lake.shop.orders"].changes(since=0, images="both")');
+    const plain = text({ ...orders, keyed: false, key: [] });
+    expect(plain).toContain('firn.spark.write_stream(');
+    expect(plain).not.toContain('.changes(');
+    expect(text({ ...orders, keyed: false, view: true })).not.toContain('write_stream');
+  });
+
+  it('produce to the log of a table in its own format', () => {
+    expect(text(orders)).not.toContain('confluent_kafka');
+    const firn = text({ ...orders, log: { topic: "orders' log", format: 'firn-json', brokers: 'kafka-1:9092' } });
+    expect(firn).toContain('Producer({"bootstrap.servers": "kafka-1:9092"})');
+    expect(firn).toContain('topic = "orders\' log"');
+    expect(firn).toContain('"_op": "U"');
+    expect(firn).toContain('firn drain lake.shop.orders');
+    expect(firn).not.toContain('upsert-kafka');
+    const flinks = text({ ...orders, log: { topic: "orders' log", format: 'upsert-json', brokers: null } });
+    expect(flinks).toContain("  'connector' = 'upsert-kafka',");
+    expect(flinks).toContain("  'topic' = 'orders'' log',");
+    expect(flinks).toContain('  id BIGINT,');
+    expect(flinks).toContain('  PRIMARY KEY (id, region) NOT ENFORCED');
+    expect(flinks).toContain("'properties.bootstrap.servers' = 'KAFKA:9092'");
+    expect(flinks).not.toContain('"_op"');
   });
 });

@@ -1,5 +1,6 @@
 /** How to read and write one table from each engine, with its real names. Pure text. */
 import { dotted, partsOf, sqlName } from './names';
+import { flinkLog, kafka, pythonChanges, sparkChanges, sparkSink } from './stream-snippets';
 
 export interface Subject {
   catalog: string;
@@ -8,6 +9,8 @@ export interface Subject {
   view: boolean;
   key: string[];
   columns: { name: string; type: string }[];
+  /** The topic in front of the table. */
+  log: { topic: string; format: string; brokers: string | null } | null;
 }
 
 export interface Snippet {
@@ -21,23 +24,28 @@ const RUNTIME = 'org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0';
 export function snippetsFor(subject: Subject, server: string): Record<string, Snippet[]> {
   const { keyed, view } = subject;
   return {
-    PySpark: [pysparkRead(subject, server), ...(view ? [] : [keyed ? pysparkUpsert(subject) : pysparkAppend(subject)])],
+    PySpark: [
+      pysparkRead(subject, server),
+      ...(view ? [] : [keyed ? pysparkUpsert(subject) : pysparkAppend(subject), sparkSink(subject, server)]),
+      ...(keyed ? [sparkChanges(subject)] : []),
+    ],
     'Spark SQL': [sparkShell(subject, server), ...(keyed ? [sparkAppendChange(subject)] : [])],
-    ...(view ? {} : { Trino: trino(subject, server), Flink: flink(subject, server), DuckDB: duckdb(subject, server) }),
-    Python: [...(keyed ? [arrow(subject, server)] : []), pyiceberg(subject, server)],
+    ...(view ? {} : { Trino: trino(subject, server), Flink: [...flink(subject, server), ...flinkLog(subject)], DuckDB: duckdb(subject, server) }),
+    ...(subject.log === null ? {} : { Kafka: kafka(subject) }),
+    Python: [...(keyed ? [arrow(subject, server)] : []), pyiceberg(subject, server), ...(keyed ? [pythonChanges(subject, server)] : [])],
     'Command line': [commands(subject)],
   };
 }
 
 /** For Firn's own commands and calls. */
-const full = ({ catalog, name }: Subject): string => `${dotted([catalog])}.${name}`;
+export const full = ({ catalog, name }: Subject): string => `${dotted([catalog])}.${name}`;
 
 /** For Spark. */
 const sql = ({ catalog, name }: Subject): string => sqlName([catalog, ...partsOf(name)]);
 
-const python = (text: string): string => JSON.stringify(text);
+export const python = (text: string): string => JSON.stringify(text);
 
-const shell = (text: string): string => (/^[\w.:/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+export const shell = (text: string): string => (/^[\w.:/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 function pysparkRead(subject: Subject, server: string): Snippet {
   return {
@@ -106,7 +114,7 @@ function inSchema({ catalog, name }: Subject): string {
 
 const doubleQuoted = (text: string): string => (/^[a-z_][a-z0-9_]*$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`);
 
-const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+export const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 function trino(subject: Subject, server: string): Snippet[] {
   return [
@@ -199,7 +207,8 @@ function commands(subject: Subject): Snippet {
     code: [
       `firn table show ${shell(full(subject))}`,
       `firn sql ${shell(`SELECT count(*) FROM ${sql(subject)}`)}`,
-      ...(subject.keyed ? [`firn table merge ${shell(full(subject))}`] : []),
+      ...(subject.keyed ? [`firn table merge ${shell(full(subject))}`, `firn changes ${shell(full(subject))} --since 0 --follow`] : []),
+      ...(subject.log === null ? [] : [`firn drain ${shell(full(subject))}`]),
     ].join('\n'),
   };
 }

@@ -5,6 +5,7 @@ import { Choice } from '../components/choice';
 import { Snippet } from '../components/snippet';
 import { fullName } from '../lib/paths';
 import { snippetsFor } from '../lib/snippets';
+import { logOf } from '../lib/streams';
 
 /** Snippets for each engine, with this table's own names. */
 export function HowToUse({ table }: { table: Table }) {
@@ -15,6 +16,7 @@ export function HowToUse({ table }: { table: Table }) {
     view: table.kind === 'view',
     key: table.primary_key,
     columns: table.columns,
+    log: logOf(table),
   };
   const all = snippetsFor(subject, location.origin);
   const engines = Object.keys(all);

@@ -19,6 +19,7 @@ import { SERVER, type Need } from '../lib/access';
 import { span } from '../lib/format';
 import { paths } from '../lib/paths';
 import { taskTitle } from '../lib/tasks';
+import { Connections } from './connections';
 import { Retention } from './retention';
 
 const CATALOGS: Column<Catalog>[] = [
@@ -135,6 +136,7 @@ export function SettingsPage() {
         empty={<Empty title="No catalog">Create one: a name and a location for its tables.</Empty>}
       />
       {seesServer && <Clusters />}
+      <Connections />
       {seesServer && (
         <DataTable
           name="background tasks"

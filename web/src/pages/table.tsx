@@ -21,6 +21,7 @@ import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
 import { PublishRequestPanel } from './table/publish-request';
 import { Blockers } from './table/blockers';
+import { ChangesTab } from './table/changed-rows';
 import { DowngradeProgress } from './table/downgrade';
 import { HealthPanel } from './table/health';
 import { HiveTab } from './table/hive';
@@ -35,6 +36,7 @@ import { SchemaTab } from './table/schema';
 import { SnapshotsTab } from './table/snapshots';
 import { StoresStrip } from './table/stores';
 import { Timeline } from './table/timeline';
+import { WritersTab } from './table/writers';
 import { HowToUse } from './connect-snippets';
 import { ViewPage } from './view';
 import styles from './table.module.css';
@@ -165,11 +167,13 @@ function Figures({ table }: { table: Table }) {
   );
 }
 
-const TABS = ['schema', 'layout', 'history', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
+const TABS = ['schema', 'layout', 'history', 'changes', 'writers', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
   schema: 'Schema',
   layout: 'Layout',
   history: 'History',
+  changes: 'Changes',
+  writers: 'Writers and consumers',
   refs: 'Branches and tags',
   snapshots: 'Snapshots',
   jobs: 'Jobs',
@@ -179,22 +183,37 @@ const LABELS: Record<(typeof TABS)[number], string> = {
   use: 'How to read and write it',
 };
 
+/** What a change of the tab takes out of the address: it belongs to another tab. */
+const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, about: undefined, since: undefined, until: undefined, follow: undefined };
+
+function isShown(tab: (typeof TABS)[number], table: Table): boolean {
+  if (tab === 'hive') return table.hive_name !== null;
+  if (tab === 'changes') return table.kind === 'keyed';
+  return tab !== 'writers' || table.kind !== 'view';
+}
+
+function labelOf(tab: (typeof TABS)[number], table: Table): string {
+  return tab === 'writers' && table.kind !== 'keyed' ? 'Writers' : LABELS[tab];
+}
+
 function Details({ table }: { table: Table }) {
   const [get, set] = useUrlState();
   const tab = get('tab') ?? 'schema';
   return (
     <section className={styles.details}>
-      <Tabs value={tab} onChange={(value) => set({ tab: value === 'schema' ? undefined : (value ?? undefined), snapshot: undefined, entry: undefined, partition: undefined, about: undefined })} keepMounted={false}>
+      <Tabs value={tab} onChange={(value) => set({ ...OF_TABS, tab: value === 'schema' ? undefined : (value ?? undefined) })} keepMounted={false}>
         <Tabs.List className={styles.tabs ?? ''} aria-label="details">
-          {TABS.filter((item) => item !== 'hive' || table.hive_name !== null).map((item) => (
+          {TABS.filter((item) => isShown(item, table)).map((item) => (
             <Tabs.Tab key={item} value={item}>
-              {LABELS[item]}
+              {labelOf(item, table)}
             </Tabs.Tab>
           ))}
         </Tabs.List>
         <Tabs.Panel value="schema"><SchemaTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="layout"><LayoutTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="history"><HistoryTab catalog={table.catalog} name={fullName(table)} table={table} /></Tabs.Panel>
+        {table.kind === 'keyed' && <Tabs.Panel value="changes"><ChangesTab table={table} /></Tabs.Panel>}
+        {table.kind !== 'view' && <Tabs.Panel value="writers"><WritersTab table={table} /></Tabs.Panel>}
         <Tabs.Panel value="refs"><RefsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="snapshots"><SnapshotsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="jobs"><JobsTab table={table} /></Tabs.Panel>

@@ -8,15 +8,19 @@ import { Bytes, Count, When } from '../../components/figures';
 import { WARNING, Mark } from '../../components/status-icons';
 import { many } from '../../lib/format';
 import { paths } from '../../lib/paths';
+import { logOf } from '../../lib/streams';
+import { LogBox } from './log-box';
+import { Figure, Flow } from './store-parts';
 import styles from './stores.module.css';
 
-/** A keyed table as it is: changes flow into base, and Hive's own data into both. */
+/** A keyed table as it is: a log flows into changes, changes flow into base, and Hive's own data into both. */
 export function StoresStrip({ table }: { table: Table }) {
   const { change, base } = table.stores;
   if (change === undefined || base === undefined) return null;
   const behind = (table.change_sequence ?? 0) - (table.watermark ?? 0);
   return (
     <section className={styles.strip} aria-label="stores">
+      {logOf(table) !== null && <LogBox table={table} />}
       <StoreBox
         title="change"
         note="recent upserts and deletes"
@@ -74,33 +78,12 @@ function StoreBox({ title, note, store, lag }: { title: string; note: string; st
       </div>
       <div className={styles.note}>{note}</div>
       <div className={styles.numbers}>
-        <Number name={store.records === 1 ? 'row' : 'rows'} value={<Count value={store.records} />} />
-        <Number name="size" value={<Bytes value={store.bytes} />} />
-        <Number name={store.data_files === 1 ? 'file' : 'files'} value={<Count value={store.data_files} />} />
-        <Number name={store.snapshots === 1 ? 'snapshot' : 'snapshots'} value={<Count value={store.snapshots} />} />
+        <Figure name={store.records === 1 ? 'row' : 'rows'} value={<Count value={store.records} />} />
+        <Figure name="size" value={<Bytes value={store.bytes} />} />
+        <Figure name={store.data_files === 1 ? 'file' : 'files'} value={<Count value={store.data_files} />} />
+        <Figure name={store.snapshots === 1 ? 'snapshot' : 'snapshots'} value={<Count value={store.snapshots} />} />
       </div>
       <div className={styles.lag}>{lag}</div>
-    </div>
-  );
-}
-
-function Number({ name, value }: { name: string; value: ReactNode }) {
-  return (
-    <div>
-      <div className={styles.number}>{value}</div>
-      <div className={styles.note}>{name}</div>
-    </div>
-  );
-}
-
-function Flow({ above, below, live, back = false }: { above: ReactNode; below: ReactNode; live: boolean; back?: boolean }) {
-  return (
-    <div className={styles.flow} data-live={live}>
-      <span>{above}</span>
-      <svg viewBox="0 0 120 12" preserveAspectRatio="none" aria-hidden className={styles.arrow}>
-        <path d={back ? 'M120 6H4M10 1 4 6l6 5' : 'M0 6h116M110 1l6 5-6 5'} vectorEffect="non-scaling-stroke" />
-      </svg>
-      <span>{below}</span>
     </div>
   );
 }
@@ -132,8 +115,8 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
         </div>
         {data && (
           <div className={styles.numbers}>
-            <Number name="columns" value={<Count value={data.columns} />} />
-            <Number name="format" value={data.format} />
+            <Figure name="columns" value={<Count value={data.columns} />} />
+            <Figure name="format" value={data.format} />
           </div>
         )}
         <div className={styles.lag}>

@@ -1,0 +1,93 @@
+/** What pages ask about logs, writers, consumers and changes of rows. */
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+
+import { answered, api } from './client';
+import { asProblem } from './problem';
+import type { ChangedRows } from './types';
+import { costly, PAGE, paged, SLOW_MS } from './queries';
+
+export const FOLLOW_MS = 2000;
+export const MOST_CHANGES = 100;
+
+const at = (catalog: string, table: string) => ({ params: { path: { catalog, table } } });
+
+/** The server asks Kafka for it: a commit somewhere is no reason to ask again. */
+export const tableLog = (catalog: string, name: string) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['table', catalog, name, 'log'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/log', at(catalog, name))),
+    refetchInterval: SLOW_MS,
+    retry: false,
+  });
+
+/** What a skip would give up; it changes nothing. */
+export const plannedSkip = (catalog: string, name: string) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['table', catalog, name, 'skip'],
+    queryFn: () =>
+      answered(
+        api.POST('/catalogs/{catalog}/tables/{table}/log/skip', {
+          params: { path: { catalog, table: name }, query: { dry_run: true } },
+        }),
+      ),
+    retry: false,
+    gcTime: 0,
+  });
+
+export const writers = (catalog: string, name: string) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['table', catalog, name, 'writers'],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables/{table}/writers', {
+          params: { path: { catalog, table: name }, query: { limit: PAGE, cursor: pageParam } },
+        }),
+      ),
+    refetchInterval: SLOW_MS,
+  });
+
+export const consumers = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'consumers'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/consumers', at(catalog, name))),
+    refetchInterval: SLOW_MS,
+  });
+
+/** The newest hundred pairs of snapshots. */
+export const versions = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'versions'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/versions', at(catalog, name))),
+  });
+
+/**
+ * Net changes from one version to another, or, without an end, to the newest one. A next page has what changed since: so
+ * the table's files are read once for each change, however long somebody follows them.
+ */
+export const changedRows = (catalog: string, name: string, since: string, until: string | undefined) =>
+  infiniteQueryOptions({
+    ...costly,
+    queryKey: ['table', catalog, name, 'changes', since, until],
+    initialPageParam: since,
+    getNextPageParam: (page: ChangedRows) => String(page.until),
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables/{table}/changes', {
+          params: { path: { catalog, table: name }, query: { since: pageParam, until, limit: MOST_CHANGES } },
+        }),
+      ),
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    retry: (failures, error) => failures < 3 && asProblem(error).passes,
+  });
+
+export const connections = (maySee: boolean) =>
+  queryOptions({
+    queryKey: ['connections'],
+    enabled: maySee,
+    queryFn: () => answered(api.GET('/connections')),
+    refetchInterval: SLOW_MS,
+  });

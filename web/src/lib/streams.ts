@@ -1,0 +1,98 @@
+/** Logs, positions, writers and consumers in words. Nothing here knows React. */
+import type { Consumer, TableLog, Table, Writer } from '../api/types';
+import { count, many } from './format';
+
+/** The writer under whose name drains commit; see catalog/keyed/spec.py. */
+export const LOG_WRITER = 'log';
+
+/** Partitions that a position names one by one; with more of them it only counts. */
+const FEW = 3;
+
+interface Position {
+  topic: string;
+  /** The next offset of each partition, in the order of the text. */
+  offsets: [partition: string, offset: number][];
+}
+
+/** A position of Kafka, such as `orders:0:1488,1:1512`; null for any other text. */
+export function parsePosition(text: string): Position | null {
+  const found = /^(.+?):(\d+:\d+(?:,\d+:\d+)*)$/.exec(text);
+  if (found === null) return null;
+  const offsets = (found[2] ?? '').split(',').map((pair): [string, number] => {
+    const [partition = '', offset = ''] = pair.split(':');
+    return [partition, Number(offset)];
+  });
+  return { topic: found[1] ?? '', offsets };
+}
+
+/** A position in a list: that of a topic with many partitions would fill the page. */
+export function positionText(text: string | null): string {
+  if (text === null) return 'none';
+  const position = parsePosition(text);
+  if (position === null || position.offsets.length <= FEW) return text;
+  return `${position.topic}: ${many(position.offsets.length, 'partition')}`;
+}
+
+/** The same in full, a partition in each line. */
+export function positionLines(text: string): string {
+  const position = parsePosition(text);
+  if (position === null) return text;
+  return [position.topic, ...position.offsets.map(([partition, offset]) => `partition ${partition}: ${count(offset)}`)].join('\n');
+}
+
+/** The topic in front of a table and how its records are written; null for a table without a log. */
+export function logOf(table: Pick<Table, 'properties'>): { topic: string; format: string; connection: string | null; brokers: string | null } | null {
+  const topic = table.properties['firn.log.topic'];
+  if (topic === undefined) return null;
+  return {
+    topic,
+    format: table.properties['firn.log.format'] ?? '',
+    connection: table.properties['firn.log.connection'] ?? null,
+    brokers: table.properties['firn.log.brokers'] ?? null,
+  };
+}
+
+/** Offsets of all partitions together. */
+export const totalOf = (offsets: Readonly<Record<string, number>>): number => Object.values(offsets).reduce((sum, offset) => sum + offset, 0);
+
+/** Offsets by partition, a line for each. */
+export function partitionLines(log: Pick<TableLog, 'start' | 'end'>): string {
+  return Object.entries(log.end)
+    .map(([partition, end]) => `partition ${partition}: ${count(log.start[partition] ?? 0)} of ${count(end)}`)
+    .join('\n');
+}
+
+/** How many records wait: offsets have gaps, so it is a maximum. */
+export const waitingText = (lag: number): string => (lag === 0 ? 'no record waits' : `up to ${many(lag, 'record waits', 'records wait')}`);
+
+/** What a skip gives up. */
+export function lossText(lost: number | null): string {
+  if (lost === null) return 'Nobody can count the records that stay missing.';
+  return lost === 0 ? 'No record is lost.' : `Up to ${many(lost, 'record stays', 'records stay')} missing in the table.`;
+}
+
+export type WriterState = 'fenced' | 'new' | 'open';
+
+export function writerState(writer: Pick<Writer, 'fenced_at' | 'committed_at'>): WriterState {
+  if (writer.fenced_at !== null) return 'fenced';
+  return writer.committed_at === null ? 'new' : 'open';
+}
+
+export type ConsumerState = 'behind' | 'waiting' | 'current';
+
+/** Behind is who cannot read on: versions that it needs have expired. */
+export function consumerState(consumer: Pick<Consumer, 'first_version_left' | 'lag_versions'>): ConsumerState {
+  if (consumer.first_version_left !== null) return 'behind';
+  return consumer.lag_versions > 0 ? 'waiting' : 'current';
+}
+
+/** What a consumer misses or gets again after it was reset from a version to another one. */
+export function describeReset(from: number, to: number): string {
+  if (to === from) return `It stays at version ${from}.`;
+  if (to > from) {
+    const skipped = to - from === 1 ? `version ${to}` : `versions ${from + 1} to ${to}`;
+    return `It skips the changes of ${skipped}, and never reads them.`;
+  }
+  const again = from - to === 1 ? `version ${from}` : `versions ${to + 1} to ${from}`;
+  return `It reads the changes of ${again} again.`;
+}
