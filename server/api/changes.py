@@ -82,10 +82,10 @@ def _describe_commits(
             store=store,
             version=commit.version.version,
             committed_at=commit.version.committed_at,
-            principal=event and event.principal,
-            engine=event and event.engine,
-            writer=event and event.writer_id,
-            job_id=event and event.job_id,
+            principal=None if event is None else event.principal,
+            engine=None if event is None else event.engine,
+            writer=None if event is None else event.writer_id,
+            job_id=None if event is None else event.job_id,
             added_rows=0 if event is None else event.added_rows,
         )
         for commit, event in described
