@@ -22,6 +22,7 @@ LOG: dict[str, Any] = {
     "start": {"0": 5, "1": 0, "2": 7},
     "end": {"0": 15, "1": 2, "2": 7},
     "skip_to": "orders:0:5,1:0,2:7",
+    "committed_at": None,
     "lag": 12,
     "starts_latest": False,
     "problem": None,

@@ -40,7 +40,7 @@ class LogOut(Out):
     end: dict[int, int]
     skip_to: str
     lag: int
-    committed_at: datetime | None = None
+    committed_at: datetime | None
     starts_latest: bool
     problem: LogProblemOut | None
     one_change_per_key: bool

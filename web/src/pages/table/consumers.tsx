@@ -20,12 +20,22 @@ import { consumerState, describeReset } from '../../lib/streams';
 
 function State({ consumer }: { consumer: Consumer }) {
   const state = consumerState(consumer);
-  if (state === 'current') return <Mark look={{ ...HEALTHY, says: 'up to date' }} />;
-  if (state === 'waiting') return <Mark look={{ ...NEVER_RAN, says: 'has changes to read' }} />;
+  if (state === 'behind') {
+    return (
+      <Mark look={BROKEN}>
+        <span title={`version ${consumer.version} has expired`}>behind: the first version left is {consumer.first_version_left}</span>
+      </Mark>
+    );
+  }
   return (
-    <Mark look={BROKEN}>
-      <span title={`version ${consumer.version} has expired`}>behind: the first version left is {consumer.first_version_left}</span>
-    </Mark>
+    <>
+      <Mark look={state === 'current' ? { ...HEALTHY, says: 'up to date' } : { ...NEVER_RAN, says: 'has changes to read' }} />
+      {state === 'waiting' && (
+        <div className="dim" title="each move makes it later">
+          expiry keeps them; that ends <When at={consumer.kept_until} />
+        </div>
+      )}
+    </>
   );
 }
 
@@ -56,7 +66,6 @@ const columns = (table: Table, reset: (row: Consumer) => void, drop: (row: Consu
     { key: 'rows', title: 'Unread rows', cell: (row) => <Count value={row.lag_rows} />, right: true },
     { key: 'lag', title: 'Lag', cell: (row) => (row.lag_seconds > 0 ? <Span seconds={row.lag_seconds} /> : <span className="dim">none</span>), right: true },
     { key: 'moved', title: 'Last move', cell: (row) => <Moved consumer={row} />, right: true },
-    { key: 'kept', title: 'Kept until', cell: (row) => <When at={row.kept_until} />, right: true, help: 'snapshot expiry keeps what it has not read until then; each move makes it later' },
     {
       key: 'act',
       title: '',

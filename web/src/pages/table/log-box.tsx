@@ -79,7 +79,7 @@ function Drained({ log, table }: { log: TableLog; table: Table }) {
       </>
     );
   }
-  return log.committed_at == null ? (
+  return log.committed_at === null ? (
     'drained'
   ) : (
     <>
