@@ -5345,7 +5345,7 @@ export interface components {
             /** Ca */
             ca: string | null;
             /** Committed At */
-            committed_at?: string | null;
+            committed_at: string | null;
             /** Connection */
             connection: string | null;
             /** Deletes */
