@@ -145,7 +145,7 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices, St
     @property
     def log_skips(self) -> LogSkips:
         """Skips of lost records."""
-        return LogSkips(self.log_stores, self.writers, self.committer, self.image_writes.files)
+        return LogSkips(self.log_stores, self.writers, self.committer, self.image_writes.files, self.streams)
 
     def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
         """Drop a plain or a keyed table, or a view."""

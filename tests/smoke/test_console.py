@@ -35,6 +35,7 @@ OPEN = {
     "/status": "/status",
     "/jobs": "/jobs",
     "/jobs/:id": "/jobs/{job}",
+    "/streams": "/streams",
     "/optimizers": "/optimizers",
     "/settings": "/settings",
     "*": "/nowhere",

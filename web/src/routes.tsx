@@ -22,6 +22,7 @@ import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job/page';
 import { JobsPage } from './pages/jobs';
 import { OptimizersPage } from './pages/optimizers/page';
+import { StreamsPage } from './pages/streams/page';
 import { StatusPage } from './pages/status/page';
 import { PoliciesPage } from './pages/policy/page';
 import { SettingsPage } from './pages/settings';
@@ -86,6 +87,7 @@ export const router = createBrowserRouter([
           { path: '/status', element: <StatusPage /> },
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
+          { path: '/streams', element: <StreamsPage /> },
           { path: '/optimizers', element: <OptimizersPage /> },
           { path: '/access', element: <ToAccess /> },
           { path: '/access/people', element: <PeoplePage /> },

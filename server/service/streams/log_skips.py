@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from catalog.commits.positions import NO_POSITION
-from catalog.errors import CatalogError, Conflict, RequirementFailed, Unavailable
+from catalog.errors import CatalogError, Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.history.commit import TableCommit
 from catalog.kafka.log_state import LogProblem
 from catalog.keyed.spec import (
@@ -23,8 +23,11 @@ from catalog.keyed.spec import (
 )
 from catalog.names import CatalogName, TableName
 from catalog.ports.images import SentFiles, SentRows
+from catalog.ports.streams import StreamFilter
+from firn.protocol.streams import StreamStatus
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.streams.log_stores import LogStatus, LogStores
+from server.service.streams.streams import Streams
 from server.service.tables.writers import Writers
 
 MOST_TRIES = 5
@@ -49,11 +52,12 @@ class LogSkips:
     writers: Writers
     committer: Committer
     files: SentFiles
+    streams: Streams
 
     def skip(
         self, catalog: CatalogName, table: TableName, *, expected: str | None = None, dry_run: bool = False
     ) -> Skip:
-        """Move the position to the next records that the topic has. A drain that runs ends.
+        """Move the position to the next records that the topic has. A drain that runs ends; a stopped stream restarts.
 
         `expected` is the position to which the user agreed. Conflict if another one is next now, or if drains can go
         on without a skip. Raises as `LogStores.show` does.
@@ -72,6 +76,7 @@ class LogSkips:
             skip = _plan(table, log)
             with suppress(RequirementFailed):
                 self._commit(catalog, table, log, skip, epoch)
+                self._restart_stream(catalog, table)
                 return skip
         raise Conflict(f"other commits change {table} too fast; the server tried {MOST_TRIES} times")
 
@@ -97,6 +102,13 @@ class LogSkips:
         except CatalogError:  # which an unknown outcome is not: its files stay
             self._discard(appended.written)
             raise
+
+    def _restart_stream(self, catalog: CatalogName, table: TableName) -> None:
+        """Restart the table's stream if it has stopped, which it did for the records that are skipped now."""
+        stopped = StreamFilter(catalog=catalog, table=table, statuses=[StreamStatus.STOPPED])
+        for named in self.streams.list(stopped, limit=1).items:
+            with suppress(Conflict, NotFound):  # somebody else was faster
+                self.streams.restart(named.stream.id)
 
     def _discard(self, locations: Sequence[str]) -> None:
         with suppress(Unavailable):  # orphan removal deletes them

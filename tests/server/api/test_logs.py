@@ -11,6 +11,7 @@ import pytest
 from catalog.errors import WriterFenced
 from catalog.history.commit import TableCommit
 from catalog.ports.images import SentRows
+from firn.protocol.streams import StreamKind, StreamStatus
 from server.service.services import Services
 from server.settings import Settings
 from tests.databases import OpenDatabase
@@ -120,8 +121,13 @@ def test_a_skip_names_what_is_lost_before_it_goes_on(http: Client, lake: Lake, c
     clusters.set_offsets("orders", 0, 8, 9)
     moved = http.post(at, json={"to": planned["position"]})
     assert (moved.status_code, "would now go on from orders:0:8,1:0" in moved.text) == (409, True)
+    with lake.services.database.writing() as uow:
+        stream = uow.streams.find(lake.keyed().relation_id, StreamKind.DRAIN)
+        assert stream is not None
+        uow.streams.put(replace(stream, status=StreamStatus.STOPPED))
     done = http.post(at, json={"to": "orders:0:8,1:0"}).json()
     assert (done["dry_run"], done["problem"]["lost"]) == (False, 6)
+    assert [stream["status"] for stream in http.get("/api/v1/streams").json()["items"]] == ["waiting"]
     log = http.get(f"{AT}/db.orders/log").json()
     assert (log["position"], log["lag"], log["problem"]) == ("orders:0:8,1:0", 1, None)
     assert log["committed_at"] is not None

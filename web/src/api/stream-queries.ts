@@ -3,10 +3,11 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
 import { asProblem } from './problem';
-import type { ChangedRows } from './types';
+import type { ChangedRows, StreamStatus } from './types';
 import { costly, PAGE, paged, SLOW_MS } from './queries';
 
 export const FOLLOW_MS = 2000;
+const STREAMS_MS = 5000;
 export const MOST_CHANGES = 100;
 
 const at = (catalog: string, table: string) => ({ params: { path: { catalog, table } } });
@@ -82,6 +83,36 @@ export const changedRows = (catalog: string, name: string, since: string, until:
     staleTime: Infinity,
     refetchOnWindowFocus: false,
     retry: (failures, error) => failures < 3 && asProblem(error).passes,
+  });
+
+export interface StreamFilter {
+  catalog?: string;
+  table?: string;
+  status?: StreamStatus[];
+  search?: string;
+}
+
+/** Lags change without a commit, so these are asked for again and again. */
+export const streams = (filter: StreamFilter) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['streams', filter],
+    queryFn: ({ pageParam }) => answered(api.GET('/streams', { params: { query: { ...filter, limit: PAGE, cursor: pageParam } } })),
+    refetchInterval: STREAMS_MS,
+  });
+
+export const stream = (id: string) =>
+  queryOptions({
+    queryKey: ['streams', 'one', id],
+    queryFn: () => answered(api.GET('/streams/{stream_id}', { params: { path: { stream_id: id } } })),
+    refetchInterval: STREAMS_MS,
+  });
+
+export const streamLog = (id: string) =>
+  queryOptions({
+    queryKey: ['streams', 'log', id],
+    queryFn: () => answered(api.GET('/streams/{stream_id}/logs', { params: { path: { stream_id: id } } })),
+    refetchInterval: STREAMS_MS,
   });
 
 export const connections = (maySee: boolean) =>

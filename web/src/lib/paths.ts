@@ -21,6 +21,7 @@ export const paths = {
   status: () => '/status',
   jobs: () => '/jobs',
   job: (id: string) => `/jobs/${id}`,
+  streams: (stream?: string) => (stream === undefined ? '/streams' : `/streams?stream=${stream}`),
   optimizers: () => '/optimizers',
   access: () => '/access',
   people: () => '/access/people',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { consumerState, describeReset, logOf, lossText, parsePosition, partitionLines, positionLines, positionText, waitingText, writerState } from './streams';
+import { consumerState, describeReset, isLate, logOf, lossText, parsePosition, partitionLines, positionLines, positionText, rateText, streamText, waitingText, writerState } from './streams';
 
 describe('positions', () => {
   it('are read where they are those of a topic', () => {
@@ -61,5 +61,24 @@ describe('states', () => {
     expect(describeReset(7, 3)).toBe('It reads the changes of versions 4 to 7 again.');
     expect(describeReset(7, 6)).toBe('It reads the changes of version 7 again.');
     expect(describeReset(7, 7)).toBe('It stays at version 7.');
+  });
+});
+
+describe('streams', () => {
+  it('are late beyond the aim of their table, unless they are paused', () => {
+    expect(isLate({ status: 'running', lag_seconds: 31, max_lag_seconds: 30 })).toBe(true);
+    expect(isLate({ status: 'running', lag_seconds: 29, max_lag_seconds: 30 })).toBe(false);
+    expect(isLate({ status: 'paused', lag_seconds: 9000, max_lag_seconds: 30 })).toBe(false);
+    expect(isLate({ status: 'stopped', lag_seconds: 9000, max_lag_seconds: null })).toBe(false);
+  });
+
+  it('say their state, rate and lag', () => {
+    expect(rateText(1234.4)).toBe('1,234');
+    expect(rateText(0.25)).toBe('0.3');
+    expect(rateText(0)).toBe('0');
+    expect(streamText({ status: 'running', failures: 0, rows_per_second: 1200, lag_seconds: 3 })).toBe('running, 1,200 rows/s, 3 s behind');
+    expect(streamText({ status: 'running', failures: 0, rows_per_second: null, lag_seconds: 0 })).toBe('running');
+    expect(streamText({ status: 'waiting', failures: 2, rows_per_second: null, lag_seconds: 9 })).toBe('waiting after a failure');
+    expect(streamText({ status: 'paused', failures: 0, rows_per_second: null, lag_seconds: 9 })).toBe('paused');
   });
 });

@@ -1,6 +1,6 @@
 /** Logs, positions, writers and consumers in words. Nothing here knows React. */
-import type { Consumer, TableLog, Table, Writer } from '../api/types';
-import { count, many } from './format';
+import type { Consumer, Stream, TableLog, Table, Writer } from '../api/types';
+import { count, many, span } from './format';
 
 /** The writer under whose name drains commit; see catalog/keyed/spec.py. */
 export const LOG_WRITER = 'log';
@@ -95,4 +95,21 @@ export function describeReset(from: number, to: number): string {
   }
   const again = from - to === 1 ? `version ${from}` : `versions ${to + 1} to ${from}`;
   return `It reads the changes of ${again} again.`;
+}
+
+/** Behind the aim of its table. A paused stream lags on purpose. */
+export function isLate(stream: Pick<Stream, 'status' | 'lag_seconds' | 'max_lag_seconds'>): boolean {
+  return stream.status !== 'paused' && stream.max_lag_seconds !== null && stream.lag_seconds > stream.max_lag_seconds;
+}
+
+/** Rows in a second: 1,200; small rates keep a digit. */
+export const rateText = (rate: number): string => (rate > 0 && rate < 10 ? rate.toFixed(1) : count(rate));
+
+/** What a stream does now, for the strip of its table. */
+export function streamText(stream: Pick<Stream, 'status' | 'failures' | 'rows_per_second' | 'lag_seconds'>): string {
+  if (stream.status === 'running') {
+    const rate = stream.rows_per_second === null ? '' : `, ${rateText(stream.rows_per_second)} rows/s`;
+    return `running${rate}${stream.lag_seconds >= 1 ? `, ${span(stream.lag_seconds)} behind` : ''}`;
+  }
+  return stream.status === 'waiting' && stream.failures > 0 ? 'waiting after a failure' : stream.status;
 }

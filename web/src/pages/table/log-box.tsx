@@ -1,24 +1,28 @@
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { Link } from 'react-router';
 
 import { answered, api } from '../../api/client';
 import { asProblem } from '../../api/problem';
-import { plannedSkip, tableLog } from '../../api/stream-queries';
-import type { Table, TableLog } from '../../api/types';
+import { plannedSkip, streams, tableLog } from '../../api/stream-queries';
+import type { Stream, Table, TableLog } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { ConfirmDialog } from '../../components/confirm-dialog';
 import { Count, When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { BROKEN, Mark, WARNING } from '../../components/status-icons';
+import { StreamMark } from '../../components/stream-mark';
 import { need, onTable } from '../../lib/access';
-import { fullName } from '../../lib/paths';
-import { logOf, lossText, partitionLines, positionText, totalOf, waitingText } from '../../lib/streams';
+import { fullName, paths } from '../../lib/paths';
+import { logOf, lossText, partitionLines, positionText, streamText, totalOf, waitingText } from '../../lib/streams';
 import { Figure, Flow } from './store-parts';
 import styles from './stores.module.css';
 
 /** The topic in front of a table, up to where drains have brought its records, and why they stop. */
 export function LogBox({ table }: { table: Table }) {
   const { data: log, error } = useQuery(tableLog(table.catalog, fullName(table)));
+  const listed = useInfiniteQuery(streams({ catalog: table.catalog, table: fullName(table) }));
+  const stream = listed.data?.pages[0]?.items[0];
   const [skipping, skip] = useState(false);
   const settings = logOf(table);
   const stopped = log?.problem ?? null;
@@ -52,11 +56,24 @@ export function LogBox({ table }: { table: Table }) {
           ) : (
             log !== undefined && <span className={log.lag > 0 ? 'accent' : 'dim'}>{waitingText(log.lag)}</span>
           )}
+          {stream !== undefined && <StreamState stream={stream} known={stopped !== null} />}
         </div>
       </div>
       <Flow above="drain" live={log !== undefined && stopped === null && log.lag > 0} below={log !== undefined && <Drained log={log} table={table} />} />
       {skipping && <SkipDialog table={table} close={() => skip(false)} />}
     </>
+  );
+}
+
+/** The stream that drains the table: it may be paused, or have stopped for another reason than the log's own. */
+function StreamState({ stream, known }: { stream: Stream; known: boolean }) {
+  return (
+    <div>
+      <Link to={paths.streams(stream.id)}>
+        <StreamMark stream={stream}>stream: {streamText(stream)}</StreamMark>
+      </Link>
+      {!known && stream.reason !== null && <div className="wrap-anywhere">{stream.reason}</div>}
+    </div>
   );
 }
 
@@ -118,7 +135,7 @@ function SkipDialog({ table, close }: { table: Table; close: () => void }) {
         <div>{plan.problem.message}.</div>
         <div>
           <b>{lossText(plan.problem.lost)}</b> Drains go on from <span className="mono">{positionText(plan.position)}</span> instead of{' '}
-          <span className="mono">{positionText(plan.start)}</span>. A drain that runs now ends; start it again afterwards.
+          <span className="mono">{positionText(plan.start)}</span>. A drain that runs now ends, and the stream of the table starts again.
         </div>
       </div>
     </ConfirmDialog>

@@ -1,0 +1,58 @@
+import { useState } from 'react';
+
+import { answered, api } from '../../api/client';
+import type { Stream } from '../../api/types';
+import { ActionButton } from '../../components/action-button';
+import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
+import { need, onTable } from '../../lib/access';
+
+const WHAT = {
+  pause: 'Pause',
+  restart: 'Restart',
+};
+
+const SAYS = {
+  pause: 'It commits nothing more until somebody resumes it. Records wait in the topic: they are lost if the topic drops them before that.',
+  restart: 'A new attempt begins at once, from the position of the table: no record is lost, and none comes twice. An attempt that runs now ends.',
+};
+
+/** Pause and restart are asked once; resume is not. */
+export function StreamActions({ stream }: { stream: Stream }) {
+  const [asking, ask] = useState<keyof typeof WHAT | undefined>();
+  const needs = need(onTable(stream.catalog, stream.table), 'maintain');
+  const at = { params: { path: { stream_id: stream.id } } };
+  const resume = useDo(`cannot resume the stream of ${stream.table}`, () => answered(api.POST('/streams/{stream_id}/resume', at)));
+  const isPaused = stream.status === 'paused';
+  const act = {
+    pause: () => answered(api.POST('/streams/{stream_id}/pause', at)),
+    restart: () => answered(api.POST('/streams/{stream_id}/restart', at)),
+  };
+  return (
+    <span className="row" style={{ gap: 4, justifyContent: 'flex-end' }}>
+      {isPaused ? (
+        <ActionButton size="compact-xs" variant="default" needs={needs} loading={resume.isPending} onClick={() => resume.mutate()} aria-label={`resume ${stream.table}`}>
+          Resume
+        </ActionButton>
+      ) : (
+        <ActionButton size="compact-xs" variant="default" needs={needs} onClick={() => ask('pause')} aria-label={`pause ${stream.table}`}>
+          Pause…
+        </ActionButton>
+      )}
+      <ActionButton
+        size="compact-xs"
+        variant="default"
+        needs={needs}
+        disabledReason={isPaused ? 'It is paused: resume it instead.' : null}
+        onClick={() => ask('restart')}
+        aria-label={`restart ${stream.table}`}
+      >
+        Restart…
+      </ActionButton>
+      {asking !== undefined && (
+        <ConfirmDialog title={`${WHAT[asking]} the stream of ${stream.table}`} opened close={() => ask(undefined)} yes={`${WHAT[asking]} it`} act={act[asking]}>
+          {SAYS[asking]}
+        </ConfirmDialog>
+      )}
+    </span>
+  );
+}
