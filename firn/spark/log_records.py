@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-from pyspark.sql.types import MapType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.logs import LogBatch
 from firn.protocol.answers.logs import LogOut
@@ -118,7 +118,7 @@ def _is_bad(parsed: str) -> Column:
 
 def _parse_texts(part: str) -> Column:
     """The fields of a JSON object as texts, which are there even if a field does not fit its column."""
-    return F.from_json(F.col(part).cast("string"), MapType(StringType(), StringType()))
+    return F.from_json(F.col(part).cast("string"), "map<string, string>")
 
 
 def _name_reason(explained: DataFrame) -> DataFrame:

@@ -85,7 +85,7 @@ GOOD: list[tuple[bytes, dict[str, Any]]] = [
 
 
 def decode(values: list[bytes | None], **changes: Any) -> Any:
-    rows = [(None, value, "orders", 0, number, None, []) for number, value in enumerate(values)]
+    rows: list[Any] = [(None, value, "orders", 0, number, None, []) for number, value in enumerate(values)]
     return decode_changes(shared_spark().createDataFrame(rows, KAFKA), log(**changes), TARGET)
 
 
