@@ -101,7 +101,9 @@ def test_a_drain_brings_committed_records_once_up_to_the_last_stable_offset(
     assert stamped[-1][0]["firn.log-position"] == head["firn.log-position"]  # docs/protocols.md, rule 6.6
 
 
-def test_a_drain_that_dies_or_loses_its_answer_doubles_nothing(server: RunningServer, new_topic: NewTopic) -> None:
+def test_fluss_1064_a_drain_that_dies_or_loses_its_answer_doubles_nothing(
+    server: RunningServer, new_topic: NewTopic
+) -> None:
     topic = new_topic()
     create(server, topic, "fragile", properties={"firn.log.max-batch-rows": "10"})
     topic.send([change(key, 1) for key in range(40)])

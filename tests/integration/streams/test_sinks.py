@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 import firn
 from firn.spark import sinks
 from firn.spark.sessions import catalog_conf
-from firn.spark.sinks import append_sink, upsert_sink, write_stream
+from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
 from firn.spark.write import upsert
 from tests.integration.streams.queries import Pipeline, numbers
 from tests.integration.streams.topics import Topic
@@ -45,7 +47,9 @@ def total(end: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("sink", ["upsert_sink", "append_sink"])
-def test_a_restart_and_a_lost_checkpoint_lose_and_double_nothing(pipeline: NewPipeline, sink: str) -> None:
+def test_iceberg_16008_a_restart_and_a_lost_checkpoint_lose_and_double_nothing(
+    pipeline: NewPipeline, sink: str
+) -> None:
     line = pipeline(keyed=sink == "upsert_sink")
     line.topic.send(numbers(0, 320))
     assert line.run() is None
@@ -60,56 +64,81 @@ def test_a_restart_and_a_lost_checkpoint_lose_and_double_nothing(pipeline: NewPi
     assert line.snapshots() == 3
 
 
-def test_a_lost_checkpoint_without_resume_is_refused_with_the_remedy(pipeline: NewPipeline) -> None:
+@pytest.fixture
+def lost(pipeline: NewPipeline) -> Pipeline:
+    """A plain table with 10 of 20 records, whose query has lost its checkpoint."""
     line = pipeline(keyed=False)
-    line.topic.send(numbers(0, 100))
+    line.topic.send(numbers(0, 10))
     assert line.run() is None
     shutil.rmtree(line.checkpoint)
-    line.topic.send(numbers(100, 200))
-    failure = line.run({"startingOffsets": "earliest"})
+    line.topic.send(numbers(10, 20))
+    return line
+
+
+def test_a_lost_checkpoint_without_resume_is_refused_with_the_remedy(lost: Pipeline) -> None:
+    failure = lost.run({"startingOffsets": "earliest"})
     assert failure is not None
     assert "the table has a part of it already" in failure
-    assert f"firn.spark.resume('{line.table}', writer='orders')" in failure
-    assert line.written() == total(100)
-    shutil.rmtree(line.checkpoint)
-    assert line.run() is None
-    assert line.written() == total(200)
+    assert f"firn.spark.resume('{lost.table}', writer='orders')" in failure
+    assert lost.written() == total(10)
+    shutil.rmtree(lost.checkpoint)
+    assert lost.run() is None
+    assert lost.written() == total(20)
 
 
-def test_hudi_auto_offset_reset_latest_would_skip_records_and_is_refused(pipeline: NewPipeline) -> None:
-    line = pipeline(keyed=False)
-    line.topic.send(numbers(0, 10))
-    assert line.run() is None
-    shutil.rmtree(line.checkpoint)
-    line.topic.send(numbers(10, 20))
-    ends = line.topic.ends()
-    line.topic.send(numbers(20, 30))
-    newest = f'{{"{line.topic.name}": {{"0": {ends[0]}, "1": {ends[1]}}}}}'  # what latest was when the query began
-    failure = line.run({"startingOffsets": newest})
+def test_hudi_auto_offset_reset_latest_would_skip_records_and_is_refused(lost: Pipeline) -> None:
+    ends = lost.topic.ends()
+    lost.topic.send(numbers(20, 30))
+    newest = f'{{"{lost.topic.name}": {{"0": {ends[0]}, "1": {ends[1]}}}}}'  # what latest was when the query began
+    failure = lost.run({"startingOffsets": newest})
     assert failure is not None
     assert "the records between are missing" in failure
-    assert line.written() == total(10)
+    assert lost.written() == total(10)
 
 
-def test_hudi_fail_on_data_loss_false_would_skip_records_and_resume_stops_instead(pipeline: NewPipeline) -> None:
+def test_hudi_fail_on_data_loss_false_would_skip_records_and_resume_stops_instead(lost: Pipeline) -> None:
+    ends = lost.topic.ends()
+    admin = AdminClient({"bootstrap.servers": lost.topic.brokers})
+    gone = [TopicPartition(lost.topic.name, number, end) for number, end in ends.items()]
+    for deleted in admin.delete_records(gone).values():
+        deleted.result(30)
+    lost.topic.send(numbers(20, 30))
+    failure = lost.run()
+    assert failure is not None
+    assert "data loss" in failure.lower() or "data may have been lost" in failure.lower(), failure
+    assert lost.written() == total(10)
+
+
+def test_a_table_that_is_created_again_is_not_filled_from_the_midst_of_the_topic(pipeline: NewPipeline) -> None:
     line = pipeline(keyed=False)
     line.topic.send(numbers(0, 10))
     assert line.run() is None
-    shutil.rmtree(line.checkpoint)
+    line.spark.sql(f"DROP TABLE {line.table}")
+    line.create()
     line.topic.send(numbers(10, 20))
-    ends = line.topic.ends()
-    admin = AdminClient({"bootstrap.servers": line.topic.brokers})
-    gone = [TopicPartition(line.topic.name, number, end) for number, end in ends.items()]
-    for deleted in admin.delete_records(gone).values():
-        deleted.result(30)
-    line.topic.send(numbers(20, 30))
-    failure = line.run()
+    failure = line.run()  # the checkpoint counts ten records as read
     assert failure is not None
-    assert "data loss" in failure.lower() or "data may have been lost" in failure.lower(), failure
-    assert line.written() == total(10)
+    assert "the table has no records of writer 'orders'" in failure
+    assert line.written() == (0, 0)
+    shutil.rmtree(line.checkpoint)
+    assert line.run() is None
+    assert line.written() == total(20)
 
 
-def test_an_older_checkpoint_repeats_nothing_and_goes_on(pipeline: NewPipeline, tmp_path: Path) -> None:
+def test_a_topic_with_more_partitions_is_read_whole_by_a_new_checkpoint(lost: Pipeline) -> None:
+    admin = AdminClient({"bootstrap.servers": lost.topic.brokers})
+    admin.create_partitions([NewPartitions(lost.topic.name, 4)])[lost.topic.name].result(30)
+    replace(lost.topic, partitions=4).send(numbers(20, 30))
+    failure = lost.run()
+    assert failure is not None
+    assert "must specify all TopicPartitions" in failure
+    options = resume(lost.table, writer=lost.writer, topic=lost.topic.name, partitions=4, spark=lost.spark)
+    shutil.rmtree(lost.checkpoint)
+    assert lost.run(options) is None
+    assert lost.written() == total(30)
+
+
+def test_iceberg_10892_an_older_checkpoint_repeats_nothing_and_goes_on(pipeline: NewPipeline, tmp_path: Path) -> None:
     line = pipeline(keyed=False)
     line.topic.send(numbers(0, 50))
     assert line.run() is None
@@ -201,7 +230,7 @@ def test_a_lost_answer_is_settled_by_the_position(pipeline: NewPipeline, server:
     assert line.snapshots() == 1
 
 
-def test_of_two_changes_of_a_key_the_later_record_wins_also_in_another_partition(
+def test_iceberg_15305_of_two_changes_of_a_key_the_later_record_wins_also_in_another_partition(
     pipeline: NewPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sinks, "SMALL_RECORDS", 0)  # several tasks write the commit

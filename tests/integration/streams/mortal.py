@@ -1,0 +1,62 @@
+"""`python -m tests.integration.streams.mortal URL MOMENT TABLE [TOPIC BROKERS CHECKPOINT]`: a process that dies.
+
+It drains a table, or copies a topic into it by a streaming query, and dies at a moment such as `after _Drain.append 2`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import firn.spark
+from firn.spark.log_drain import _Drain
+from firn.spark.stream_writer import StreamWriter
+from tests.integration.streams.queries import Pipeline
+from tests.integration.streams.topics import Topic
+
+POINTS: dict[str, tuple[Any, str]] = {
+    "_Drain._order": (_Drain, "_order"),
+    "_Drain.append": (_Drain, "append"),
+    "StreamWriter.register": (StreamWriter, "register"),
+    "StreamWriter.commit": (StreamWriter, "commit"),
+}
+
+
+def main(url: str, moment: str, table: str, *query: str) -> None:
+    """Work until the moment comes."""
+    when, point, number = moment.split(" ")
+    owner, name = POINTS[point]
+    setattr(owner, name, _make_mortal(getattr(owner, name), when, int(number)))
+    spark = firn.spark.session(url, app="mortal", kafka=True)
+    if not query:
+        firn.spark.drain(f"lake.db.{table}", spark)
+        return
+    topic, brokers, checkpoint = query
+    line = Pipeline(spark, Topic(brokers, topic, 2), Path(checkpoint), keyed=False, name=table)
+    line.run(line.resume() | {"maxOffsetsPerTrigger": "20"})
+
+
+def _make_mortal(function: Callable[..., Any], when: str, number: int) -> Callable[..., Any]:
+    calls = count(1)
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        is_last = next(calls) == number
+        if is_last and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*args, **kwargs)
+        if is_last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    return called
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

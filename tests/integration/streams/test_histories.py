@@ -1,0 +1,54 @@
+"""Random histories of drains and sinks under faults: the log equals the rows, the counts and the sums of its tables.
+
+A red run prints its seed and its steps; HISTORY_SEED repeats it. CI takes the same steps each time, `make soak` goes on
+for SOAK_SECONDS with new ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from firn.embedded.kafka import EmbeddedKafka
+from firn.spark.sessions import catalog_conf
+from tests.integration.streams.history import Network, StreamHistory
+from tests.integration.streams.topics import Topic
+from tests.lossy_proxy import meddling_proxy
+from tests.spark_fixtures import RunningServer
+
+SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
+SEED = int(os.environ.get("HISTORY_SEED", "0")) or (random.SystemRandom().getrandbits(32) if SOAK_SECONDS else 1)
+STEPS = 40 if SOAK_SECONDS else 12
+pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(900 + SOAK_SECONDS)]
+
+
+def test_the_log_equals_its_tables_whatever_dies(
+    server: RunningServer,
+    kafka: EmbeddedKafka,
+    new_topic: Callable[..., Topic],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    network, met, seed, deadline = Network(), Counter[str](), SEED, time.monotonic() + SOAK_SECONDS
+    with meddling_proxy(server.url, network.meddle) as proxy:
+        for key, value in catalog_conf(proxy.url, "lake", name="lossy").items():
+            server.spark.conf.set(key, value)
+        while not met or time.monotonic() < deadline:
+            history = StreamHistory(server, kafka, new_topic(), network, tmp_path / str(seed), seed)
+            try:
+                met += history.take(STEPS)
+            except BaseException:
+                steps = "\n".join(history.steps)
+                print(f"HISTORY_SEED={seed}\n{steps}")  # noqa: T201 -- pytest shows it with the failure
+                raise
+            seed += 1
+    if SOAK_SECONDS:
+        with capsys.disabled():
+            print(f"\n{met.total()} steps: {dict(met.most_common())}")  # noqa: T201 -- whoever soaks wants to know
+    assert met.total() >= STEPS
