@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -58,3 +60,34 @@ def test_changes_are_shown_and_consumers_moved(run: Command, table: firn.client.
     assert run("consumer", "drop", "shop.stock", "c").out == "consumer c of shop.stock is dropped\n"
     assert "no changes" in run("changes", "shop.stock", "--since", "2").out
     assert run("changes", "shop.stock", "--since", "7").err.startswith("firn: shop.stock has no version 7")
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["people", "programs"])
+def test_follow_shows_each_change_once_as_versions_come(
+    run: Command,
+    table: firn.client.TableHandle,
+    lake: Catalog,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+) -> None:
+    stock = lake.load_table("shop.stock")
+    coming = [[(1, 1), (1, 2)], [], [(1, 3)]]
+
+    def wait(seconds: float) -> None:
+        """Somebody commits between two looks; after the last one the user presses Ctrl-C."""
+        assert seconds == 0.5
+        if not coming:
+            raise KeyboardInterrupt
+        for item, amount in coming.pop(0):
+            stock.append(pa.Table.from_pylist([{"item": item, "amount": amount}], schema=stock.schema().as_arrow()))
+
+    monkeypatch.setattr("firn.cli.changes.time", SimpleNamespace(sleep=wait))
+    shown = run("changes", "shop.stock", "--since", "0", "--follow", "--interval", "0.5", *flags)
+    if flags:
+        rows = [json.loads(line) for line in shown.out.splitlines()]
+        assert [(row["_version"], row["_after"]["amount"]) for row in rows] == [(1, 1), (2, 2), (3, 3)]
+        assert [row["_change_type"] for row in rows] == ["insert", "update", "update"]
+    else:
+        assert shown.out.count("+") == 1
+        assert shown.out.count("~") == 2
+        assert "no changes" not in shown.out

@@ -78,3 +78,27 @@ def test_partial_changes_show_whole_rows(lake: Lake, session: tuple[SparkSession
             client.tables["db.orders"].changes(since=1)
         with pytest.raises(Invalid, match="set some columns only"):
             client.tables["db.orders"].changes(since=1, each="change")
+
+
+def test_changes_in_a_manifest_that_an_engine_has_merged_belong_to_their_own_commits(
+    lake: Lake, session: tuple[SparkSession, str]
+) -> None:
+    spark, url = session
+    lake.create_keyed(ORDERS)
+    change = "lake.db.orders.change"
+    spark.sql(f"ALTER TABLE {change} SET TBLPROPERTIES ('commit.manifest.min-count-to-merge'='2')")
+    for number in range(4):
+        spark.sql(f"INSERT INTO {change} (id, note, _op) VALUES (1, 'a{number}', 'U'), ({number + 2}, 'b', 'U')")
+    assert spark.table(f"{change}.manifests").count() == 1
+    options: dict[str, Any] = {"since": 1, "images": "both", "each": "change"}
+    with firn.connect(url) as client:
+        feed = client.tables["db.orders"].changes(**options).to_pylist()
+    of_one = [(row["_version"], row["_before"]["note"], row["_after"]["note"]) for row in feed if row["_before"]]
+    assert of_one == [(2, "a0", "a1"), (3, "a1", "a2"), (4, "a2", "a3")]
+    assert sorted((row["_version"], row["_after"]["id"]) for row in feed if not row["_before"]) == [
+        (2, 3),
+        (3, 4),
+        (4, 5),
+    ]
+    frame = firn.spark.read_changes("lake.db.orders", spark=spark, **options)
+    assert show([row.asDict(recursive=True) for row in frame.collect()]) == show(feed)
