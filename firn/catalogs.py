@@ -47,6 +47,10 @@ class Catalogs:
         """Tables whose locations break the rule, with what to do; every table's metadata is read for it."""
         return [*self.transport.items(f"/catalogs/{_quoted(name)}/misplaced")]
 
+    def position_problems(self, name: str) -> Sequence[Json]:
+        """Writers whose stored position contradicts their table; the metadata of tables with writers is read for it."""
+        return [*self.transport.items(f"/catalogs/{_quoted(name)}/positions")]
+
     def drop(self, name: str, *, forget_dropped: bool = False) -> None:
         """Forget an empty one, on request with its dropped tables; its warehouse stays."""
         self.transport.change("DELETE", f"/catalogs/{_quoted(name)}", params={"forget_dropped": forget_dropped})

@@ -222,7 +222,7 @@ def _build_tables(adapters: _Adapters) -> TableServices:
         view_versions=ViewVersions(views),
         committer=committer,
         refs=Refs(database, metadata, committer),
-        writers=Writers(database),
+        writers=Writers(database, metadata),
         change_feeds=ChangeFeeds(keyed),
         comparisons=Comparisons(database, metadata),
         images=images,

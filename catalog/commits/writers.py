@@ -151,14 +151,14 @@ def _move_writer(
 ) -> Writer:
     position = writer.position
     for snapshot_id in leaving:  # newest first
-        progress = _find_progress(lineage, snapshot_id, writer.name)
+        progress = find_progress(lineage, snapshot_id, writer.name)
         position = position if progress is None else progress.start
     for snapshot_id in reversed(returning):
-        progress = _find_progress(lineage, snapshot_id, writer.name)
+        progress = find_progress(lineage, snapshot_id, writer.name)
         position = position if progress is None else progress.end
     if position == writer.position:
         return writer
-    steps = (_find_progress(lineage, snapshot_id, writer.name) for snapshot_id in lineage.ancestors(now))
+    steps = (find_progress(lineage, snapshot_id, writer.name) for snapshot_id in lineage.ancestors(now))
     newest = next((step.snapshot_id for step in steps if step is not None), None)
     return replace(writer, position=position, snapshot_id=newest)
 
@@ -170,7 +170,7 @@ def _meet(lineage: Lineage, was: int, now: int) -> bool:
     return not set(lines[0]).isdisjoint(lines[1]) or oldest == [None, None]
 
 
-def _find_progress(lineage: Lineage, snapshot_id: int, name: str) -> Progress | None:
+def find_progress(lineage: Lineage, snapshot_id: int, name: str) -> Progress | None:
     """The step of this writer that the snapshot has brought; None if it has brought none."""
     snapshot = lineage.snapshots[snapshot_id]
     summary = snapshot.get("summary") or {}

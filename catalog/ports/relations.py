@@ -31,6 +31,9 @@ class Relations(Protocol):
         Does not wait for relations that a concurrent transaction removes or renames, and leaves them out.
         """
 
+    def lock_pointer(self, relation_id: RelationId) -> str | None:
+        """The metadata location, which no commit moves until this transaction ends; None without one."""
+
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None: ...
     def find_name_holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """The relation that prevents another one with this name: see Catalog.unique. Not

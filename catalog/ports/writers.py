@@ -29,5 +29,8 @@ class Writers(Protocol):
 
     def count(self, relation_id: RelationId) -> int: ...
 
+    def list_all(self, relation_id: RelationId) -> Sequence[Writer]:
+        """All writers of the table by name."""
+
     def list(self, relation_id: RelationId, *, limit: int, cursor: str | None = None) -> Page[Writer]:
         """By name."""

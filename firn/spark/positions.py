@@ -30,9 +30,13 @@ class TopicPosition:
         listed = ",".join(f"{partition}:{offset}" for partition, offset in sorted(self.offsets.items()))
         return f"{self.topic}:{listed}"
 
-    def starting_offsets(self) -> str:
-        """The value for Spark's source option `startingOffsets`."""
-        return json.dumps({self.topic: {str(partition): offset for partition, offset in sorted(self.offsets.items())}})
+    def starting_offsets(self, partitions: int = 0) -> str:
+        """The value for Spark's source option `startingOffsets`, with a topic's first `partitions` partitions at least.
+
+        Partitions that the position does not name begin at 0.
+        """
+        offsets = {**dict.fromkeys(range(partitions), 0), **self.offsets}
+        return json.dumps({self.topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
     def is_at(self, other: TopicPosition) -> bool:
         """Whether both are the same place. A new partition begins at 0."""

@@ -120,7 +120,14 @@ def write_stream(
     return (stream.trigger(**trigger) if trigger else stream).start()  # type: ignore[arg-type]
 
 
-def resume(table: str, *, writer: str, topic: str | None = None, spark: SparkSession | None = None) -> dict[str, str]:
+def resume(
+    table: str,
+    *,
+    writer: str,
+    topic: str | None = None,
+    partitions: int | None = None,
+    spark: SparkSession | None = None,
+) -> dict[str, str]:
     """The options for Spark's Kafka source with which a new query goes on from the table's position.
 
     The function registers the writer before it reads the position. The sink that is created next for this table and
@@ -128,7 +135,9 @@ def resume(table: str, *, writer: str, topic: str | None = None, spark: SparkSes
     records of open and aborted transactions.
 
     `topic` is read from its beginning if the writer has committed nothing yet. Without it, the options name the topic
-    of the position, and none before the first commit. Raises Invalid if the position is not of this topic.
+    of the position, and none before the first commit. `partitions` is the number of partitions that the topic has now.
+    Name it if somebody has added some since the last commit: Spark's source refuses options that leave one out. Raises
+    Invalid if the position is not of this topic.
     """
     stream = StreamWriter.register(spark or _active_session(), table, writer, taken=False)
     options = {"kafka.isolation.level": "read_committed", "failOnDataLoss": "true", "startingOffsets": "earliest"}
@@ -141,7 +150,7 @@ def resume(table: str, *, writer: str, topic: str | None = None, spark: SparkSes
             f"{'not one of a topic' if position is None else f'not one of topic {topic}'}",
             hint="use another writer for another source",
         )
-    return options | {"subscribe": position.topic, "startingOffsets": position.starting_offsets()}
+    return options | {"subscribe": position.topic, "startingOffsets": position.starting_offsets(partitions or 0)}
 
 
 def _read_new_step(spark: SparkSession, df: DataFrame, batch: int, stream: StreamWriter) -> BatchStep | None:

@@ -36,6 +36,15 @@ class MisplacedOut(Out):
     advice: str
 
 
+class PositionProblemOut(Out):
+    """A writer whose stored position contradicts its table, and what to do about it."""
+
+    table: str
+    writer: str
+    problem: str
+    advice: str
+
+
 class CatalogPropertiesIn(In):
     """Properties to set and to remove."""
 
@@ -138,6 +147,20 @@ def list_misplaced(services: ServicesDep, catalog: CatalogDep, page: PagingDep) 
     misplaced = services.misplaced.list(catalog, limit=page.size, cursor=page.cursor)
     return PageOut(
         items=[MisplacedOut.model_validate(table) for table in misplaced.items], next_cursor=misplaced.next_cursor
+    )
+
+
+@router.get("/{catalog}/positions", summary="List writers with wrong positions", responses=refusals(404))
+def list_position_problems(services: ServicesDep, catalog: CatalogDep, page: PagingDep) -> PageOut[PositionProblemOut]:
+    """List writers whose stored position contradicts the snapshots of their table.
+
+    `limit` counts the tables that the server checks, so an empty page may have successors. The server reads only
+    metadata files.
+    """
+    problems = services.writers.list_problems(catalog, limit=page.size, cursor=page.cursor)
+    return PageOut(
+        items=[PositionProblemOut.model_validate(problem) for problem in problems.items],
+        next_cursor=problems.next_cursor,
     )
 
 

@@ -81,6 +81,7 @@ _CATALOGS: Rules = {
     ("DELETE", _CATALOG): changes(on.catalog(DROP)),
     ("PATCH", f"{_CATALOG}/properties"): changes(body_targets.catalog_settings),
     ("GET", f"{_CATALOG}/misplaced"): reads(on.server(GRANT)),
+    ("GET", f"{_CATALOG}/positions"): reads(on.server(GRANT)),
     ("GET", f"{_CATALOG}/namespaces"): reads(on.queried_namespace("parent")),
     ("POST", f"{_CATALOG}/namespaces"): changes(body_targets.new_dotted_namespace),
     ("DELETE", f"{_CATALOG}/namespaces/{{namespace}}"): changes(on.dotted_namespace(DROP)),

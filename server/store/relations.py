@@ -101,6 +101,11 @@ class SqlRelations:
         shared = query.with_for_update(read=True, key_share=True, skip_locked=True)
         return {RelationId(key) for key in self.session.scalars(shared)}
 
+    def lock_pointer(self, relation_id: RelationId) -> str | None:
+        """The metadata location, which no commit moves until this transaction ends; None without one."""
+        query = select(RelationRow.metadata_location).where(RelationRow.id == relation_id)
+        return self.session.scalar(query.with_for_update(key_share=True))
+
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """Find a relation by its full name."""
         values = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}

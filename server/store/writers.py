@@ -44,6 +44,11 @@ class SqlWriters:
         query = select(WriterRow).where(WriterRow.relation_id == relation_id).order_by(WriterRow.name)
         return [_to_writer(row) for row in self.session.scalars(query.with_for_update())]
 
+    def list_all(self, relation_id: RelationId) -> Sequence[Writer]:
+        """List all writers of a table by name."""
+        query = select(WriterRow).where(WriterRow.relation_id == relation_id).order_by(WriterRow.name)
+        return [_to_writer(row) for row in self.session.scalars(query)]
+
     def put(self, writer: Writer) -> None:
         """Replace a stored writer."""
         upsert(self.session, WriterRow, _to_values(writer))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from catalog.commits.position_check import find_newest_progress
 from catalog.commits.writers import MOST_WRITERS, Writer, check_writer_name, register_writer
 from catalog.errors import Conflict, NoSuchTable, NotFound
 from catalog.names import CatalogName, RelationId, TableName
@@ -12,6 +13,8 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
 from server.service.access.caller import caller
 from server.service.planning.planner import find_planned_relation
+from server.service.streams.position_checks import PositionProblem, list_position_problems
+from server.service.tables.metadata_files import MetadataFiles
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Writers:
     """The registered writers of plain tables, and of the change stores of keyed tables."""
 
     database: Database
+    metadata: MetadataFiles
 
     def list(self, catalog: CatalogName, table: TableName, *, limit: int, cursor: str | None) -> Page[Writer]:
         """List the writers of a table by name; raises NoSuchTable."""
@@ -34,11 +38,17 @@ class Writers:
     def register(self, catalog: CatalogName, table: TableName, name: str) -> Writer:
         """Register a new copy of a writer: later commits of all earlier copies are refused (rule 6.2).
 
-        Raises Invalid for a bad name, and Conflict for a writer that was fenced for good, or for too many writers.
+        A writer that is new to the table begins at the position that the table's snapshots tell: the table may have
+        been registered from the metadata of another catalog. Raises Invalid for a bad name, and Conflict for a writer
+        that was fenced for good, or for too many writers.
         """
         check_writer_name(name)
         with self.database.writing() as uow:
-            return register_copy(uow, _find_store(uow, catalog, table), table, name)
+            return register_copy(uow, _find_store(uow, catalog, table), table, name, self.metadata)
+
+    def list_problems(self, catalog: CatalogName, *, limit: int, cursor: str | None = None) -> Page[PositionProblem]:
+        """List writers whose stored position contradicts their table, `limit` tables at a time."""
+        return list_position_problems(self.database, self.metadata, catalog, limit=limit, cursor=cursor)
 
     def fence(self, catalog: CatalogName, table: TableName, name: str) -> Writer:
         """End a writer for good: no copy of it commits again, and none registers. Raises NotFound."""
@@ -49,33 +59,49 @@ class Writers:
         return fenced
 
 
-def register_copy(uow: UnitOfWork, store: RelationId, table: TableName, name: str) -> Writer:
-    """Register a new copy of a writer of this table or change store; raises NoSuchTable, Conflict."""
+def register_copy(
+    uow: UnitOfWork, store: RelationId, table: TableName, name: str, metadata: MetadataFiles | None = None
+) -> Writer:
+    """Register a new copy of a writer of this table or change store; raises NoSuchTable, Conflict.
+
+    Without `metadata`, a new writer begins at no position. That fits change stores, which nobody registers from files.
+    """
     if store not in uow.relations.lock_existing([store]):
         raise NoSuchTable(f"Table does not exist: {table}")
-    writer = uow.writers.lock(store, name) or _add_writer(uow, store, table, name)
+    writer = uow.writers.lock(store, name) or _add_writer(uow, store, table, name, metadata)
     registered = register_writer(writer, uow.now(), caller.get().principal)
     uow.writers.put(registered)
     return registered
+
+
+def _add_writer(
+    uow: UnitOfWork, store: RelationId, table: TableName, name: str, metadata: MetadataFiles | None
+) -> Writer:
+    """Add a writer before its first registration, at the position that the table's snapshots tell.
+
+    Two copies may register at once; the second waits for the first one's row. Main does not move meanwhile.
+    """
+    if uow.writers.count(store) >= MOST_WRITERS:
+        raise Conflict(
+            f"{table} has {MOST_WRITERS} writers, the most that a table can have",
+            hint="a writer keeps its name over all restarts; give no new name to each run",
+        )
+    new = Writer(relation_id=store, name=name, epoch=0, registered_at=uow.now())
+    location = None if metadata is None else uow.relations.lock_pointer(store)
+    if metadata is not None and location is not None:
+        told = find_newest_progress(metadata.load(location).parsed, name)
+        if told is not None:
+            new = replace(new, epoch=told.epoch, position=told.end, snapshot_id=told.snapshot_id)
+    uow.writers.add(new)
+    writer = uow.writers.lock(store, name)
+    assert writer is not None  # this transaction or another one has added it
+    return writer
 
 
 def _find_store(uow: UnitOfWork, catalog: CatalogName, table: TableName) -> RelationId:
     """The table or change store to which the writers of this table commit; raises NoSuchTable."""
     relation = find_planned_relation(uow, catalog, table)
     return uow.keyed.get(relation.id).change_id if relation.kind is RelationKind.KEYED else relation.id
-
-
-def _add_writer(uow: UnitOfWork, store: RelationId, table: TableName, name: str) -> Writer:
-    """Add a writer with epoch 0. Two copies may register at once; the second waits for the first one's row."""
-    if uow.writers.count(store) >= MOST_WRITERS:
-        raise Conflict(
-            f"{table} has {MOST_WRITERS} writers, the most that a table can have",
-            hint="a writer keeps its name over all restarts; give no new name to each run",
-        )
-    uow.writers.add(Writer(relation_id=store, name=name, epoch=0, registered_at=uow.now()))
-    writer = uow.writers.lock(store, name)
-    assert writer is not None  # this transaction or another one has added it
-    return writer
 
 
 def _require(writer: Writer | None, table: TableName, name: str) -> Writer:

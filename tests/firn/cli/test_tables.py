@@ -306,7 +306,7 @@ def test_a_dropped_table_is_gone(run: Command, keyed: str) -> None:
 def test_the_server_s_health_is_shown(run: Command) -> None:
     health = run("admin", "check", "--json")
     assert health.code == 0, health.out
-    assert {"version", "database", "tasks", "misplaced", "hadoop"} <= health.json.keys()
+    assert {"version", "database", "tasks", "misplaced", "hadoop", "positions"} <= health.json.keys()
     only = run("admin", "check", "--only", "hadoop", "--json")
     assert (only.code, only.json) == (0, {"hadoop": []})
     assert run("admin", "check", "--only", "hadoop").out == "no warehouse is on HDFS\n"

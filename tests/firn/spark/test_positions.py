@@ -14,6 +14,7 @@ def test_a_position_is_written_as_the_server_compares_it() -> None:
     assert str(position) == "orders.v1:1:1512,2:0,10:7"
     assert TopicPosition.parse(str(position)) == position
     assert position.starting_offsets() == '{"orders.v1": {"1": 1512, "2": 0, "10": 7}}'
+    assert TopicPosition("t", {0: 5}).starting_offsets(3) == '{"t": {"0": 5, "1": 0, "2": 0}}'
 
 
 @pytest.mark.parametrize("text", ["none", "orders", "orders:0", "orders:0:1;1:2", "a b:0:1", "orders:0:x"])

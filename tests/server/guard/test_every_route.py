@@ -49,6 +49,7 @@ OF_THE_CATALOG = {
     "GET /catalogs/{catalog}": 200,
     "DELETE /catalogs/{catalog}": 403,
     "GET /catalogs/{catalog}/misplaced": 403,
+    "GET /catalogs/{catalog}/positions": 403,
     "PATCH /catalogs/{catalog}/properties": 403,
     "GET /catalogs/{catalog}/dropped": 200,
     "POST /catalogs/{catalog}/imports": 403,

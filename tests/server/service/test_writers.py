@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -24,7 +24,6 @@ from catalog.errors import (
 from catalog.history.commit import TableCommit
 from catalog.jobs.job import JobKind
 from catalog.names import TableName
-from server.service.tables.refs import Target
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import (
@@ -33,7 +32,6 @@ from tests.server.lake import (
     ORDERS,
     PLAIN,
     Lake,
-    altered,
     appended,
     merged,
     snapshot_ids,
@@ -326,83 +324,3 @@ def test_a_refused_transaction_leaves_the_position(copy: Copy) -> None:
     with pytest.raises(Unavailable):
         copy.commits()
     assert stored(copy.lake, copy.table).position == "none"
-
-
-# --- rule 6.7: rollback ----------------------------------------------------------------------------------------------
-
-
-def test_rule_6_7_a_rollback_sets_the_position_back_and_the_writer_brings_the_records_again(lake: Lake) -> None:
-    lake.create()
-    copy = registered(lake)
-    first = copy.commits()
-    copy.commits()
-    copy.commits()
-    lake.services.refs.rollback(LAKE, PLAIN, Target(snapshot=str(first)), expected_head=None)
-    assert stored(lake).position == "orders:0:10"
-    with pytest.raises(PositionMoved):
-        lake.commit(copy.sends())
-    again = registered(lake)
-    assert again.at == 10
-    again.commits()
-
-
-def test_rule_6_7_an_engines_own_rollback_and_an_undone_one_move_the_position_too(lake: Lake) -> None:
-    lake.create()
-    copy = registered(lake)
-    first, second = copy.commits(), copy.commits()
-    main = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
-    lake.commit(altered(PLAIN, {**main, "snapshot-id": first}))
-    assert stored(lake).position == "orders:0:10"
-    lake.commit(altered(PLAIN, {**main, "snapshot-id": second}))
-    assert (stored(lake).position, stored(lake).snapshot_id) == ("orders:0:20", second)
-
-
-def test_rule_6_7_a_commit_that_rolls_back_and_appends_moves_positions_and_batches(lake: Lake) -> None:
-    lake.create()
-    copy = registered(lake)
-    first = copy.commits()
-    copy.commits()
-    batch = {"firn.writer-id": "loader", "firn.batch-id": "b1"}
-    lake.commit(appended(PLAIN, lake.metadata(PLAIN), summary=batch))
-    above = appended(PLAIN, lake.metadata(PLAIN), parent=first)
-    main = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
-    lake.commit(replace(above, updates=[{**main, "snapshot-id": first}, *above.updates]))
-    assert stored(lake).position == "orders:0:10"
-    assert registered(lake).at == 10
-    lake.commit(appended(PLAIN, lake.metadata(PLAIN), summary=batch))  # its rows went, so it is no repetition
-
-
-def test_rule_6_7_a_table_that_is_replaced_keeps_its_positions(lake: Lake) -> None:
-    """Like any statement that deletes rows: `CREATE OR REPLACE TABLE t AS SELECT … FROM t` keeps the records."""
-    lake.create()
-    copy = registered(lake)
-    copy.commits()
-    lake.commit(appended(PLAIN, lake.metadata(PLAIN), parent=None))
-    assert stored(lake).position == "orders:0:10"
-
-
-def test_a_commit_with_a_position_is_based_on_the_head(lake: Lake) -> None:
-    lake.create()
-    copy = registered(lake)
-    first = copy.commits()
-    copy.commits()
-    change = copy.sends()
-    snapshot = {**change.updates[0]["snapshot"], "parent-snapshot-id": first}
-    older = replace(change, updates=[{**change.updates[0], "snapshot": snapshot}, *change.updates[1:]])
-    with pytest.raises(Invalid, match=r"firn\.position is based on the head of main"):
-        lake.commit(older)
-
-
-def test_rule_6_7_a_rollback_whose_position_nobody_tells_is_refused_until_the_writer_is_fenced(lake: Lake) -> None:
-    lake.create()
-    copy = registered(lake)
-    first, second = copy.commits(), copy.commits()
-    copy.commits()
-    tag = {"action": "set-snapshot-ref", "ref-name": "v1", "type": "tag", "snapshot-id": first}
-    lake.commit(altered(PLAIN, tag))
-    lake.commit(altered(PLAIN, {"action": "remove-snapshots", "snapshot-ids": [second]}))
-    with pytest.raises(Conflict, match="tell the position of writer 'w'"):
-        lake.services.refs.rollback(LAKE, PLAIN, Target(snapshot="v1"), expected_head=None)
-    lake.services.writers.fence(LAKE, PLAIN, "w")
-    lake.services.refs.rollback(LAKE, PLAIN, Target(snapshot="v1"), expected_head=None)
-    assert lake.metadata(PLAIN)["current-snapshot-id"] == first

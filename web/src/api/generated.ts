@@ -696,6 +696,29 @@ export interface paths {
         patch: operations["change_policy_catalogs__catalog__policy_patch"];
         trace?: never;
     };
+    "/catalogs/{catalog}/positions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List writers with wrong positions
+         * @description List writers whose stored position contradicts the snapshots of their table.
+         *
+         *     `limit` counts the tables that the server checks, so an empty page may have successors. The server reads only
+         *     metadata files.
+         */
+        get: operations["list_position_problems_catalogs__catalog__positions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/properties": {
         parameters: {
             query?: never;
@@ -6017,6 +6040,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[PositionProblemOut] */
+        PageOut_PositionProblemOut_: {
+            /** Items */
+            items: components["schemas"]["PositionProblemOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** PageOut[PrincipalOut] */
         PageOut_PrincipalOut_: {
             /** Items */
@@ -6120,6 +6150,20 @@ export interface components {
             settings: {
                 [key: string]: string;
             };
+        };
+        /**
+         * PositionProblemOut
+         * @description A writer whose stored position contradicts its table, and what to do about it.
+         */
+        PositionProblemOut: {
+            /** Advice */
+            advice: string;
+            /** Problem */
+            problem: string;
+            /** Table */
+            table: string;
+            /** Writer */
+            writer: string;
         };
         /**
          * PredictedOut
@@ -10296,6 +10340,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_position_problems_catalogs__catalog__positions_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_PositionProblemOut_"];
                 };
             };
             /** @description Not Found */
