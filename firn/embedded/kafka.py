@@ -60,7 +60,7 @@ class EmbeddedKafka(EmbeddedService):
     def _prepare(self) -> None:
         self._jars = fetch_jar_set(JARS)
 
-    def _build_command(self, java: Path) -> list[str]:
+    def _command(self, java: Path) -> list[str]:
         self._write_settings()
         command = self._java_command(java, self._jars)
         self._format(command)

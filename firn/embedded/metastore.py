@@ -81,7 +81,7 @@ class EmbeddedMetastore(EmbeddedService):
                 f"{self.data_dir} cannot hold the metastore's data: Derby allows no colon in its path."
             )
 
-    def _build_command(self, java: Path) -> list[str]:
+    def _command(self, java: Path) -> list[str]:
         self._write_settings()
         return [
             str(java),

@@ -64,7 +64,7 @@ class EmbeddedService(ABC):
             with lock_directory(self.data_dir, owner=self.owner) as lock:
                 self.port = self.port or free_port()
                 require_free(self.port, owner=self.name)
-                command = self._build_command(java.path)
+                command = self._command(java.path)
                 self._process = GuardedProcess(
                     command, log=self.log, cwd=self.data_dir, keep_open=[lock], pipe_stdout=self.pipes_stdout
                 )
@@ -92,7 +92,7 @@ class EmbeddedService(ABC):
         """Check and fetch what the start needs, before the data directory is created."""
 
     @abstractmethod
-    def _build_command(self, java: Path) -> list[str]:
+    def _command(self, java: Path) -> list[str]:
         """Write the settings into the locked directory, and return the command of the process."""
 
     @abstractmethod

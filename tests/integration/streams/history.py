@@ -318,7 +318,7 @@ def _let_die(copy: _Drain, fault: str, number: int) -> _Drain:
         if fault == "dies after the commit" and left[0] == 0:
             raise Killed
 
-    copy.append = append  # type: ignore[method-assign]
+    copy.append = append  # type: ignore[method-assign, assignment]
     return copy
 
 
