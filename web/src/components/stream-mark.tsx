@@ -1,5 +1,4 @@
 import { IconCircleDashed, IconCircleXFilled, IconLoader2, IconPlayerPauseFilled } from '@tabler/icons-react';
-
 import type { ReactNode } from 'react';
 
 import type { Stream } from '../api/types';

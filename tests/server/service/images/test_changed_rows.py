@@ -13,7 +13,7 @@ from catalog.jobs.job import JobKind
 from firn.errors import Invalid, Refused, Unavailable
 from server.service.images.changed_rows import MOST_WAITING
 from tests.databases import ON_SQLITE
-from tests.server.lake import CHANGE, Lake, altered, snapshot_ids
+from tests.server.lake import CHANGE, ORDERS, Lake, altered, snapshot_ids
 from tests.server.service.images.keyed_lake import KeyedLake
 from tests.server.service.images.test_client_scan import connected
 
@@ -109,7 +109,7 @@ def test_a_file_that_is_gone_and_history_that_has_expired(orders: KeyedLake) -> 
 
 
 def test_tables_with_partial_columns_are_refused(lake: Lake) -> None:
-    lake.create_keyed(**{"firn.partial": "true"})
+    lake.create_keyed(ORDERS, **{"firn.partial": "true"})
     with connected(KeyedLake(lake)) as client, pytest.raises(Invalid, match="folds in Spark alone") as refused:
         show(client, since=0)
     assert "firn.spark.read_changes" in (refused.value.hint or "")

@@ -7,7 +7,6 @@ import { streams } from '../../api/stream-queries';
 import type { Stream, StreamStatus } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, Span, When } from '../../components/figures';
-import { ListedTable } from '../../components/job-parts';
 import { Empty, Words } from '../../components/notes';
 import { Page } from '../../components/panel';
 import { StreamMark } from '../../components/stream-mark';
@@ -23,24 +22,34 @@ const STATUSES: { value: string; label: string }[] = [
 ];
 
 const COLUMNS: Column<Stream>[] = [
-  { key: 'table', title: 'Table', cell: (row) => <ListedTable table={row.table} /> },
+  { key: 'table', title: 'Table', cell: (row) => <Short text={row.table} width={230} /> },
   { key: 'catalog', title: 'Catalog', cell: (row) => <span className="mono">{row.catalog}</span>, extra: true },
   { key: 'state', title: 'State', cell: (row) => <State stream={row} />, wide: true },
-  { key: 'kind', title: 'Kind', cell: (row) => row.kind, extra: true },
-  { key: 'topic', title: 'Topic', cell: (row) => <div className="mono truncate" style={{ maxWidth: 180 }} title={row.topic ?? undefined}>{row.topic ?? '–'}</div> },
-  { key: 'rows', title: 'Lag in rows', cell: (row) => <Count value={row.lag_rows} />, right: true, help: 'at most: offsets have gaps' },
   { key: 'seconds', title: 'Lag', cell: (row) => <Lag stream={row} />, right: true, help: 'since the table had all records of the topic' },
+  { key: 'rows', title: 'In rows', cell: (row) => <Count value={row.lag_rows} />, right: true, help: 'at most: offsets have gaps' },
   { key: 'rate', title: 'Rows/s', cell: (row) => (row.rows_per_second === null ? <span className="dim">–</span> : rateText(row.rows_per_second)), right: true },
-  { key: 'owner', title: 'Runs on', cell: (row) => <div className="mono truncate" style={{ maxWidth: 150 }} title={row.owner ?? undefined}>{row.owner ?? '–'}</div> },
+  { key: 'committed', title: 'Last commit', cell: (row) => <When at={row.last_commit_at} />, right: true },
+  { key: 'owner', title: 'Runs on', cell: (row) => <Short text={row.owner} width={130} /> },
+  { key: 'topic', title: 'Topic', cell: (row) => <Short text={row.topic} width={160} />, extra: true },
+  { key: 'kind', title: 'Kind', cell: (row) => row.kind, extra: true },
   { key: 'group', title: 'Group', cell: (row) => <span className="mono">{row.group}</span>, extra: true },
   { key: 'attempt', title: 'Attempt', cell: (row) => <Count value={row.attempt} />, right: true, extra: true },
-  { key: 'committed', title: 'Last commit', cell: (row) => <When at={row.last_commit_at} />, right: true },
   { key: 'act', title: '', cell: (row) => <StreamActions stream={row} />, right: true },
 ];
 
+/** A name of any length; in full on hover. */
+function Short({ text, width }: { text: string | null; width: number }) {
+  if (text === null) return <span className="dim">–</span>;
+  return (
+    <div className="mono truncate" style={{ maxWidth: width }} title={text}>
+      {text}
+    </div>
+  );
+}
+
 function State({ stream }: { stream: Stream }) {
   return (
-    <div style={{ minWidth: 200 }}>
+    <div style={{ minWidth: 170 }}>
       <StreamMark stream={stream} />
       {stream.reason !== null && <div className="wrap-anywhere dim">{stream.reason}</div>}
       {stream.remedy !== null && (

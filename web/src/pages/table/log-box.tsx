@@ -70,7 +70,9 @@ function StreamState({ stream, known }: { stream: Stream; known: boolean }) {
   return (
     <div>
       <Link to={paths.streams(stream.id)}>
-        <StreamMark stream={stream}>stream: {streamText(stream)}</StreamMark>
+        <StreamMark stream={stream}>
+          <span className="wrap-anywhere">stream: {streamText(stream)}</span>
+        </StreamMark>
       </Link>
       {!known && stream.reason !== null && <div className="wrap-anywhere">{stream.reason}</div>}
     </div>
