@@ -62,18 +62,13 @@ class LogSkips:
         `expected` is the position to which the user agreed. Conflict if another one is next now, or if drains can go
         on without a skip. Raises as `LogStores.show` does.
         """
-        skip = _plan(table, self.stores.show(catalog, table))
-        if expected is not None and expected != skip.end:
-            raise Conflict(
-                f"a skip of {table} would now go on from {skip.end}, and not from {expected}",
-                hint="look at the log again",
-            )
+        skip = _plan(table, self.stores.show(catalog, table), expected)
         if dry_run:
             return skip
         epoch = self.writers.register(catalog, table, LOG_WRITER).epoch
         for _ in range(MOST_TRIES):
             log = self.stores.show(catalog, table)  # no drain commits any more: the registration ended it
-            skip = _plan(table, log)
+            skip = _plan(table, log, expected)  # nor does the topic drop more than the user has seen
             with suppress(RequirementFailed):
                 self._commit(catalog, table, log, skip, epoch)
                 self._restart_stream(catalog, table)
@@ -115,13 +110,18 @@ class LogSkips:
             self.files.discard(locations)
 
 
-def _plan(table: TableName, log: LogStatus) -> Skip:
+def _plan(table: TableName, log: LogStatus, expected: str | None) -> Skip:
     if log.state.problem is None:
         raise Conflict(
             f"the log of {table} has nothing to skip: drains go on from {_name(log.state.position)}",
             hint=f"run `firn drain {table}`",
         )
-    return Skip(start=log.state.position, end=log.state.start_position, problem=log.state.problem)
+    end = log.state.start_position
+    if expected is not None and expected != end:
+        raise Conflict(
+            f"a skip of {table} would now go on from {end}, and not from {expected}", hint="look at the log again"
+        )
+    return Skip(start=log.state.position, end=end, problem=log.state.problem)
 
 
 def _name(position: str) -> str:
