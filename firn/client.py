@@ -46,6 +46,7 @@ from firn.protocol.answers.jobs import JobOut
 from firn.protocol.answers.tables import NextOut, TableOut, TableRow
 from firn.protocol.changes import Each, Images
 from firn.protocol.names import join_name
+from firn.streams import Streams
 from firn.table_jobs import TableJobs
 from firn.transport import Json, Transport
 from firn.writers import TableWriters
@@ -102,6 +103,7 @@ class Client:
         self.operations = Operations(transport)
         self.groups = Groups(transport)
         self.connections = Connections(transport)
+        self.streams = Streams(transport)
         self.tables = Tables(self)
         self.hive = Hive(self)
         self.dropped = DroppedList(self)

@@ -29,6 +29,8 @@ from firn.embedded.process import GuardedProcess, make_early_end_error, read_las
 from firn.embedded.python import python_module
 
 START_SECONDS = 180.0
+LOCAL_STREAMS = 4
+"""The number of streams that the optimizer beside a Kafka broker runs at once."""
 CALM_SECONDS = 60.0
 """A part that has run this long starts anew with the shortest pause."""
 FIRST_PAUSE_SECONDS = 1.0
@@ -170,6 +172,7 @@ class LocalFirn:
         optimizer = self._child(
             "optimizer",
             *("--server", self.url, "--master", self.master, "--driver-memory", self.memory),
+            *(() if self.kafka is None else ("--streams", str(LOCAL_STREAMS))),
             environment=self._optimizer_environment(),
         )
         self.notify(f"optimizer  {self.master} (log: {optimizer.log})")

@@ -17,13 +17,17 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from firn.embedded.errors import EmbeddedError
+from firn.spark.jars import spark_conf
 from optimizer.client import ServerApi, connect
 from optimizer.errors import NotWelcome, SparkStopped
 from optimizer.hadoop_identity import share_identity
 from optimizer.jobs import JOBS
 from optimizer.memory import Memory
 from optimizer.parent_watch import end_with_stdin
+from optimizer.registration import Registration
 from optimizer.spark import LOCAL, SparkProcess, may_wait, start
+from optimizer.stream_worker import StreamWorker
 from optimizer.worker import Worker
 
 DEFAULT_SLOTS = min(os.cpu_count() or 1, 4)
@@ -46,18 +50,25 @@ def main(argv: list[str] | None = None) -> int:
     if options.tied:
         end_with_stdin(stopping)
     app = f"firn optimizer {options.group}"
-    spark = SparkProcess(partial(start, master=options.master, app=app, memory=options.driver_memory))
+    has_streams = options.streams > 0
+    begin = partial(start, master=options.master, app=app, memory=options.driver_memory, kafka=has_streams)
+    spark = SparkProcess(begin)
     identity = ExitStack()
     try:
+        if has_streams:
+            spark_conf(kafka=True)  # fetches the jars of the connector, before a stream needs them
         if not may_wait(options.master):
             identity.enter_context(share_identity(spark.session))
     except (PySparkException, Py4JError) as error:
         sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
         return 1
+    except EmbeddedError as error:
+        sys.stderr.write(f"firn: {error}\n")
+        return 1
     server = connect(options.server, token=os.environ.get("FIRN_TOKEN"))
     try:
         with identity:
-            _worker(options, server, spark, stopping).run()
+            _work(options, server, spark, stopping)
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME
@@ -73,8 +84,23 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _worker(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, stopping: threading.Event) -> Worker:
-    return Worker(server, spark, JOBS, _about(options, spark), stopping, slots=options.slots, memory=Memory(spark))
+def _work(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, stopping: threading.Event) -> None:
+    """Run jobs in this thread and streams beside it, until both have ended. Raises as Worker.run."""
+    about, memory = _about(options, spark), Memory(spark)
+    registration = Registration(server, about, options.slots)
+    worker = Worker(server, spark, JOBS, about, stopping, slots=options.slots, memory=memory, registration=registration)
+    streams: threading.Thread | None = None
+    if options.streams:
+        streaming = StreamWorker(server, spark, registration, stopping, options.streams, memory)
+        streams = threading.Thread(target=streaming.run, name="streams")
+        streams.start()
+    try:
+        worker.run()
+    finally:
+        stopping.set()  # streams have no end of their own
+        if streams is not None:
+            streams.join()
+        registration.leave()
 
 
 def _about(options: argparse.Namespace, spark: SparkProcess) -> dict[str, object]:
@@ -89,6 +115,7 @@ def _about(options: argparse.Namespace, spark: SparkProcess) -> dict[str, object
             "spark": pyspark.__version__,
             "master": options.master or LOCAL if running is None else running.sparkContext.master,
             "driver_memory": options.driver_memory,
+            **({"streams": options.streams} if options.streams else {}),
         },
     }
 
@@ -101,6 +128,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--group", default="default", help="whose jobs to take (default: %(default)s)")
     parser.add_argument(
         "--slots", type=_count, default=DEFAULT_SLOTS, help="jobs that run side by side (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--streams", type=_count_or_none, default=0, help="streams that run side by side (default: %(default)s)"
     )
     parser.add_argument("--master", help="where Spark runs its tasks (default: local[*], or what spark-submit says)")
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM (default: %(default)s)")
@@ -115,6 +145,10 @@ def _count(text: str) -> int:
     if count < 1:
         raise ValueError(f"{count} is less than one")
     return count
+
+
+def _count_or_none(text: str) -> int:
+    return 0 if text == "0" else _count(text)
 
 
 def _version() -> str:

@@ -9,16 +9,19 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+from pydantic import BaseModel
 
 from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
+from firn.protocol.streams import StreamHeartbeat, StreamLease, StreamLeaseRequest, StreamReport
 from firn.protocol.tasks.image import BegunImage, CompleteRequest, ImageCredentials
 from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
 from firn.transport import is_loopback
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
 
 LEASE_HEADER = "X-Firn-Lease"
+STREAM_LEASE_HEADER = "X-Firn-Stream-Lease"
 WAIT_SECONDS = 5.0  # also how long an idle optimizer takes to stop
 _NOT_WELCOME = (
     httpx.codes.BAD_REQUEST,
@@ -84,7 +87,11 @@ class ServerApi:
             wait_seconds=wait_seconds,
             memory=dict(memory or {}),
         )
-        answer = self.http.post("/api/v1/leases", json=request.model_dump(mode="json"))
+        answer = self._ask_for_work("/api/v1/leases", optimizer_id, request)
+        return None if answer is None else Lease.model_validate(answer)
+
+    def _ask_for_work(self, path: str, optimizer_id: str, request: BaseModel) -> Any:
+        answer = self.http.post(path, json=request.model_dump(mode="json"))
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise Unregistered(f"the server does not know optimizer {optimizer_id}")
         if answer.status_code == httpx.codes.CONFLICT:
@@ -92,7 +99,21 @@ class ServerApi:
         if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
             raise NotWelcome(_message(answer))
         answer.raise_for_status()
-        return None if answer.status_code == httpx.codes.NO_CONTENT else Lease.model_validate(answer.json())
+        return None if answer.status_code == httpx.codes.NO_CONTENT else answer.json()
+
+    def take_stream(self, optimizer_id: str, *, wait_seconds: float = WAIT_SECONDS) -> StreamLease | None:
+        """The next stream, waited for a while; None when none waits. Raises as `take_lease`."""
+        request = StreamLeaseRequest(optimizer_id=optimizer_id, wait_seconds=wait_seconds)
+        answer = self._ask_for_work("/api/v1/stream-leases", optimizer_id, request)
+        return None if answer is None else StreamLease.model_validate(answer)
+
+    def beat_stream(self, lease: StreamLease, heartbeat: StreamHeartbeat) -> None:
+        """Renew the lease of a stream; raises LeaseLost if it has ended."""
+        _check_lease(self.http.put(_stream_path(lease), json=heartbeat.model_dump(mode="json")))
+
+    def report_stream(self, lease: StreamLease, report: StreamReport) -> None:
+        """Tell how an attempt at a stream ended; LeaseLost when it was not ours to tell any more."""
+        _check_lease(self.http.post(f"{_stream_path(lease)}/report", json=report.model_dump(mode="json")))
 
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
@@ -226,6 +247,10 @@ def connect(url: str, *, token: str | None = None, transport: httpx.BaseTranspor
         base_url=address, headers=headers, timeout=TIMEOUT, transport=transport, trust_env=not is_loopback(address)
     )
     return ServerApi(http)
+
+
+def _stream_path(lease: StreamLease) -> str:
+    return f"/api/v1/stream-leases/{quote(lease.lease, safe='')}"
 
 
 def _table_path(lease: Lease, parts: Sequence[str]) -> str:

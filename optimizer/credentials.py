@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from firn.protocol.leases import Lease
-from optimizer.client import LEASE_HEADER
+from firn.protocol.streams import StreamLease
+from optimizer.client import LEASE_HEADER, STREAM_LEASE_HEADER
 
 DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
 
@@ -11,6 +12,14 @@ DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
 def build_lease_headers(lease: Lease) -> dict[str, str]:
     """Build the headers of the job's requests to the catalog: the lease, and the kinds of credentials to vend."""
     headers = {LEASE_HEADER: lease.lease}
+    if lease.delegation:
+        headers[DELEGATION_HEADER] = ",".join(lease.delegation)
+    return headers
+
+
+def build_stream_headers(lease: StreamLease) -> dict[str, str]:
+    """Build the headers of a stream's requests to the catalog."""
+    headers = {STREAM_LEASE_HEADER: lease.lease}
     if lease.delegation:
         headers[DELEGATION_HEADER] = ",".join(lease.delegation)
     return headers

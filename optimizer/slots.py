@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 class Slots:
     """A number of threads. The end of the block waits for their work."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, name: str = "slot") -> None:
         self._free = threading.Semaphore(count)
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="slot")
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix=name)
 
     def __enter__(self) -> Self:
         return self

@@ -16,16 +16,19 @@ from pyspark.sql import SparkSession
 
 from firn.protocol.leases import Lease
 from firn.protocol.names import format_sql_name
+from firn.protocol.streams import StreamLease
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import DEFAULTS, Connection, build_loopback_conf, catalog_conf
-from optimizer.credentials import build_lease_headers
+from optimizer.credentials import build_lease_headers, build_stream_headers
 
 log = logging.getLogger(__name__)
 
 LOCAL = "local[*]"
 JOB_CATALOG = "firn_job"
 """The Spark catalog that the SQL of leases refers to."""
+STREAM_CATALOG = "firn_stream"
+"""The Spark catalog of the tables that streams write to."""
 SETTINGS = {
     **DEFAULTS,
     "spark.sql.shuffle.partitions": "16",
@@ -41,8 +44,11 @@ SETTINGS = {
 }
 
 
-def start(*, master: str | None, app: str, memory: str = "2g") -> SparkSession:
-    """The process's Spark. Without a master it is a local one, or where spark-submit has put this process."""
+def start(*, master: str | None, app: str, memory: str = "2g", kafka: bool = False) -> SparkSession:
+    """The process's Spark. Without a master it is a local one, or where spark-submit has put this process.
+
+    With `kafka` it has Spark's connector, whose jars it fetches if they are missing; raises JarsUnavailable.
+    """
     if master is None and not os.environ.get("PYSPARK_GATEWAY_PORT"):  # by which spark-submit tells of its Java
         master = LOCAL
     builder = SparkSession.builder.appName(app)
@@ -50,7 +56,7 @@ def start(*, master: str | None, app: str, memory: str = "2g") -> SparkSession:
         builder = builder.master(master)
     if (master or "").startswith("local"):  # elsewhere another Python may be at the same place, or none
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = builder.config(map={**SETTINGS, **spark_conf(), "spark.driver.memory": memory})
+    builder = builder.config(map={**SETTINGS, **spark_conf(kafka=kafka), "spark.driver.memory": memory})
     session = builder.config(map=build_loopback_conf(master or "")).getOrCreate()
     # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.
     session.sparkContext.setLogLevel("ERROR")
@@ -157,25 +163,61 @@ def open_job_session(spark: SparkSession, server: Connection, lease: Lease) -> I
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache.expiration-interval-ms", "-1")
     # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.rest-metrics-reporting-enabled", "false")
+    with _tagged(spark, session, lease.job_id, f"{lease.kind} {lease.table}"):
+        try:
+            yield JobSession(session, lease.job_id)
+        finally:
+            _close(session)
+
+
+@contextmanager
+def open_stream_session(
+    spark: SparkSession, server: Connection, lease: StreamLease, tag: str
+) -> Iterator[SparkSession]:
+    """A session for one attempt at a stream, in the thread that runs it; `tag` is on all that Spark runs for it.
+
+    It sees the lease's catalog as `firn_stream`, without a cache: it loads its table before each commit.
+    """
+    session = spark.newSession()
+    headers = build_stream_headers(lease)
+    for key, value in catalog_conf(server, lease.catalog, name=STREAM_CATALOG, headers=headers).items():
+        session.conf.set(key, value)
+    session.conf.set(f"spark.sql.catalog.{STREAM_CATALOG}.rest-metrics-reporting-enabled", "false")
+    with _tagged(spark, session, tag, f"{lease.kind} {lease.table}"):
+        try:
+            yield session
+        finally:
+            _close_uncached(session)
+
+
+@contextmanager
+def _tagged(spark: SparkSession, session: SparkSession, tag: str, title: str) -> Iterator[None]:
+    """Run this thread's work in the session, under a tag, and in a pool of its own."""
     _activate(session)
     context = spark.sparkContext
-    context.setJobGroup(lease.job_id, f"{lease.kind} {lease.table}", interruptOnCancel=True)
-    context.addJobTag(lease.job_id)
+    context.setJobGroup(tag, title, interruptOnCancel=True)
+    context.addJobTag(tag)
     # One pool for each thread, not for each job: Spark never forgets a pool.
     context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
     try:
-        yield JobSession(session, lease.job_id)
+        yield
     finally:
         context.clearJobTags()
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes it away
-        _activate(spark)  # the thread would keep the job's session alive until the next one
-        _close(session)
+        _activate(spark)  # the thread would keep the session alive until the next one
 
 
 def _activate(session: SparkSession) -> None:
     """Java finds a session's catalogs and settings through its thread's active session."""
     jvm: Any = session._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+
+
+def _close_uncached(session: SparkSession) -> None:
+    try:
+        session._jsparkSession.sessionState().catalogManager().catalog(STREAM_CATALOG).icebergCatalog().close()
+    except Py4JError as error:
+        log.warning("could not close the catalog of a stream: %s", reason(error))
 
 
 def _close(session: SparkSession) -> None:

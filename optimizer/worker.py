@@ -22,6 +22,7 @@ from optimizer.job_run import Attempt, JobRun
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.progress import read_progress
 from optimizer.read_checks import JobReads, check_reads
+from optimizer.registration import Registration
 from optimizer.slots import Slots
 from optimizer.spark import SparkProcess, open_job_session
 
@@ -48,6 +49,8 @@ class Worker:
     memory: Callable[[], dict[str, int]] = dict
     check: Callable[[JobRun, JobReads], None] = check_reads
     """The check before each job. Raises Refused if the job may not open its files."""
+    registration: Registration | None = None
+    """That of the process, which leaves it; None if the worker registers and leaves itself."""
 
     def run(self) -> None:
         """Work until `stopping` is set or the server dismisses this optimizer.
@@ -55,26 +58,23 @@ class Worker:
         Raises NotWelcome if the server refuses this optimizer, SparkStopped if Spark has stopped. One thread leases
         jobs for all slots, and only while a slot is free. It repeats requests that the server does not answer.
         """
-        optimizer_id: str | None = None
+        registration = self.registration or Registration(self.api, self.about, self.slots)
         with Slots(self.slots) as slots:
             while not self.stopping.is_set():
+                optimizer_id = ""
                 try:
-                    optimizer_id = optimizer_id or self.register()
+                    optimizer_id = registration.get()
                     self._fill(slots, optimizer_id)
                 except Unregistered:
-                    optimizer_id = None
+                    registration.forget(optimizer_id)
                 except Dismissed as error:
                     log.info("leaving: %s", error)
                     break
                 except httpx.HTTPError as error:
                     log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
                     self.stopping.wait(RETRY_SECONDS)
-        if optimizer_id is not None:
-            self._leave(optimizer_id)
-
-    def register(self) -> str:
-        """Become known to the server; under which id."""
-        return self.api.register(**self.about, slots=self.slots).id
+        if self.registration is None:
+            registration.leave()
 
     def _fill(self, slots: Slots, optimizer_id: str) -> None:
         """Give a job to a free slot, if there are both."""
@@ -192,9 +192,3 @@ class Worker:
                 if pause is not None and not self.stopping.wait(pause):
                     continue
             return
-
-    def _leave(self, optimizer_id: str) -> None:
-        try:
-            self.api.unregister(optimizer_id)
-        except httpx.HTTPError as error:
-            log.warning("could not say goodbye: %s", error)

@@ -31,6 +31,7 @@ from firn.cli import (
     roles,
     sql,
     status,
+    streams,
     tables,
     tokens,
     writers,
@@ -54,6 +55,7 @@ app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(convert.app, name="hive")  # with the other commands of Hive tables
 app.add_typer(writers.app, name="writer")
 app.add_typer(logs.app, name="log")
+app.add_typer(streams.app, name="stream")
 app.add_typer(consumers.app, name="consumer")
 app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")

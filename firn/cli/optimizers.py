@@ -27,12 +27,15 @@ UPLOAD_TO = "hdfs:///apps/firn"
 
 
 @app.callback(invoke_without_command=True)
-def start_optimizer(
+def start_optimizer(  # noqa: PLR0913, PLR0917 -- one option each
     ctx: typer.Context,
     group: Annotated[str, typer.Option(help="Group whose jobs it runs.")] = "default",
     slots: Annotated[
         int | None, typer.Option(min=1, help="Number of jobs to run in parallel (default: by the machine's cores).")
     ] = None,
+    streams: Annotated[
+        int, typer.Option(min=0, help="Number of streams to run in parallel, beside the jobs; see `firn stream list`.")
+    ] = 0,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap size of the JVM.")] = "2g",
     server: Annotated[str | None, typer.Option(envvar="FIRN_SERVER", help="Address of the server.")] = None,
@@ -42,7 +45,7 @@ def start_optimizer(
 ) -> None:
     """Run jobs until Ctrl-C or SIGTERM."""
     if ctx.invoked_subcommand is None:
-        run_optimizer(server, token, group=group, slots=slots, master=master, memory=memory)
+        run_optimizer(server, token, group=group, slots=slots, streams=streams, master=master, memory=memory)
 
 
 @command(app, "list")

@@ -45,7 +45,7 @@ def up(
     master: Annotated[str, typer.Option(help="Spark master of the optimizer.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap size of the optimizer's JVM.")] = "2g",
     *,
-    with_kafka: Annotated[bool, typer.Option("--kafka", help="Run a Kafka broker too.")] = False,
+    with_kafka: Annotated[bool, typer.Option("--kafka", help="Run a Kafka broker too, and streams.")] = False,
     kafka_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the Kafka broker; 0 takes a free one.")
     ] = KAFKA_PORT,
@@ -95,7 +95,7 @@ def become_server(flags: Mapping[str, object], *more: str, needed_by: str) -> No
 
 
 def run_optimizer(
-    server: str | None, token: str | None, *, group: str, slots: int | None, master: str, memory: str
+    server: str | None, token: str | None, *, group: str, slots: int | None, streams: int, master: str, memory: str
 ) -> None:
     """Replace this process by an optimizer."""
     require_server("firn optimizer", extra="spark")
@@ -105,7 +105,8 @@ def run_optimizer(
     connect(url, token=token).health()  # fails with a clear error; the optimizer would only log it and retry
     if token is not None:
         os.environ["FIRN_TOKEN"] = token  # other users of the machine can read a command line, not an environment
-    slot_flags = () if slots is None else ("--slots", str(slots))
+    slot_flags: tuple[str, ...] = () if slots is None else ("--slots", str(slots))
+    slot_flags += ("--streams", str(streams)) if streams else ()
     spark_flags = ("--master", master, "--driver-memory", memory)
     _become(python_module("optimizer", "--server", url, "--group", group, *spark_flags, *slot_flags))
 

@@ -38,6 +38,10 @@ class DrainStopped(Refused):
     """A drain cannot go on before somebody acts. All earlier batches are in the table."""
 
 
+class DrainOvertaken(DrainStopped):
+    """Another drain of the table has started since."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drained:
     """The result of a drain: commits, and at most so many records, because some offsets have none."""
@@ -70,13 +74,13 @@ def skip(table: str, spark: SparkSession | None = None) -> str:
     return client.tables[name].log.skip().position
 
 
-def _open(table: str, spark: SparkSession | None, password: str | None) -> _Drain:
+def _open(table: str, spark: SparkSession | None, password: str | None) -> LogDrain:
     active = _find_session(spark)
     client, name = client_of(active, table)
     handle = client.tables[name]
     writer = handle.writers.register(LOG_WRITER)  # before the position is read (docs/protocols.md, rule 6.2)
     secret = password if password is not None else os.environ.get(PASSWORD_VARIABLE)
-    return _Drain(active, handle, load_target(active, table), writer, secret)
+    return LogDrain(active, handle, load_target(active, table), writer, secret)
 
 
 def _find_session(spark: SparkSession | None) -> SparkSession:
@@ -87,8 +91,8 @@ def _find_session(spark: SparkSession | None) -> SparkSession:
 
 
 @dataclass
-class _Drain:
-    """One copy of the log's writer."""
+class LogDrain:
+    """One copy of the log's writer. `check` is called between steps, and raises if the drain has to end."""
 
     spark: SparkSession
     handle: TableHandle
@@ -96,27 +100,42 @@ class _Drain:
     writer: WriterOut
     password: str | None = field(default=None, repr=False)
     pause: Callable[[float], None] = time.sleep
+    check: Callable[[], None] = lambda: None
+    table: str = ""
+    """The table's name in messages; by default its name in Spark."""
+
+    def __post_init__(self) -> None:
+        self.table = self.table or self.target.name
 
     def run(self) -> Drained:
         """Commit batches until the table has all records up to the end of the first look, or later ones."""
         commits = records = 0
         goal: dict[int, int] | None = None
         while True:
-            log = self.handle.log.show()
-            self._check_problem(log)
+            log = self.look()
             goal = log.end if goal is None else goal
             batch = None if _has_reached(log, goal, commits) else plan_batch(log)
             if batch is None:
-                return Drained(self.target.name, commits, records, log.position)
-            self._commit(log, batch)
+                return Drained(self.table, commits, records, log.position)
+            self.commit(log, batch)
             commits, records = commits + 1, records + batch.most_records
+
+    def look(self) -> LogOut:
+        """Ask the server for the log; DrainStopped if a user has to act first."""
+        log = self.handle.log.show()
+        if log.problem is not None:
+            raise DrainStopped(
+                f"{self.table}: {log.problem.message}",
+                hint=f"`firn log skip {self.handle.name}` goes on from {log.skip_to}",
+            )
+        return log
 
     def build_empty(self) -> DataFrame:
         """A frame of changes without rows, for a commit that only moves the position."""
         nullable = [StructField(column.name, column.dataType) for column in self.target.fields]
         return self.spark.createDataFrame([], StructType([*nullable, StructField("_op", StringType())]))
 
-    def _commit(self, log: LogOut, batch: LogBatch) -> None:
+    def commit(self, log: LogOut, batch: LogBatch) -> None:
         """Append the changes of a batch; after an error, ask the server whether they are in the table."""
         changes = self._read(log, batch)
         frame = self._order(changes, log, batch)
@@ -124,13 +143,13 @@ class _Drain:
             try:
                 self.append(frame, log, batch)
             except Exception as error:  # Java throws many types of errors; the table's position matters
+                self.check()
                 if self._has_committed(batch):
                     return
                 self._check_records(changes)
                 if attempt == TRIES or self.handle.log.show().position != log.position:
                     raise FirnError(
-                        f"{self.target.name}: the drain could not commit records up to {batch.position}: "
-                        f"{reason(error)}",
+                        f"{self.table}: the drain could not commit records up to {batch.position}: {reason(error)}",
                         hint="start the drain again: it goes on from the table's position",
                     ) from error
                 self.pause(0.5 * 2**attempt)
@@ -172,8 +191,8 @@ class _Drain:
         """Whether the table has the batch; DrainStopped if another drain has started."""
         now = self.handle.writers.get(LOG_WRITER)
         if now.epoch != self.writer.epoch or now.fenced_at is not None:
-            raise DrainStopped(
-                f"{self.target.name}: another drain has started at {now.registered_at:%Y-%m-%d %H:%M:%S} UTC",
+            raise DrainOvertaken(
+                f"{self.table}: another drain has started at {now.registered_at:%Y-%m-%d %H:%M:%S} UTC",
                 hint="run one drain of a table at a time",
             )
         return now.position == batch.position
@@ -188,15 +207,8 @@ class _Drain:
                 for row in shown
             )
             raise DrainStopped(
-                f"{self.target.name}: the log has records that are no changes of the table: {rows}",
+                f"{self.table}: the log has records that are no changes of the table: {rows}",
                 hint="correct the producer and the table's columns; `firn log check` shows the newest records",
-            )
-
-    def _check_problem(self, log: LogOut) -> None:
-        if log.problem is not None:
-            raise DrainStopped(
-                f"{self.target.name}: {log.problem.message}",
-                hint=f"`firn log skip {self.handle.name}` goes on from {log.skip_to}",
             )
 
 

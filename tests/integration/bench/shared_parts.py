@@ -73,7 +73,7 @@ def optimizer_in_this_process(
     """In place of `bench.running.running_optimizer`: a thread that does one job after another in the tests' Spark."""
     assert (memory, slots) != ("", 0)
     worker = a_worker(server.url)
-    optimizer_id = worker.register()
+    optimizer_id = worker.api.register(**worker.about).id
 
     def work() -> None:
         while not worker.stopping.is_set():

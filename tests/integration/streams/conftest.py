@@ -29,6 +29,8 @@ def new_topic(kafka: EmbeddedKafka) -> Callable[..., Topic]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server(tmp_path_factory.mktemp("firn") / "data") as running:
+    # A killed optimizer loses its lease soon, and a slow one does not.
+    lease = {"FIRN_LEASE__SECONDS": "15", "FIRN_LEASE__HEARTBEAT_SECONDS": "3"}
+    with running_server(tmp_path_factory.mktemp("firn") / "data", **lease) as running:
         running.spark.sql("CREATE NAMESPACE lake.db")
         yield running

@@ -27,7 +27,7 @@ import firn.spark
 from firn.embedded.kafka import EmbeddedKafka
 from firn.errors import FirnError
 from firn.spark import DrainStopped
-from firn.spark.log_drain import _Drain, _open
+from firn.spark.log_drain import LogDrain, _open
 from tests.integration.streams.queries import Pipeline
 from tests.integration.streams.topics import SECONDS, Topic
 from tests.lossy_proxy import Forward
@@ -192,7 +192,7 @@ class StreamHistory:
             self.network.fault = "none"
         return f"drain, {fault}: done"
 
-    def _run_two(self, older: _Drain) -> None:
+    def _run_two(self, older: LogDrain) -> None:
         newer = _open(self.drained, self.server.spark, None)
         with ThreadPoolExecutor(2) as pool:
             runs = [pool.submit(copy.run) for copy in (older, newer)]
@@ -306,7 +306,7 @@ QUERY_FAULTS = (
 )  # fmt: skip
 
 
-def _let_die(copy: _Drain, fault: str, number: int) -> _Drain:
+def _let_die(copy: LogDrain, fault: str, number: int) -> LogDrain:
     """Let a drain die at its commit of this number."""
     real, left = copy.append, [number]
 

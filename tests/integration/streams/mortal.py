@@ -1,6 +1,6 @@
 """`python -m tests.integration.streams.mortal URL MOMENT TABLE [TOPIC BROKERS CHECKPOINT]`: a process that dies.
 
-It drains a table, or copies a topic into it by a streaming query, and dies at a moment such as `after _Drain.append 2`.
+It drains a table, or copies a topic into it by a streaming query, and dies at a moment such as `after LogDrain.append 2`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import firn.spark
-from firn.spark.log_drain import _Drain
+from firn.spark.log_drain import LogDrain
 from firn.spark.stream_writer import StreamWriter
 from tests.integration.streams.queries import Pipeline
 from tests.integration.streams.topics import Topic
 
 POINTS: dict[str, tuple[Any, str]] = {
-    "_Drain._order": (_Drain, "_order"),
-    "_Drain.append": (_Drain, "append"),
+    "LogDrain._order": (LogDrain, "_order"),
+    "LogDrain.append": (LogDrain, "append"),
     "StreamWriter.register": (StreamWriter, "register"),
     "StreamWriter.commit": (StreamWriter, "commit"),
 }

@@ -18,7 +18,7 @@ import firn
 import firn.spark
 from firn.embedded.kafka import EmbeddedKafka
 from firn.spark import DrainStopped, drain, log_order
-from firn.spark.log_drain import _Drain, _open
+from firn.spark.log_drain import LogDrain, _open
 from tests.integration.streams.topics import SECONDS, Topic, create_topic
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
@@ -108,9 +108,9 @@ def test_fluss_1064_a_drain_that_dies_or_loses_its_answer_doubles_nothing(
     create(server, topic, "fragile", properties={"firn.log.max-batch-rows": "10"})
     topic.send([change(key, 1) for key in range(40)])
     dying = _open("lake.db.fragile", server.spark, None)
-    real, calls = _Drain.append, list[int]()
+    real, calls = LogDrain.append, list[int]()
 
-    def append_and_lose(self: _Drain, *arguments: Any) -> None:
+    def append_and_lose(self: LogDrain, *arguments: Any) -> None:
         calls.append(1)
         if len(calls) == 1:
             raise ConnectionError("the request is lost")

@@ -1,0 +1,170 @@
+"""Keeps the lease of a stream: heartbeats with what the drain has measured, from a thread of their own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from firn.protocol.streams import LONGEST_REASON, MOST_LINES, StreamHeartbeat, StreamLease
+from optimizer.client import ServerApi
+from optimizer.errors import JobError, LeaseLost
+
+log = logging.getLogger(__name__)
+
+INTERRUPT_SECONDS = 0.5
+"""Between two interrupts of work that is to end: it may begin anew each time."""
+RATE_SECONDS = 60.0
+"""The time over which the rate is counted."""
+
+
+class StreamEnded(JobError):
+    """The attempt has to end: its lease is over, or this process stops."""
+
+
+@dataclass
+class Measures:
+    """What a drain has seen and done in this attempt. Times are those of the monotonic clock."""
+
+    began: float = field(default_factory=time.monotonic)
+    lag_rows: int | None = None
+    current_since: float | None = None
+    """Up to then the table has all records of the topic."""
+    has_progressed: bool = False
+    _commits: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def look(self, lag_rows: int, at: float) -> None:
+        """Note the lag at a look at the topic."""
+        self.lag_rows = lag_rows
+        if lag_rows == 0:
+            self.current_since, self.has_progressed = at, True
+
+    def commit(self, rows: int, left: int, looked_at: float) -> None:
+        """Note a commit of so many rows, and how many of the records seen at the look it has left."""
+        self._commits.append((time.monotonic(), rows))
+        self.lag_rows, self.has_progressed = left, True
+        if left == 0:
+            self.current_since = looked_at
+
+    def count_rate(self, now: float) -> float:
+        """The rows per second over the last minute, or since the attempt began."""
+        while self._commits and self._commits[0][0] < now - RATE_SECONDS:
+            self._commits.popleft()
+        return sum(rows for _, rows in self._commits) / max(1.0, min(RATE_SECONDS, now - self.began))
+
+
+class StreamKeeper:
+    """One lease of a stream, kept alive until the block ends.
+
+    When it is lost, or the process is told to stop, `interrupt` is called again and again to end the work that the
+    stream's own thread is waiting for. A commit that Spark has sent already goes on, and is answered.
+    """
+
+    def __init__(self, api: ServerApi, lease: StreamLease, *, stopping: threading.Event) -> None:
+        self.lease = lease
+        self.measures = Measures()
+        self.memory: Callable[[], dict[str, int]] = dict
+        self.interrupt: Callable[[], None] = lambda: None
+        self._api = api
+        self._stopping = stopping
+        self._lines: list[str] = []
+        self._lines_lock = threading.Lock()
+        self._lost: str | None = None
+        self._ended = threading.Event()
+        self._kept_at = time.monotonic()
+        self._thread = threading.Thread(target=self._beat_until_ended, name=f"beats {lease.stream_id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease is over."""
+        return self._lost is not None
+
+    @property
+    def is_to_end(self) -> bool:
+        """Whether the attempt has to end."""
+        return self.is_lost or self._stopping.is_set()
+
+    def check(self) -> None:
+        """Raise StreamEnded if the attempt has to end."""
+        if self.is_to_end:
+            raise StreamEnded(self._lost or "the optimizer stops")
+
+    def wait_until(self, moment: float) -> None:
+        """Wait until a moment of the monotonic clock; StreamEnded if the attempt has to end before."""
+        while (left := moment - time.monotonic()) > 0:
+            self.check()
+            self._stopping.wait(min(left, INTERRUPT_SECONDS))
+        self.check()
+
+    def say(self, line: str) -> None:
+        """Add a line to the stream's log; it is sent with the next heartbeat."""
+        hidden = self.hide(line)
+        log.info(hidden, extra={"stream": self.lease.stream_id})
+        with self._lines_lock:
+            self._lines.append(hidden[:LONGEST_REASON])
+
+    def hide(self, text: str) -> str:
+        """The text without the password of the lease."""
+        return text.replace(self.lease.password, "***") if self.lease.password else text
+
+    def take_lines(self) -> list[str]:
+        """The lines not sent yet, as many as one message holds."""
+        with self._lines_lock:
+            lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
+        return lines
+
+    def _beat_until_ended(self) -> None:
+        next_beat = min(1.0, self.lease.heartbeat_seconds)  # people see soon that it runs
+        waited = 0.0
+        while not self._ended.wait(step := min(INTERRUPT_SECONDS, next_beat)):
+            waited += step
+            if self.is_to_end:
+                self.interrupt()
+            if waited >= next_beat and not self.is_lost:
+                waited, next_beat = 0.0, self.lease.heartbeat_seconds
+                self._try_to_beat()
+
+    def _try_to_beat(self) -> None:
+        try:
+            self._beat()
+            self._kept_at = time.monotonic()
+        except LeaseLost as error:
+            self._lost = str(error)
+        except (JobError, httpx.HTTPError) as error:
+            log.warning("beat failed: %s", error)
+            if time.monotonic() - self._kept_at > self.lease.lease_seconds:
+                self._lost = f"no heartbeat got through for {self.lease.lease_seconds:g} s: {error}"
+
+    def _beat(self) -> None:
+        now, seen, lines = time.monotonic(), self.measures, self.take_lines()
+        heartbeat = StreamHeartbeat(
+            lag_rows=seen.lag_rows,
+            current_age_seconds=None if seen.current_since is None else max(0.0, now - seen.current_since),
+            rows_per_second=seen.count_rate(now),
+            has_progressed=seen.has_progressed,
+            log=lines,
+            memory=self.memory(),
+        )
+        try:
+            self._api.beat_stream(self.lease, heartbeat)
+        except (JobError, httpx.HTTPError):
+            with self._lines_lock:
+                self._lines[:0] = lines
+            raise

@@ -1,0 +1,158 @@
+"""The loop of streams: while a stream slot is free take a stream; its thread runs it and tells how it ended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import httpx
+from py4j.protocol import Py4JError
+
+from firn.errors import FirnError, NotFound, Refused, Unauthenticated
+from firn.protocol.streams import LONGEST_REASON, StreamLease, StreamOutcome, StreamReport
+from firn.spark.errors import reason
+from firn.spark.log_drain import DrainOvertaken
+from optimizer.client import WAIT_SECONDS, ServerApi
+from optimizer.drain_stream import DrainStream
+from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Unregistered
+from optimizer.failures import read_java_trace
+from optimizer.registration import Registration
+from optimizer.slots import Slots
+from optimizer.spark import SparkProcess
+from optimizer.stream_keeper import StreamEnded, StreamKeeper
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+IDLE_SECONDS = 0.5
+FREE_SECONDS = 1.0
+REPORT_TRIES = 3
+
+RunStream = Callable[[ServerApi, SparkProcess, StreamLease, StreamKeeper], None]
+
+
+def run_drain(api: ServerApi, spark: SparkProcess, lease: StreamLease, keeper: StreamKeeper) -> None:
+    """Run the stream of a lease in the process's Spark."""
+    DrainStream(api, spark.session, lease).run(keeper)
+
+
+@dataclass(frozen=True)
+class StreamWorker:
+    """Runs several streams at once in one Spark. One that ends, however it does, ends no other."""
+
+    api: ServerApi
+    spark: SparkProcess
+    registration: Registration
+    stopping: threading.Event
+    count: int
+    memory: Callable[[], dict[str, int]] = dict
+    run_stream: RunStream = run_drain
+
+    def run(self) -> None:
+        """Work until `stopping` is set, the server dismisses this optimizer, or Spark has stopped."""
+        with Slots(self.count, name="stream") as slots:
+            while not self.stopping.is_set():
+                optimizer_id: str | None = None
+                try:
+                    optimizer_id = self.registration.get()
+                    self._fill(slots, optimizer_id)
+                except Unregistered:
+                    self.registration.forget(optimizer_id or "")
+                except (Dismissed, NotWelcome) as error:  # the loop of jobs hears the same, and ends the process
+                    log.info("no more streams: %s", error)
+                    self.stopping.wait(RETRY_SECONDS)
+                except httpx.HTTPError as error:
+                    log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
+                    self.stopping.wait(RETRY_SECONDS)
+
+    def _fill(self, slots: Slots, optimizer_id: str) -> None:
+        if not slots.take(FREE_SECONDS):
+            return
+        try:
+            lease = None if self._lost_spark() else self.api.take_stream(optimizer_id, wait_seconds=WAIT_SECONDS)
+        except BaseException:
+            slots.release()
+            raise
+        if lease is None:
+            slots.release()
+            self.stopping.wait(IDLE_SECONDS)
+        else:
+            slots.give(partial(self._work, lease))
+
+    def work_once(self, *, wait_seconds: float = WAIT_SECONDS) -> bool:
+        """Take one stream and run it in this thread until it ends. False when none waited."""
+        lease = self.api.take_stream(self.registration.get(), wait_seconds=wait_seconds)
+        if lease is not None:
+            self._work(lease)
+        return lease is not None
+
+    def _work(self, lease: StreamLease) -> None:
+        log.info("stream %s", lease.table, extra={"stream": lease.stream_id, "attempt": lease.attempt})
+        with StreamKeeper(self.api, lease, stopping=self.stopping) as keeper:
+            keeper.memory = self.memory
+            report = self._attempt(lease, keeper)
+        if report is not None:
+            self._report(lease, report)
+
+    def _attempt(self, lease: StreamLease, keeper: StreamKeeper) -> StreamReport | None:
+        """Run the stream, and return the report of its end; None if the lease is over, or Spark is."""
+        try:
+            self.run_stream(self.api, self.spark, lease, keeper)
+        except Exception as error:  # noqa: BLE001 -- whatever ends one stream must not end others
+            if keeper.is_lost:
+                log.warning("stopped: %s", error, extra={"stream": lease.stream_id})
+                return None
+            if self.stopping.is_set() or isinstance(error, StreamEnded):
+                return _build_report(keeper, StreamOutcome.HANDED_BACK, "the optimizer stops")
+            if self._lost_spark():
+                log.warning("Spark has stopped, so the stream is left to its lease", extra={"stream": lease.stream_id})
+                return None
+            return _explain(error, keeper)
+        return _build_report(keeper, StreamOutcome.HANDED_BACK, "the drain has ended")
+
+    def _lost_spark(self) -> bool:
+        try:
+            return self.spark.has_stopped()
+        except (Py4JError, OSError):  # Java itself is gone
+            return True
+
+    def _report(self, lease: StreamLease, report: StreamReport) -> None:
+        """A report that is lost costs nothing but time: the server ends the lease."""
+        for _ in range(REPORT_TRIES):
+            try:
+                self.api.report_stream(lease, report)
+            except LeaseLost as error:
+                log.warning("too late to report: %s", error, extra={"stream": lease.stream_id})
+            except JobError as error:
+                log.warning("the report was refused: %s", error, extra={"stream": lease.stream_id})
+            except httpx.HTTPError as error:
+                log.warning("the report did not get through: %s", error, extra={"stream": lease.stream_id})
+                if not self.stopping.wait(IDLE_SECONDS):
+                    continue
+            return
+
+
+def _explain(error: Exception, keeper: StreamKeeper) -> StreamReport:
+    """The report of an error: whether the next attempt may succeed, and what to do if it cannot."""
+    if isinstance(error, Refused | NotFound) and not isinstance(error, Unauthenticated | DrainOvertaken):
+        restart = f"`firn stream restart {keeper.lease.table}`"
+        remedy = f"{error.hint}; then {restart}" if error.hint else f"remove the cause; then {restart}"
+        return _build_report(keeper, StreamOutcome.STOPPED, error.message, remedy)
+    if isinstance(error, FirnError):
+        return _build_report(keeper, StreamOutcome.FAILED, error.message, error.hint)
+    log.error("the drain of %s failed", keeper.lease.table, exc_info=error)
+    for line in read_java_trace(error)[:1]:
+        keeper.say(line)
+    return _build_report(keeper, StreamOutcome.FAILED, reason(error))
+
+
+def _build_report(keeper: StreamKeeper, outcome: StreamOutcome, why: str, remedy: str | None = None) -> StreamReport:
+    return StreamReport(
+        outcome=outcome,
+        reason=keeper.hide(why)[:LONGEST_REASON],
+        remedy=None if remedy is None else keeper.hide(remedy)[:LONGEST_REASON],
+        log=keeper.take_lines(),
+    )
