@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -63,8 +63,6 @@ class Streams(Protocol):
 
     def list(self, which: StreamFilter, *, limit: int, cursor: str | None = None) -> Page[NamedStream]:
         """By catalog and name of the table."""
-
-    def counts(self) -> Mapping[StreamStatus, int]: ...
 
     def add_log(self, stream_id: StreamId, lines: Sequence[str], now: datetime) -> None:
         """Append lines to the stream's log, which keeps the newest ones."""

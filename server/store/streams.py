@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -97,11 +97,6 @@ class SqlStreams:
         rows = self.session.execute(query.order_by(*_BY_NAME).limit(limit + 1)).all()
         named = [_to_named(row) for row in rows[:limit]]
         return Page(named, _encode_cursor(named[-1]) if len(rows) > limit else None)
-
-    def counts(self) -> Mapping[StreamStatus, int]:
-        """Count the streams of existing tables by status."""
-        query = select(StreamRow.status, func.count()).join(RelationRow, RelationRow.id == StreamRow.relation_id)
-        return {StreamStatus(status): count for status, count in self.session.execute(query.group_by(StreamRow.status))}
 
     def add_log(self, stream_id: StreamId, lines: Sequence[str], now: datetime) -> None:
         """Append lines to the stream's log, and drop the oldest of many."""

@@ -1,0 +1,58 @@
+"""With the lease of a stream, an optimizer commits to the change store of its table, and to no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.access.privileges import OPTIMIZER
+from firn.protocol.leases import PROTOCOL
+from server.service.access.tokens import TokenRequest
+from tests.databases import OpenDatabase
+from tests.server.guarded import ORDERS, Guarded, bearer, client_of, guarded
+from tests.server.listening import listening
+
+COMMIT = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+
+
+def token_of_an_optimizer(made: Guarded) -> str:
+    access = made.services.access
+    access.principals.add_service("streams")
+    admin = access.token_checker.check(made.admin.text)
+    access.principals.assign(admin, OPTIMIZER, "streams")
+    return access.tokens.create(admin, TokenRequest(name="test", owner="streams")).secret.text
+
+
+@pytest.fixture
+def made(opened_sqlite: OpenDatabase, tmp_path: Path) -> Guarded:
+    return guarded(opened_sqlite.database, tmp_path)
+
+
+def test_a_commit_with_a_lease_needs_no_privilege_to_write(made: Guarded) -> None:
+    token = token_of_an_optimizer(made)
+    stores = f"/iceberg/v1/lake/namespaces/{ORDERS.namespace[0]}%1F{ORDERS.name}/tables"
+    with listening(made.app) as url, client_of(url) as http:
+
+        def send(path: str, body: Any, lease: str | None = None) -> Any:
+            headers = {**bearer(token), **({} if lease is None else {"X-Firn-Stream-Lease": lease})}
+            return http.post(path, json=body, headers=headers)
+
+        about = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
+        optimizer = send("/api/v1/optimizers", about).json()["id"]
+        with made.services.database.writing() as uow:  # the fixture's table has a stream, but no log of its own
+            keyed = uow.keyed.get(uow.streams.get(made.stream_id).stream.relation_id)  # type: ignore[arg-type]
+            stats = uow.stats.get(keyed.base_id)
+            stats.properties.update({"firn.log.topic": "t", "firn.log.brokers": "k:1", "firn.log.format": "firn-json"})
+            uow.stats.put(stats, plan_after=uow.now())
+        lease = send("/api/v1/stream-leases", {"optimizer_id": optimizer, "wait_seconds": 0}).json()["lease"]
+
+        assert send(f"{stores}/change", COMMIT).status_code == 403
+        assert send(f"{stores}/change", COMMIT, lease).status_code == 200
+        assert send(f"{stores}/base", COMMIT, lease).status_code == 403
+        assert send("/iceberg/v1/lake/namespaces/open/tables/t", COMMIT, lease).status_code == 403
+        assert send(f"{stores}/change", COMMIT, f"{lease}x").status_code == 403
+        assert send(f"{stores}/change", COMMIT, "nonsense").status_code == 403
+        made.services.streams.pause(made.stream_id)  # type: ignore[arg-type]
+        assert send(f"{stores}/change", COMMIT, lease).status_code == 403
