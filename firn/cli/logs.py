@@ -10,7 +10,6 @@ import firn.spark
 from firn.cli.context import CliContext, command
 from firn.cli.sql import open_session
 from firn.cli.tables import TableArg
-from firn.errors import Refused
 from firn.protocol.answers.logs import LogOut, LogRecordOut
 
 app = typer.Typer(help="Show, check and repair the logs of keyed tables.", no_args_is_help=True)
@@ -67,7 +66,6 @@ def drain(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memo
     If the connection has a user, the command takes the password from $FIRN_KAFKA_PASSWORD.
     """
     name = str(ctx.client.name(table))
-    _refuse_running(ctx, table)
     with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
         drained = firn.spark.drain(name, spark)
     result = {"commits": drained.commits, "most_records": drained.most_records, "position": drained.position}
@@ -75,16 +73,6 @@ def drain(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memo
     done = f"up to {drained.most_records:,} records in {commits}"
     text = f"{table} is at {drained.position or 'none'}: {done}"
     ctx.show.emit(result, lambda: ctx.show.line(text))
-
-
-def _refuse_running(ctx: CliContext, table: str) -> None:
-    """Raise Refused if an optimizer drains the table: each of the two would end the other one."""
-    name = ctx.client.name(table)
-    for stream in ctx.client.streams.list(catalog=name.catalog, table=name.table, status=["running"]):
-        raise Refused(
-            f"optimizer {stream.owner} drains {table} already",
-            hint=f"`firn stream show {table}` shows how far it is; `firn stream pause {table}` stops it",
-        )
 
 
 def _print_log(ctx: CliContext, table: str, log: LogOut) -> None:

@@ -20,6 +20,7 @@ from firn.errors import FirnError, Refused
 from firn.logs import LogBatch, build_kafka_options, plan_batch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
+from firn.protocol.streams import StreamStatus
 from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, describe_reason, fail_on_bad, select_bad
 from firn.spark.errors import reason
 from firn.spark.log_order import order_changes
@@ -27,6 +28,7 @@ from firn.spark.log_records import decode_changes, read_records
 from firn.spark.quiet_logs import silence_failure_logs
 from firn.spark.sessions import client_of
 from firn.spark.target import Target, load_target
+from firn.streams import Streams
 
 TRIES = 4
 PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
@@ -58,9 +60,9 @@ def drain(table: str, spark: SparkSession | None = None, *, password: str | None
     The session has Spark's connector to Kafka: `firn.spark.session(…, kafka=True)`. `password` is that of the user of
     the table's connection, by default $FIRN_KAFKA_PASSWORD. An earlier drain that still runs is fenced.
 
-    Raises DrainStopped if the topic has lost records, has new partitions, or has a record that is no change; and if
-    another drain has started since. Raises FirnError if the server or Kafka does not answer. Start it again after any
-    error: no record is lost, and none is there twice.
+    Raises Refused while an optimizer drains the table. Raises DrainStopped if the topic has lost records, has new
+    partitions, or has a record that is no change; and if another drain has started since. Raises FirnError if the
+    server or Kafka does not answer. Start it again after any error: no record is lost, and none is there twice.
     """
     return _open(table, spark, password).run()
 
@@ -68,7 +70,8 @@ def drain(table: str, spark: SparkSession | None = None, *, password: str | None
 def skip(table: str, spark: SparkSession | None = None) -> str:
     """Move a table's position to the next records that its topic has, and return it. Refused if nothing is to skip.
 
-    The records between are not in the table. This ends a stop of drains, see `drain`.
+    The records between are not in the table. This ends a stop of drains, see `drain`; a stream of the table that has
+    stopped starts again.
     """
     client, name = client_of(_find_session(spark), table)
     return client.tables[name].log.skip().position
@@ -78,6 +81,7 @@ def _open(table: str, spark: SparkSession | None, password: str | None) -> LogDr
     active = _find_session(spark)
     client, name = client_of(active, table)
     handle = client.tables[name]
+    _refuse_running(handle)
     writer = handle.writers.register(LOG_WRITER)  # before the position is read (docs/protocols.md, rule 6.2)
     secret = password if password is not None else os.environ.get(PASSWORD_VARIABLE)
     return LogDrain(active, handle, load_target(active, table), writer, secret)
@@ -88,6 +92,17 @@ def _find_session(spark: SparkSession | None) -> SparkSession:
     if active is None:
         raise RuntimeError("no Spark session is running: start one with firn.spark.session(client, kafka=True)")
     return active
+
+
+def _refuse_running(handle: TableHandle) -> None:
+    """Raise Refused if an optimizer drains the table: each of the two would end the other one."""
+    name = handle.name
+    running = Streams(handle.transport).list(catalog=name.catalog, table=name.table, status=[StreamStatus.RUNNING])
+    for stream in running:
+        raise Refused(
+            f"optimizer {stream.owner} drains {name.table} already",
+            hint=f"`firn stream show {name}` shows how far it is; `firn stream pause {name}` ends it",
+        )
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """`python -m tests.integration.streams.mortal URL MOMENT TABLE [TOPIC BROKERS CHECKPOINT]`: a process that dies.
 
-It drains a table, or copies a topic into it by a streaming query, and dies at a moment such as `after LogDrain.append 2`.
+It drains a table, or copies a topic into it by a streaming query, and dies at a moment such as
+`after LogDrain.append 2`.
 """
 
 from __future__ import annotations
