@@ -30,7 +30,7 @@ def new_topic(kafka: EmbeddedKafka) -> Callable[..., Topic]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     # A killed optimizer loses its lease soon, and a slow one does not.
-    lease = {"FIRN_LEASE__SECONDS": "15", "FIRN_LEASE__HEARTBEAT_SECONDS": "3"}
+    lease = {"FIRN_LEASE__SECONDS": "30", "FIRN_LEASE__HEARTBEAT_SECONDS": "5"}
     with running_server(tmp_path_factory.mktemp("firn") / "data", **lease) as running:
         running.spark.sql("CREATE NAMESPACE lake.db")
         yield running
