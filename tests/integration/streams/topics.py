@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 _NUMBERS = count()
 SECONDS = 30.0
+STABLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,25 @@ class Topic:
         assert producer.flush(SECONDS) == 0
         if commit is not None:
             (producer.commit_transaction if commit else producer.abort_transaction)(SECONDS)
+            self._wait_until_stable()
+
+    def _wait_until_stable(self) -> None:
+        """Wait until readers see the end of the transaction: the broker marks the partitions after its answer.
+
+        Another transaction that is open keeps them from that, so the wait is not for ever.
+        """
+        admin = AdminClient({"bootstrap.servers": self.brokers})
+        latest = {TopicPartition(self.name, number): OffsetSpec.latest() for number in range(self.partitions)}
+        give_up = time.monotonic() + STABLE_SECONDS
+
+        def list_ends(level: IsolationLevel) -> list[int]:
+            found = admin.list_offsets(latest, isolation_level=level)
+            return [future.result(SECONDS).offset for future in found.values()]
+
+        while list_ends(IsolationLevel.READ_COMMITTED) != list_ends(IsolationLevel.READ_UNCOMMITTED):
+            if time.monotonic() > give_up:
+                return
+            time.sleep(0.05)
 
     def ends(self) -> dict[int, int]:
         """The offset behind the last record of each partition."""
