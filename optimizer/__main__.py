@@ -50,20 +50,10 @@ def main(argv: list[str] | None = None) -> int:
     if options.tied:
         end_with_stdin(stopping)
     app = f"firn optimizer {options.group}"
-    has_streams = options.streams > 0
-    begin = partial(start, master=options.master, app=app, memory=options.driver_memory, kafka=has_streams)
-    spark = SparkProcess(begin)
+    kafka = options.streams > 0
+    spark = SparkProcess(partial(start, master=options.master, app=app, memory=options.driver_memory, kafka=kafka))
     identity = ExitStack()
-    try:
-        if has_streams:
-            spark_conf(kafka=True)  # fetches the jars of the connector, before a stream needs them
-        if not may_wait(options.master):
-            identity.enter_context(share_identity(spark.session))
-    except (PySparkException, Py4JError) as error:
-        sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
-        return 1
-    except EmbeddedError as error:
-        sys.stderr.write(f"firn: {error}\n")
+    if not _start_early(options, spark, identity):
         return 1
     server = connect(options.server, token=os.environ.get("FIRN_TOKEN"))
     try:
@@ -82,6 +72,22 @@ def main(argv: list[str] | None = None) -> int:
         with suppress(Py4JError, OSError):  # Java may be gone already
             spark.stop()
     return 0
+
+
+def _start_early(options: argparse.Namespace, spark: SparkProcess, identity: ExitStack) -> bool:
+    """Fetch the jars that streams need, and start Spark on a cluster, which does not wait. False if that failed."""
+    try:
+        if options.streams:
+            spark_conf(kafka=True)
+        if not may_wait(options.master):
+            identity.enter_context(share_identity(spark.session))
+    except (PySparkException, Py4JError) as error:
+        sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
+        return False
+    except EmbeddedError as error:
+        sys.stderr.write(f"firn: {error}\n")
+        return False
+    return True
 
 
 def _work(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, stopping: threading.Event) -> None:
