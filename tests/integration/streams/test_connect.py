@@ -15,14 +15,16 @@ import pytest
 
 import firn
 from firn.embedded.kafka import EmbeddedKafka
+from firn.embedded.pyspark_jars import pyspark_jar
 from tests.docs.blocks import ADDRESS, DOCS, blocks
-from tests.integration.streams.connect import ConnectWorker
+from tests.integration.streams.connect import HADOOP, SINK, WORKER, ConnectWorker
 from tests.integration.streams.topics import Topic, create_topic
 from tests.lossy_proxy import lossy_proxy
 from tests.spark_fixtures import ServerProcess, server_process, wait_for_images
 
 pytestmark = pytest.mark.timeout(900)
 SECONDS = 240.0
+SINK_JAR = "iceberg-kafka-connect"
 NAMES = ("id", "amount", "version")
 COLUMNS = [{"name": name, "type": "long"} for name in NAMES]
 _numbers = count()
@@ -111,6 +113,20 @@ def connector(
         yield running
 
 
+def test_the_page_names_the_versions_that_are_tried() -> None:
+    page = (DOCS / "connecting.md").read_text(encoding="utf-8")
+    kafka, iceberg = (find_version(jars, name) for jars, name in ((WORKER, "connect-runtime"), (SINK, SINK_JAR)))
+    assert f"| [Kafka Connect](#kafka-connect) | run by the tests | {kafka}, Iceberg {iceberg} |" in page
+    for pattern in HADOOP:
+        assert f"`org.apache.hadoop:{pyspark_jar(pattern).stem.replace('-3', ':3')}`" in page
+
+
+def find_version(jars: Path, name: str) -> str:
+    """The version of a jar in a list."""
+    (version,) = re.findall(rf'name="{name}" rev="(\S+)"', jars.read_text(encoding="utf-8"))
+    return str(version)
+
+
 def test_a_topic_is_in_both_tables_once_after_the_worker_was_killed(
     server: ServerProcess, kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
@@ -141,3 +157,19 @@ def test_a_topic_is_in_both_tables_once_after_the_worker_was_killed(
         running.worker.start()
         running.wait_for_rows()
         running.check()
+
+
+def test_without_a_sequence_field_a_key_that_comes_twice_fails_the_task(
+    server: ServerProcess, kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    with connector(server, kafka, tmp_path, server.url, version=None) as running:
+        running.worker.start()
+        running.send((1, 1, 1), (1, 2, 2))
+        give_up = time.monotonic() + SECONDS
+        while running.worker.state() != "FAILED":
+            assert time.monotonic() < give_up, running.worker.read_log()
+            time.sleep(1)
+        assert "1 keys appear more than once in the rows, such as id=1" in running.worker.log.read_text(
+            encoding="utf-8"
+        )
+        assert running._read(running.keyed) == []
