@@ -7,11 +7,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 import httpx
+from py4j.protocol import Py4JError
 
 from firn.protocol.streams import LONGEST_REASON, MOST_LINES, StreamHeartbeat, StreamLease
 from optimizer.client import ServerApi
@@ -136,7 +138,8 @@ class StreamKeeper:
         while not self._ended.wait(step := min(INTERRUPT_SECONDS, next_beat)):
             waited += step
             if self.is_to_end:
-                self.interrupt()
+                with suppress(Py4JError, OSError):  # Spark may have stopped; then nothing is left to interrupt
+                    self.interrupt()
             if waited >= next_beat and not self.is_lost:
                 waited, next_beat = 0.0, self.lease.heartbeat_seconds
                 self._try_to_beat()

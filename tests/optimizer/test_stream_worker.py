@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from py4j.protocol import Py4JError
 
 from firn.errors import Refused, Unavailable
 from firn.logs import LogBatch
@@ -163,9 +164,13 @@ def test_a_stream_that_fails_ends_no_other_and_a_stop_hands_the_rest_back() -> N
 def test_a_lost_lease_ends_the_attempt_and_nothing_is_reported() -> None:
     server, interrupted = Server(deque([a_lease()]), LeaseLost("the stream is paused")), list[bool]()
 
+    def interrupt() -> None:
+        interrupted.append(True)
+        raise Py4JError("Spark has stopped")  # the keeper goes on
+
     def run(_lease: StreamLease, keeper: StreamKeeper) -> None:
-        keeper.interrupt = lambda: interrupted.append(True)
-        wait_for(lambda: interrupted)
+        keeper.interrupt = interrupt
+        wait_for(lambda: len(interrupted) > 1)
         keeper.check()
 
     assert a_worker(server, run).work_once()
