@@ -2,7 +2,7 @@
 
     python -m bench.stream
     python -m bench.stream --part drain skew --records 20000 --rounds 1
-    python -m bench.stream --part upserts --engines firn paimon --seconds 60
+    python -m bench.stream --part upserts --engines firn iceberg paimon paimon/async hudi hudi/bucket
 
 drain       A drain of all records, against Kafka and `from_json` alone, in turns, in one Spark.
 skew        29 partitions, with 90 % of the rows in one: how evenly `upsert`, a drain and Iceberg's own distribution
@@ -51,7 +51,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--warm-rounds", type=int, default=1, help="rounds before these (default: %(default)s)")
     parser.add_argument("--tasks", type=int, default=8, help="shuffle partitions of `skew` (default: %(default)s)")
     parser.add_argument(
-        "--engines", nargs="+", choices=upserts.ENGINES, default=list(upserts.ENGINES), help="of `upserts`"
+        "--engines", nargs="+", choices=upserts.ENGINES, default=["firn"], help="of `upserts` (default: firn)"
     )
     parser.add_argument("--rate", type=float, default=2_000, help="records/s of `upserts` (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=180, help="of each engine (default: %(default)s)")
