@@ -2,15 +2,12 @@
 
     python -m bench.stream
     python -m bench.stream --part drain skew --records 20000 --rounds 1
-    python -m bench.stream --part upserts --engines firn iceberg paimon paimon/async hudi hudi/bucket
 
 drain       A drain of all records, against Kafka and `from_json` alone, in turns, in one Spark.
 skew        29 partitions, with 90 % of the rows in one: how evenly `upsert`, a drain and Iceberg's own distribution
             spread the rows over tasks, and how many files they write.
-upserts     The records come at a rate. Firn drains every few seconds, and an optimizer merges. Beside it: Iceberg's
-            upserts by Flink (equality deletes), Paimon on Flink and Hudi on Spark 3.5, each in its default form and in
-            the one that its documents advise for streams. Then the table is read, twice. Flink must be installed (`make
-            engines`); the other peers are fetched from Maven Central, and Hudi needs the Python of `bench.peers`.
+upserts     The records come at a rate; Firn drains every few seconds, and an optimizer merges. Then the table is read,
+            twice.
 latency     How long after it was produced a record is in a read with the log, and in a read of the table while drains
             run every two seconds.
 
@@ -50,11 +47,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="of `drain` (default: %(default)s)")
     parser.add_argument("--warm-rounds", type=int, default=1, help="rounds before these (default: %(default)s)")
     parser.add_argument("--tasks", type=int, default=8, help="shuffle partitions of `skew` (default: %(default)s)")
-    parser.add_argument(
-        "--engines", nargs="+", choices=upserts.ENGINES, default=["firn"], help="of `upserts` (default: firn)"
-    )
     parser.add_argument("--rate", type=float, default=2_000, help="records/s of `upserts` (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=180, help="of each engine (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=180, help="of `upserts` (default: %(default)s)")
     parser.add_argument("--warm-seconds", type=float, default=30, help="of these, not counted (default: %(default)s)")
     parser.add_argument("--every", type=float, default=10, help="seconds between commits (default: %(default)s)")
     parser.add_argument("--pending-age", default="1 min", help="firn.merge.max-pending-age (default: %(default)s)")

@@ -95,8 +95,7 @@ def share(parts: SharedParts, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(running, "start_spark", tests_spark)
     for part in (cdc, upserts):
         patch.setattr(part, "running_optimizer", optimizer_in_this_process)
-    for part in (stage_of_streams, upserts):
-        patch.setattr(part, "running_broker", parts.broker)
+    patch.setattr(stage_of_streams, "running_broker", parts.broker)
     # The builder of a server of the tests is no child of it.
     patch.setattr(ImageLoads, "builder_pid", property(lambda loads: loads.server_pid))
     for part in (upgrades, syncs):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,26 +140,26 @@ def _value(value: Any) -> Any:
 
 
 @contextmanager
-def flink_beside(scratch: Path, *more: Path, memory: str = "1g") -> Iterator[Flink]:
-    """Start Flink, with `more` jars, and stop it at the end; its log is `scratch/flink.log`."""
+def flink_beside(scratch: Path) -> Iterator[Flink]:
+    """Start Flink and stop it at the end; its log is `scratch/flink.log`."""
     if not FLINK.is_dir():
         pytest.fail("Flink is not installed: make engines")
     with (
         (scratch / "flink.log").open("w", encoding="utf-8") as log,
-        _jvm(scratch, log, more, memory) as gateway,
+        _jvm(scratch, log) as gateway,
         _cluster(gateway.jvm, scratch) as cluster,
     ):
         yield Flink(gateway.jvm, cluster.getRestAddress().get().getPort())
 
 
 @contextmanager
-def _jvm(scratch: Path, log: TextIO, more: Sequence[Path], memory: str) -> Iterator[JavaGateway]:
-    jars = [fetch(RUNTIME), *(pyspark_jar(pattern) for pattern in HADOOP), *more]
+def _jvm(scratch: Path, log: TextIO) -> Iterator[JavaGateway]:
+    jars = [fetch(RUNTIME), *(pyspark_jar(pattern) for pattern in HADOOP)]
     port, token, process = launch_gateway(
         jarpath=str(pyspark_jar("py4j-*.jar")),
         classpath=":".join([str(FLINK / "pyflink" / "lib" / "*"), *map(str, jars)]),
         javaopts=[
-            *(f"-Xmx{memory}", f"-Djava.io.tmpdir={scratch}", "-Dorg.apache.logging.log4j.level=WARN"),
+            *("-Xmx1g", f"-Djava.io.tmpdir={scratch}", "-Dorg.apache.logging.log4j.level=WARN"),
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
         ],
         die_on_exit=True,
