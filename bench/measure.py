@@ -51,15 +51,12 @@ class Stopwatch:
 class TreeStopwatch(Stopwatch):
     """Counts the CPU seconds of processes and of all their descendants, also of those that have ended."""
 
-    without: Sequence[int] = ()
-    """Processes among them that do not count, with their descendants."""
-
     def _cpu(self) -> float:
         times = {int(entry.name): times for entry in Path("/proc").glob("[0-9]*") if (times := _times(entry))}
         pids, total = [*self.pids], 0.0
         while pids:
             pid = pids.pop()
-            if pid in times and pid not in self.without:
+            if pid in times:
                 total += times[pid][1]
                 pids += [child for child, (parent, _) in times.items() if parent == pid]
         return total

@@ -87,17 +87,12 @@ def create_topic(brokers: str, name: str, partitions: int) -> None:
     admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(SECONDS)
 
 
-def produce(
-    brokers: str, topic: str, partitions: int, records: Iterator[tuple[int, str]], rate: float | None = None
-) -> int:
-    """Write records, at most so many a second; their number, once the broker has them all."""
+def produce(brokers: str, topic: str, partitions: int, records: Iterator[tuple[int, str]]) -> None:
+    """Write records; return once the broker has them all."""
     # Without idempotence, what a producer sends again, such as to a new topic, overtakes other records.
     settings = {"linger.ms": 5, "compression.type": "lz4", "enable.idempotence": True}
     producer = Producer({"bootstrap.servers": brokers, **settings})
-    began, number = time.monotonic(), 0
-    for number, (key, value) in enumerate(records, 1):
-        if rate is not None and (wait := began + number / rate - time.monotonic()) > 0:
-            producer.poll(wait)
+    for key, value in records:
         while True:
             try:
                 producer.produce(topic, key=str(key), value=value, partition=key % partitions)
@@ -106,4 +101,3 @@ def produce(
                 producer.poll(1)
     if producer.flush(SECONDS) != 0:
         raise TimeoutError(f"the broker has not taken all records of {topic} within {SECONDS:.0f} s")
-    return number

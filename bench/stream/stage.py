@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -19,7 +19,6 @@ from firn.embedded.kafka import EmbeddedKafka
 from firn.spark.jars import spark_conf
 
 HEAP_MIB = 512
-PLANNING = {"FIRN_BACKGROUND__PLAN_SECONDS": "2"}
 _NUMBERS = count()
 
 
@@ -34,19 +33,12 @@ class Stage:
 
     def fill_topic(self, upserts: Upserts, records: int, partitions: int) -> str:
         """A new topic with so many records; its name."""
-        topic = self.create_topic(partitions)
+        topic = f"orders{os.getpid()}-{next(_NUMBERS)}"
+        create_topic(self.brokers, topic, partitions)
         produce(self.brokers, topic, partitions, upserts.draw(records))
         return topic
 
-    def create_topic(self, partitions: int) -> str:
-        """A new topic without records; its name."""
-        topic = f"orders{os.getpid()}-{next(_NUMBERS)}"
-        create_topic(self.brokers, topic, partitions)
-        return topic
-
-    def create_table(
-        self, topic: str, *, partitioned: bool = False, properties: Mapping[str, str] | None = None
-    ) -> str:
+    def create_table(self, topic: str, *, partitioned: bool = False) -> str:
         """A new keyed table with the topic as its log; its name with the catalog."""
         name = f"lake.db.orders{next(_NUMBERS)}"
         given = {
@@ -55,7 +47,6 @@ class Stage:
             "firn.log.brokers": self.brokers,
             "firn.log.format": "firn-json",
             **({"firn.key.scope": "partition"} if partitioned else {}),
-            **(properties or {}),
         }
         assignments = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
         by = "PARTITIONED BY (day)" if partitioned else ""
@@ -67,10 +58,9 @@ class Stage:
         reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.brokers)
         return reader.option("subscribe", topic).option("kafka.isolation.level", "read_committed").load()
 
-    def check(self, table: str, expected: Totals, rows: DataFrame | None = None) -> None:
-        """Refuse to report on wrong answers. `rows` are what a reader of the table has, by default its own rows."""
-        frame = self.spark.table(table) if rows is None else rows
-        row = frame.agg(F.count("*"), F.sum("qty"), F.sum("amount")).collect()[0]
+    def check(self, table: str, expected: Totals) -> None:
+        """Refuse to report on wrong answers."""
+        row = self.spark.table(table).agg(F.count("*"), F.sum("qty"), F.sum("amount")).collect()[0]
         totals = Totals(*(int(value or 0) for value in row))
         if totals != expected:
             raise AssertionError(f"{table} holds {totals}, but the records add up to {expected}")
@@ -84,11 +74,11 @@ class Stage:
 
 
 @contextmanager
-def stage(scratch: Path, memory: str, environment: dict[str, str] | None = None) -> Iterator[Stage]:
-    """Start all three and make the namespace; the server with these settings."""
+def stage(scratch: Path, memory: str) -> Iterator[Stage]:
+    """Start all three and make the namespace."""
     with (
         running_broker(scratch / "kafka") as brokers,
-        running_server(scratch / "firn", environment) as server,
+        running_server(scratch / "firn") as server,
         running_spark(scratch, memory=memory, settings=spark_conf(kafka=True)) as spark,
     ):
         session = session_on(spark, server)

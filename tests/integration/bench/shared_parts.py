@@ -17,7 +17,6 @@ from bench.hive.stage import Stage, stage
 from bench.read.builds import ImageLoads
 from bench.running import RunningServer, Settings
 from bench.stream import stage as stage_of_streams
-from bench.stream import upserts
 from firn.embedded.kafka import EmbeddedKafka
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import ServerProcess, server_process, shared_spark, wait_for_images
@@ -93,8 +92,7 @@ def share(parts: SharedParts, patch: pytest.MonkeyPatch) -> None:
     """Let the benchmarks of this process use the shared parts."""
     patch.setattr(running, "start_server", parts.server)
     patch.setattr(running, "start_spark", tests_spark)
-    for part in (cdc, upserts):
-        patch.setattr(part, "running_optimizer", optimizer_in_this_process)
+    patch.setattr(cdc, "running_optimizer", optimizer_in_this_process)
     patch.setattr(stage_of_streams, "running_broker", parts.broker)
     # The builder of a server of the tests is no child of it.
     patch.setattr(ImageLoads, "builder_pid", property(lambda loads: loads.server_pid))

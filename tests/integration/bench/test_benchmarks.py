@@ -131,15 +131,8 @@ def test_merge(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("shared_parts")
 def test_stream(tmp_path: Path) -> None:
     sizes = ["--records", "600", "--keys", "100", "--partitions", "2", "--rounds", "1", "--warm-rounds", "0"]
-    times = ["--rate", "100", "--rates", "100", "--seconds", "4", "--latency-seconds", "4", "--warm-seconds", "1"]
-    lines = results(stream, "stream-drain", tmp_path, *sizes, *times, "--every", "1")
+    lines = results(stream, "stream-drain", tmp_path, *sizes)
     assert lines[-1]["rate_of_parse"]["cpu"] > 0
     ways = {line["way"]: line for line in written(tmp_path, "stream-skew")}
     assert sorted(ways) == ["drain", "iceberg", "upsert"]
     assert ways["upsert"]["files"] <= ways["upsert"]["files_aim"]
-    events = {line["event"]: line for line in written(tmp_path, "stream-upserts")}
-    assert events["upserts"]["records"] >= 0
-    assert events["state"]["drains"] >= 1
-    waits = written(tmp_path, "stream-latency")
-    assert [line["way"] for line in waits] == ["log", "table"]
-    assert min(line["p50_s"] for line in waits) > 0
