@@ -50,7 +50,9 @@ class SharedParts:
     def broker(self, _data_dir: Path) -> Iterator[str]:
         """In place of `bench.stream.stage.running_broker`."""
         if self._broker is None:
-            self._broker = self.ends.enter_context(EmbeddedKafka(self.directory / "kafka", port=0, heap_mib=256))
+            self._broker = self.ends.enter_context(
+                EmbeddedKafka(self.directory / "kafka", port=0, heap_mib=256, start_seconds=300)
+            )
         yield self._broker.brokers
 
     def beside_hive(self, _ends: ExitStack, _scratch: Path) -> Stage:
