@@ -262,8 +262,7 @@ class StreamHistory:
         """End all faults, let everything catch up, and compare the tables with the log."""
         self.end_transaction()
         expected = read_log(self.topic)
-        give_up = time.monotonic() + 60
-        while True:  # the broker ends a transaction shortly after its answer
+        for _ in range(5):  # the broker ends a transaction shortly after its answer; no clock, the machine may be busy
             _open(self.drained, self.server.spark, None).run()
             for line in self.lines.values():
                 if self._run(line) is not None:
@@ -271,7 +270,6 @@ class StreamHistory:
             if len(read_log(self.topic)) == len(expected):
                 break
             expected = read_log(self.topic)
-            assert time.monotonic() < give_up
         self.check(expected)
 
     def check(self, expected: list[dict[str, int]]) -> None:

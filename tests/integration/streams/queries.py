@@ -75,7 +75,7 @@ class Pipeline:
         stream = change(self.read(**chosen)).writeStream.foreachBatch(sink or self.sink())
         query = stream.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
         try:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(300)
         except StreamingQueryException as error:
             return str(error)
         finally:
