@@ -232,7 +232,7 @@ function By({ commit, table }: { commit: ChangesCommit | undefined; table: Table
     <>
       <div className="wrap-anywhere">{authorOf(commit)}</div>
       <div className="dim">
-        <Link to={`${paths.table(table.catalog, fullName(table), 'snapshots')}&snapshot=${commit.snapshot_id}`}>version {commit.version}</Link>, <When at={commit.committed_at} />
+        <Link className="inline" to={`${paths.table(table.catalog, fullName(table), 'snapshots')}&snapshot=${commit.snapshot_id}`}>version {commit.version}</Link>, <When at={commit.committed_at} />
       </div>
     </>
   );
