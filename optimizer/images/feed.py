@@ -72,8 +72,8 @@ def _find_commits(stores: Stores, feed: pa.Table) -> np.ndarray:
     codes = number_keys([feed.select(stores.keys), appended.select(stores.keys)], stores.keys)
     newest = np.full(codes.max() + 1, _NO_COMMIT, np.int64)
     np.maximum.at(newest, codes[len(feed) :], appended[SEQUENCE].to_numpy())
-    found: np.ndarray = newest[codes[: len(feed)]]
-    return found
+    of_changes: np.ndarray = newest[codes[: len(feed)]]
+    return of_changes
 
 
 def _show_row(row: Mapping[str, Any], keys: Sequence[str], snapshot_id: str | None) -> ChangedRow:

@@ -16,13 +16,13 @@ interface Position {
 
 /** A position of Kafka, such as `orders:0:1488,1:1512`; null for any other text. */
 export function parsePosition(text: string): Position | null {
-  const found = /^(.+?):(\d+:\d+(?:,\d+:\d+)*)$/.exec(text);
-  if (found === null) return null;
-  const offsets = (found[2] ?? '').split(',').map((pair): [string, number] => {
+  const match = /^(.+?):(\d+:\d+(?:,\d+:\d+)*)$/.exec(text);
+  if (match === null) return null;
+  const offsets = (match[2] ?? '').split(',').map((pair): [string, number] => {
     const [partition = '', offset = ''] = pair.split(':');
     return [partition, Number(offset)];
   });
-  return { topic: found[1] ?? '', offsets };
+  return { topic: match[1] ?? '', offsets };
 }
 
 /** A position in a list: that of a topic with many partitions would fill the page. */
