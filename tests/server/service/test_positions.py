@@ -1,4 +1,4 @@
-"""Positions when main moves, when a table is registered, and when the database is edited (docs/protocols.md, rule 6.7)."""
+"""Positions when main moves, a table is registered, or the database is edited (docs/protocols.md, rule 6.7)."""
 
 from __future__ import annotations
 
