@@ -220,9 +220,10 @@ def test_a_lost_answer_is_settled_by_the_position(pipeline: NewPipeline, server:
         return is_commit and method == "POST"
 
     with lossy_proxy(server.url, loses) as proxy:
-        for key, value in catalog_conf(proxy.url, "lake", name="lossy").items():
+        # A name of its own: Spark keeps a catalog, with its address, for as long as the session.
+        for key, value in catalog_conf(proxy.url, "lake", name="losing").items():
             line.spark.conf.set(key, value)
-        line.catalog = "lossy"
+        line.catalog = "losing"
         assert line.run() is None
     line.catalog = "lake"
     assert lost
