@@ -237,7 +237,7 @@ def test_lost_records_and_new_partitions_stop_the_drain_until_somebody_skips(
 def test_upserts_of_flink_delete_by_a_record_without_a_value(server: RunningServer, new_topic: NewTopic) -> None:
     topic = new_topic(1)
     create(server, topic, "flink", properties={"firn.log.format": "upsert-json"})
-    producer = Producer({"bootstrap.servers": topic.brokers})
+    producer = Producer({"bootstrap.servers": topic.brokers, "enable.idempotence": True})
     for key, n in [(1, 1), (2, 2), (1, 10), (2, None), (3, 3)]:
         value = None if n is None else json.dumps({"id": key, "n": n, "day": "2026-01-01"})
         producer.produce(topic.name, key=json.dumps({"id": key}), value=value)

@@ -29,7 +29,7 @@ def test_the_program_of_the_page_copies_a_topic_once(
         program = program.replace(old, new)
     admin = AdminClient({"bootstrap.servers": kafka.brokers})
     admin.create_topics([NewTopic("orders", num_partitions=2, replication_factor=1)])["orders"].result(30)
-    producer = Producer({"bootstrap.servers": kafka.brokers})
+    producer = Producer({"bootstrap.servers": kafka.brokers, "enable.idempotence": True})
     for number in range(20):
         producer.produce("orders", key=str(number % 5), value=json.dumps({"id": number % 5, "amount": number}))
     assert producer.flush(30) == 0

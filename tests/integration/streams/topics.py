@@ -31,7 +31,8 @@ class Topic:
 
         With `commit`, in one transaction, which is committed or aborted.
         """
-        settings = {"bootstrap.servers": self.brokers, "linger.ms": 5}
+        # A retry without idempotence could put an older record behind a newer one.
+        settings = {"bootstrap.servers": self.brokers, "linger.ms": 5, "enable.idempotence": True}
         producer = Producer(settings | ({} if commit is None else {"transactional.id": f"{self.name}-writer"}))
         if commit is not None:
             producer.init_transactions(SECONDS)
