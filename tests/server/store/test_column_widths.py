@@ -20,6 +20,7 @@ from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.jobs import JobKind, JobStatus
 from firn.protocol.operations import OperationKind, OperationStatus
 from firn.protocol.orphans import BatchState
+from firn.protocol.streams import StreamKind, StreamStatus
 from server.store.rows import Row
 
 STORED: dict[str, type[StrEnum]] = {
@@ -42,6 +43,8 @@ STORED: dict[str, type[StrEnum]] = {
     "orphan_batch.state": BatchState,
     "principal.kind": PrincipalKind,
     "relation.kind": RelationKind,
+    "stream.kind": StreamKind,
+    "stream.status": StreamStatus,
     "table_status.kind": JobKind,
     "token.kind": TokenKind,
 }
