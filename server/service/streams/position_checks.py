@@ -49,10 +49,10 @@ def _check(database: Database, metadata: MetadataFiles, listed: Relation) -> lis
         writers = uow.writers.list_all(listed.id)
         relation = uow.relations.get(listed.id) if writers else listed
     document = metadata.read(relation.metadata_location or "") if writers else {}
-    found = [(writer.name, find_position_problem(document, writer)) for writer in writers]
+    problems = [(writer.name, find_position_problem(document, writer)) for writer in writers]
     table = str(relation.name)
     return [
         PositionProblem(table=table, writer=name, problem=problem, advice=ADVICE)
-        for name, problem in found
+        for name, problem in problems
         if problem is not None
     ]

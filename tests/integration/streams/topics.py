@@ -55,8 +55,8 @@ class Topic:
         give_up = time.monotonic() + STABLE_SECONDS
 
         def list_ends(level: IsolationLevel) -> list[int]:
-            found = admin.list_offsets(latest, isolation_level=level)
-            return [future.result(SECONDS).offset for future in found.values()]
+            offsets = admin.list_offsets(latest, isolation_level=level)
+            return [future.result(SECONDS).offset for future in offsets.values()]
 
         while list_ends(IsolationLevel.READ_COMMITTED) != list_ends(IsolationLevel.READ_UNCOMMITTED):
             if time.monotonic() > give_up:
