@@ -6,23 +6,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 import httpx
-from py4j.protocol import Py4JError
 
 from firn.protocol.streams import LONGEST_REASON, MOST_LINES, StreamHeartbeat, StreamLease
 from optimizer.client import ServerApi
 from optimizer.errors import JobError, LeaseLost
+from optimizer.kept_lease import INTERRUPT_SECONDS, KeptLease
 
 log = logging.getLogger(__name__)
 
-INTERRUPT_SECONDS = 0.5
-"""Between two interrupts of work that is to end: it may begin anew each time."""
 RATE_SECONDS = 60.0
 """The time over which the rate is counted."""
 
@@ -62,41 +56,19 @@ class Measures:
         return sum(rows for _, rows in self._commits) / max(1.0, min(RATE_SECONDS, now - self.began))
 
 
-class StreamKeeper:
-    """One lease of a stream, kept alive until the block ends.
-
-    When it is lost, or the process is told to stop, `interrupt` is called again and again to end the work that the
-    stream's own thread is waiting for. A commit that Spark has sent already goes on, and is answered.
-    """
+class StreamKeeper(KeptLease):
+    """The lease of a stream. Its work is interrupted when it is lost, or when the process is told to stop."""
 
     def __init__(self, api: ServerApi, lease: StreamLease, *, stopping: threading.Event) -> None:
+        seconds = lease.heartbeat_seconds
+        # People see soon that it runs.
+        super().__init__(
+            lease.stream_id, stopping, heartbeat_seconds=seconds, first_heartbeat_seconds=min(1.0, seconds)
+        )
         self.lease = lease
         self.measures = Measures()
-        self.memory: Callable[[], dict[str, int]] = dict
-        self.interrupt: Callable[[], None] = lambda: None
         self._api = api
-        self._stopping = stopping
-        self._lines: list[str] = []
-        self._lines_lock = threading.Lock()
-        self._lost: str | None = None
-        self._ended = threading.Event()
         self._kept_at = time.monotonic()
-        self._thread = threading.Thread(target=self._beat_until_ended, name=f"beats {lease.stream_id}", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the lease is over."""
-        return self._lost is not None
 
     @property
     def is_to_end(self) -> bool:
@@ -119,30 +91,11 @@ class StreamKeeper:
         """Add a line to the stream's log; it is sent with the next heartbeat."""
         hidden = self.hide(line)
         log.info(hidden, extra={"stream": self.lease.stream_id})
-        with self._lines_lock:
-            self._lines.append(hidden[:LONGEST_REASON])
+        self._add_line(hidden[:LONGEST_REASON])
 
     def hide(self, text: str) -> str:
         """The text without the password of the lease."""
         return text.replace(self.lease.password, "***") if self.lease.password else text
-
-    def take_lines(self) -> list[str]:
-        """The lines not sent yet, as many as one message holds."""
-        with self._lines_lock:
-            lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
-        return lines
-
-    def _beat_until_ended(self) -> None:
-        next_beat = min(1.0, self.lease.heartbeat_seconds)  # people see soon that it runs
-        waited = 0.0
-        while not self._ended.wait(step := min(INTERRUPT_SECONDS, next_beat)):
-            waited += step
-            if self.is_to_end:
-                with suppress(Py4JError, OSError):  # Spark may have stopped; then nothing is left to interrupt
-                    self.interrupt()
-            if waited >= next_beat and not self.is_lost:
-                waited, next_beat = 0.0, self.lease.heartbeat_seconds
-                self._try_to_beat()
 
     def _try_to_beat(self) -> None:
         try:
@@ -156,7 +109,7 @@ class StreamKeeper:
                 self._lost = f"no heartbeat got through for {self.lease.lease_seconds:g} s: {error}"
 
     def _beat(self) -> None:
-        now, seen, lines = time.monotonic(), self.measures, self.take_lines()
+        now, seen, lines = time.monotonic(), self.measures, self.take_lines(MOST_LINES)
         heartbeat = StreamHeartbeat(
             lag_rows=seen.lag_rows,
             current_age_seconds=None if seen.current_since is None else max(0.0, now - seen.current_since),
@@ -168,6 +121,5 @@ class StreamKeeper:
         try:
             self._api.beat_stream(self.lease, heartbeat)
         except (JobError, httpx.HTTPError):
-            with self._lines_lock:
-                self._lines[:0] = lines
+            self._put_back(lines)
             raise

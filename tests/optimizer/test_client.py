@@ -240,6 +240,22 @@ def test_work_that_begins_anew_is_interrupted_until_the_block_ends(server: Serve
         assert interrupted.acquire(timeout=10)
 
 
+def test_a_spark_that_has_stopped_does_not_end_the_heartbeats(server: Server) -> None:
+    """Whoever is told to stop keeps its lease until its work has ended, or another optimizer would begin it too."""
+    stopping, interrupted = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        interrupted.set()
+        raise ConnectionRefusedError("Spark has stopped")
+
+    with LeaseKeeper(api(server), LEASE, stopping=stopping) as keeper:
+        keeper.interrupt = interrupt
+        stopping.set()
+        assert interrupted.wait(10)
+        before = len(server.beats)
+        wait_for(lambda: len(server.beats) > before)
+
+
 @pytest.mark.parametrize("status", [401, 429, 500])
 def test_beats_that_get_no_good_answer_go_on(server: Server, keeper: LeaseKeeper, status: int) -> None:
     server.status = status
