@@ -22,10 +22,11 @@ from sqlalchemy.exc import DBAPIError
 from catalog.access.privileges import RoleName
 from catalog.errors import CatalogError, Invalid
 from server import logs, port
+from server.adapters import open_database
 from server.app import VERSION, create_app
 from server.background.registry import build_background
 from server.component_settings import make_tickets
-from server.container import build_access, build_services, ensure_default_catalog, open_database
+from server.container import build_access, build_services, ensure_default_catalog
 from server.hadoop import apply_settings
 from server.kerberos.errors import KerberosError
 from server.read_timeouts import TimedProtocol

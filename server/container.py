@@ -1,9 +1,8 @@
-"""The composition root of the server: only this module creates adapters and services and connects them."""
+"""The composition root of the server: with `adapters.py`, only this module creates services and connects them."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -11,37 +10,26 @@ from pathlib import Path
 from catalog.jobs.job import JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
+from server.adapters import Adapters, build_adapters
 from server.component_settings import (
     make_launch_environment,
     make_lease_times,
-    make_metastore_ways,
     make_oidc_settings,
-    make_read_limits,
     make_scan_limits,
     make_static_keys,
-    make_tickets,
     make_token_times,
 )
 from server.files.aws import Aws
 from server.files.hdfs_check import HdfsFileSystems
 from server.files.images import ImageFiles
-from server.files.listing import Listings
-from server.files.manifest_reading import StoredManifests
-from server.files.permissions import StoredPermissions
 from server.files.quarantine import QuarantineFiles
-from server.files.reachable import Reachable
-from server.files.rebased_manifest_list import ManifestLists
 from server.files.scans import ManifestScans
 from server.files.sent_files import SentFileReader
-from server.files.storage import Storage
-from server.files.table_files import TableFiles
 from server.identity.oidc import OidcIssuer
 from server.identity.sealing import Sealer
 from server.kafka.clusters import ConfluentClusters
-from server.kerberos.tickets import KeytabTickets
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
-from server.metastore.registry import MetastoreRegistry
 from server.rest_catalog.client import RestCatalogs
 from server.service.access.access_control import Access
 from server.service.access.audit_log import AuditLog
@@ -110,7 +98,6 @@ from server.service.streams.stream_services import build_stream_services
 from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
 from server.service.tables.keyed_tables import KeyedTables
-from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.refs import Refs
 from server.service.tables.scan_planning import Scans
@@ -119,50 +106,15 @@ from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
 from server.service.tables.writers import Writers
 from server.settings import AccessSettings, Settings
-from server.store.schema import upgrade_schema
-from server.store.session import Sessions, open_engine
-from server.store.unit_of_work import SqlDatabase
 
 DEFAULT_CATALOG = CatalogName("lake")
 CHANGES_SECONDS = 30.0
 """Somebody who looks at changes in a browser does not wait longer."""
 
 
-def open_database(settings: Settings) -> Database:
-    """Open the database of the settings and upgrade its schema."""
-    url = settings.resolved_database_url
-    if url.startswith("sqlite"):
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    engine = open_engine(url)
-    upgrade_schema(engine)
-    return SqlDatabase(Sessions(engine))
-
-
-def connect_database(settings: Settings) -> Database:
-    """Open the database for a worker, whose parent has upgraded the schema."""
-    return SqlDatabase(Sessions(open_engine(settings.resolved_database_url)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Adapters:
-    """The database, the files and the metastores that the services of all areas share."""
-
-    settings: Settings
-    database: Database
-    storage: Storage
-    metadata: MetadataFiles
-    manifests: StoredManifests
-    manifest_lists: ManifestLists
-    reachable: Reachable
-    table_files: TableFiles
-    permissions: StoredPermissions
-    tickets: KeytabTickets | None
-    metastores: MetastoreRegistry
-
-
 def build_services(settings: Settings, database: Database) -> Services:
     """Build all services over one database."""
-    adapters = _build_adapters(settings, database)
+    adapters = build_adapters(settings, database)
     access = build_access(settings.access, database)
     index = HiveIndex(database, adapters.metastores)
     tables = _build_tables(adapters)
@@ -186,26 +138,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     )
 
 
-def _build_adapters(settings: Settings, database: Database) -> _Adapters:
-    storage = Storage(settings.file_io, make_read_limits(settings.reading))
-    listings = Listings(dict(settings.file_io), deadlines=storage.deadlines)
-    tickets = make_tickets(settings)
-    return _Adapters(
-        settings=settings,
-        database=database,
-        storage=storage,
-        metadata=MetadataFiles(storage, settings.reading.metadata_bytes),
-        manifests=StoredManifests(storage),
-        manifest_lists=ManifestLists(storage),
-        reachable=Reachable(storage),
-        table_files=TableFiles(storage, listings, footer_threads=settings.hive.footer_threads),
-        permissions=StoredPermissions(storage.deadlines),
-        tickets=tickets,
-        metastores=MetastoreRegistry(make_metastore_ways(settings.hive, tickets)),
-    )
-
-
-def _build_tables(adapters: _Adapters) -> TableServices:
+def _build_tables(adapters: Adapters) -> TableServices:
     database, metadata, manifest_lists = adapters.database, adapters.metadata, adapters.manifest_lists
     tables = Tables(database, metadata, manifest_lists)
     keyed = KeyedTables(database, metadata, tables)
@@ -234,7 +167,7 @@ def _build_tables(adapters: _Adapters) -> TableServices:
     )
 
 
-def _build_images(adapters: _Adapters, keyed: KeyedTables) -> Images:
+def _build_images(adapters: Adapters, keyed: KeyedTables) -> Images:
     settings, file_io = adapters.settings.images, dict(adapters.settings.file_io)
     builder = ImageBuilder(
         adapters.database,
@@ -249,7 +182,7 @@ def _build_images(adapters: _Adapters, keyed: KeyedTables) -> Images:
     return Images(keyed, builder, most_waiting=settings.waiting)
 
 
-def _build_image_writes(adapters: _Adapters, keyed: KeyedTables, committer: Committer) -> ImageWrites:
+def _build_image_writes(adapters: Adapters, keyed: KeyedTables, committer: Committer) -> ImageWrites:
     settings = adapters.settings
     files = SentFileReader(adapters.storage, footer_threads=settings.hive.footer_threads)
     # A process of its own: writers do not wait for readers.
@@ -258,7 +191,7 @@ def _build_image_writes(adapters: _Adapters, keyed: KeyedTables, committer: Comm
     return ImageWrites(keyed, committer, files, rows)
 
 
-def _build_changed_rows(adapters: _Adapters) -> ChangedRows:
+def _build_changed_rows(adapters: Adapters) -> ChangedRows:
     settings = adapters.settings
     # A process of its own: people who look at changes do not hold up readers and writers.
     reader = LayerBuilderProcess(timeout_seconds=min(settings.images.seconds, CHANGES_SECONDS))
@@ -271,7 +204,7 @@ def _build_changed_rows(adapters: _Adapters) -> ChangedRows:
     )
 
 
-def _build_planning(adapters: _Adapters) -> PlanningServices:
+def _build_planning(adapters: Adapters) -> PlanningServices:
     database, metadata, manifests = adapters.database, adapters.metadata, adapters.manifests
     lease = make_lease_times(adapters.settings.lease).lasts
     planner = Planner(database)
@@ -287,9 +220,7 @@ def _build_planning(adapters: _Adapters) -> PlanningServices:
     )
 
 
-def _build_jobs(
-    adapters: _Adapters, tables: TableServices, hive: HiveServices, removal: RemovalServices
-) -> JobServices:
+def _build_jobs(adapters: Adapters, tables: TableServices, hive: HiveServices, removal: RemovalServices) -> JobServices:
     database, metadata, settings = adapters.database, adapters.metadata, adapters.settings
     times = make_lease_times(settings.lease)
     more: dict[JobKind, MoreFacts] = {
@@ -314,7 +245,7 @@ def _build_jobs(
     )
 
 
-def _build_removal(adapters: _Adapters, index: HiveIndex) -> RemovalServices:
+def _build_removal(adapters: Adapters, index: HiveIndex) -> RemovalServices:
     database, metadata, reachable = adapters.database, adapters.metadata, adapters.reachable
     movable = QuarantineFiles(adapters.storage, dict(adapters.settings.file_io))
     quarantine = Quarantine(database, movable, adapters.storage)
@@ -328,7 +259,7 @@ def _build_removal(adapters: _Adapters, index: HiveIndex) -> RemovalServices:
     )
 
 
-def _build_hive(adapters: _Adapters, tables: TableServices, index: HiveIndex) -> HiveServices:
+def _build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> HiveServices:
     database, metadata, files = adapters.database, adapters.metadata, adapters.table_files
     checks = Checks(database, index, files)
     repointer = Repointer(database, index, files)
@@ -365,7 +296,7 @@ def _build_hive(adapters: _Adapters, tables: TableServices, index: HiveIndex) ->
     )
 
 
-def _build_imports(adapters: _Adapters) -> Imports:
+def _build_imports(adapters: Adapters) -> Imports:
     database, metadata = adapters.database, adapters.metadata
     sources = Sources(adapters.table_files, metadata, adapters.metastores, RestCatalogs())
     return Imports(database, sources, Registrar(database, metadata), _sealer(adapters.settings))
@@ -378,7 +309,7 @@ def _build_fleet(settings: Settings, database: Database, optimizers: Optimizers)
     return Fleet(database, optimizers, Processes(Path(environment.directory)), environment, began=began)
 
 
-def _build_vending(adapters: _Adapters, access: Access) -> Vending:
+def _build_vending(adapters: Adapters, access: Access) -> Vending:
     return Vending(
         database=adapters.database,
         metadata=adapters.metadata,

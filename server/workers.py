@@ -19,9 +19,10 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from server import logs
+from server.adapters import connect_database
 from server.app import create_app
 from server.background.registry import build_background
-from server.container import build_services, connect_database
+from server.container import build_services
 from server.prometheus import share_counts
 from server.read_timeouts import TimedProtocol
 from server.settings import Settings

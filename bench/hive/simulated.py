@@ -23,7 +23,8 @@ from bench.report import Report
 from catalog.hive.listing import ListedFile, Listing
 from catalog.names import CatalogName
 from catalog.ports.metastore import Metastore
-from server.container import build_services, open_database
+from server.adapters import open_database
+from server.container import build_services
 from server.files.listing import Listings
 from server.files.storage import Storage
 from server.files.table_files import TableFiles

@@ -81,8 +81,8 @@ interface ChangesProps {
 }
 
 function Changes({ table, since, until, following, newest, all }: ChangesProps) {
-  const found = useInfiniteQuery(changedRows(table.catalog, fullName(table), since, until));
-  const { data, error, isFetching, fetchNextPage } = found;
+  const query = useInfiniteQuery(changedRows(table.catalog, fullName(table), since, until));
+  const { data, error, isFetching, fetchNextPage } = query;
   const reached = data?.pages.at(-1)?.until;
   useEffect(() => {
     if (reached !== undefined && until === undefined && newest > reached && !isFetching && error === null) void fetchNextPage();

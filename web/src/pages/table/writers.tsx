@@ -55,7 +55,7 @@ function Heading({ title, children }: { title: string; children: ReactNode }) {
 function Writers({ table }: { table: Table }) {
   const name = fullName(table);
   const log = logOf(table);
-  const found = useInfiniteQuery(writers(table.catalog, name));
+  const query = useInfiniteQuery(writers(table.catalog, name));
   const { data: state } = useQuery({ ...tableLog(table.catalog, name), enabled: log !== null });
   const [fencing, fence] = useState<Writer | undefined>();
   const isDrain = (writer: Writer) => log !== null && writer.name === LOG_WRITER;
@@ -109,10 +109,10 @@ function Writers({ table }: { table: Table }) {
         plain
         name="writers"
         columns={columns}
-        rows={found.data?.pages.flatMap((page) => page.items)}
-        error={found.error}
+        rows={query.data?.pages.flatMap((page) => page.items)}
+        error={query.error}
         id={(row) => row.name}
-        more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+        more={{ has: query.hasNextPage, loading: query.isFetchingNextPage, load: () => void query.fetchNextPage() }}
         empty={
           <Empty title="No writer has registered">
             <code className="mono">firn.spark.resume("{full}", writer="…", topic="…")</code> registers one for a query in Spark. Other programs call{' '}
