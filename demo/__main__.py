@@ -1,4 +1,4 @@
-"""`python -m demo`: start Firn, load, upgrade, change, merge, prove.
+"""`python -m demo`: start Firn, load, upgrade, change, merge, prove, stream.
 
 The data directory is kept: a second run finds the tables loaded and upgraded and only changes and merges again.
 With CI set, or without a terminal, it ends when all is shown; otherwise the console stays up until Ctrl-C.
@@ -22,12 +22,14 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 import firn
+from demo.claims import DemoFailed
 from demo.cluster import running_hdfs
+from demo.departures import BOARD, Departures
 from demo.hive import DATABASE
 from demo.steps import Steps
-from demo.story import TABLE, DemoFailed, Story
+from demo.story import TABLE, Story
 from firn.embedded.errors import EmbeddedError
-from firn.embedded.ports import free_port, is_open
+from firn.embedded.ports import LOOPBACK, free_port, is_open
 from firn.embedded.quiet import redirect_stderr
 from firn.local import LocalFirn
 from firn.spark.errors import WriteError, WriteUnknown
@@ -88,8 +90,8 @@ def _run_on_cluster(steps: Steps, data_dir: Path, port: int | None, *, stay: boo
 def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool, hdfs: str | None = None) -> int:
     if port is None:
         port = free_port() if is_open(PORT) else PORT
-    local = LocalFirn(data_dir, port=port, memory=MEMORY)
-    with steps.step("Start metastore, server and optimizer") as step:
+    local = LocalFirn(data_dir, port=port, memory=MEMORY, kafka_port=free_port())
+    with steps.step("Start metastore, Kafka, server and optimizer") as step:
         local.start()
         step.result = f"{local.url}, {local.metastore.uri}"
     with local, firn.connect(local.url) as client:
@@ -98,6 +100,7 @@ def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool, hdfs: st
             spark = _spark(local, client)
         try:
             Story(steps, client, spark, hive_dir).tell()
+            Departures(steps, client, spark, f"{LOOPBACK}:{local.kafka_port}").tell()
         finally:
             spark.stop()
         steps.say(f"\nEverything was shown and proven in {steps.seconds:.0f} s.")
@@ -136,6 +139,7 @@ def _next_steps(local: LocalFirn, *, stays: bool, hdfs: str | None) -> list[tupl
     return [
         (f"{local.url}/c/lake/tables/{TABLE}", "the table: its state, its history, its jobs"),
         (f"{local.url}/c/lake/hive", "the Hive tables: upgrade the next one"),
+        (f"{local.url}/c/lake/tables/{BOARD}?tab=changes", "the stream's table: what changed, before and after"),
         (f"{local.url}/jobs", "the jobs: what the optimizer did, and why"),
         (f"{firn_command} table explain {TABLE}", "which job comes next for the table"),
         *(way if hdfs else []),

@@ -9,6 +9,7 @@ from uuid import UUID
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from demo.claims import DemoFailed, require
 from demo.duck import query
 from demo.hive import DATABASE, FLIGHTS, Fingerprint, create_database, fingerprint, is_loaded, load_table
 from demo.steps import Steps
@@ -26,16 +27,6 @@ OTHERS = ("airlines", "airports", "planes", "weather")
 MERGE_DUE = "firn.merge.max-pending-rows"
 MERGE_SECONDS = 300
 NEW_FLIGHTS = 1_000
-
-
-class DemoFailed(Exception):
-    """Something that the demo claims did not hold."""
-
-
-def require(holds: bool, claim: str) -> None:  # noqa: FBT001 -- what holds is the point
-    """Raise DemoFailed where a claim does not hold."""
-    if not holds:
-        raise DemoFailed(claim)
 
 
 @dataclass
