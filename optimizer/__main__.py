@@ -26,7 +26,7 @@ from optimizer.jobs import JOBS
 from optimizer.memory import Memory
 from optimizer.parent_watch import end_with_stdin
 from optimizer.registration import Registration
-from optimizer.spark import LOCAL, SparkProcess, may_wait, start
+from optimizer.spark import LOCAL, SparkProcess, is_submitted, may_wait, start
 from optimizer.stream_worker import StreamWorker
 from optimizer.worker import Worker
 
@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
 def _start_early(options: argparse.Namespace, spark: SparkProcess, identity: ExitStack) -> bool:
     """Fetch the jars that streams need, and start Spark on a cluster, which does not wait. False if that failed."""
     try:
-        if options.streams:
+        if options.streams and not is_submitted():
             spark_conf(kafka=True)
         if not may_wait(options.master):
             identity.enter_context(share_identity(spark.session))

@@ -47,16 +47,19 @@ SETTINGS = {
 def start(*, master: str | None, app: str, memory: str = "2g", kafka: bool = False) -> SparkSession:
     """The process's Spark. Without a master it is a local one, or where spark-submit has put this process.
 
-    With `kafka` it has Spark's connector, whose jars it fetches if they are missing; raises JarsUnavailable.
+    With `kafka` it has Spark's connector, whose jars it fetches if they are missing; raises JarsUnavailable. Under
+    spark-submit it fetches nothing, because Java runs already: the launch has named the jars.
     """
-    if master is None and not os.environ.get("PYSPARK_GATEWAY_PORT"):  # by which spark-submit tells of its Java
+    if master is None and not is_submitted():
         master = LOCAL
     builder = SparkSession.builder.appName(app)
     if master is not None:
         builder = builder.master(master)
     if (master or "").startswith("local"):  # elsewhere another Python may be at the same place, or none
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = builder.config(map={**SETTINGS, **spark_conf(kafka=kafka), "spark.driver.memory": memory})
+    builder = builder.config(
+        map={**SETTINGS, **spark_conf(kafka=kafka and not is_submitted()), "spark.driver.memory": memory}
+    )
     session = builder.config(map=build_loopback_conf(master or "")).getOrCreate()
     # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.
     session.sparkContext.setLogLevel("ERROR")
@@ -68,7 +71,12 @@ def may_wait(master: str | None) -> bool:
 
     A cluster gives up an application that asks for no context; spark-submit has started Java already.
     """
-    return (master is None or master.startswith("local")) and not os.environ.get("PYSPARK_GATEWAY_PORT")
+    return (master is None or master.startswith("local")) and not is_submitted()
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit has started this process, and Java before it."""
+    return bool(os.environ.get("PYSPARK_GATEWAY_PORT"))
 
 
 def has_stopped(spark: SparkSession) -> bool:

@@ -93,6 +93,7 @@ REGISTERED: dict[str, Any] = {
     "last_seen_at": "2026-11-24T12:00:00Z",
     "slots": 1,
     "jobs": [],
+    "streams": 0,
     "silent": False,
     "draining": False,
     "stopping": False,

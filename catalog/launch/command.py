@@ -76,6 +76,7 @@ def build_command(launch: Launch, *, group: str, launch_id: LaunchId, paths: Lau
         str(launch.slots),
         "--launch",
         launch_id,
+        *(("--streams", str(launch.streams)) if launch.streams else ()),
     ]
     if launch.kind is LaunchKind.LOCAL:
         return _build_local_command(launch, paths, optimizer_arguments, conf, environment | secret)

@@ -5,7 +5,7 @@ arguments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -44,8 +44,9 @@ class FleetMember:
     status: LaunchStatus
     started_at: datetime
     busy_at: datetime
-    """When it last held a job, or registered."""
+    """When it last held a job or a stream, or registered."""
     jobs: int = 0
+    streams: int = 0
     silent_for: timedelta = timedelta()
     """The silence of the optimizer, without times when the server did not listen."""
     resident: int | None = None
@@ -68,11 +69,19 @@ class LaunchHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDemand:
-    """The group's queued jobs."""
+    """The group's queued jobs, and its streams that could run now."""
 
     jobs: int = 0
     since: datetime | None = None
-    """When the oldest of them was planned."""
+    """When the oldest of the jobs was planned."""
+    streams: int = 0
+    streams_since: datetime | None = None
+    """Since when the oldest of the streams could run."""
+
+    @property
+    def oldest(self) -> datetime | None:
+        """Since when something waits; None if nothing does."""
+        return min((since for since in (self.since, self.streams_since) if since is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +121,12 @@ def decide_launches(
     if launch.kind is LaunchKind.NONE:
         drained = (_drain_member(member, "the group no longer starts optimizers") for member in staying)
         return FleetDecision(wanted=0, ends=(*ends, *drained))
+    if not launch.streams:
+        waiting = replace(waiting, streams=0, streams_since=None)
     calm = past.changed_at is None or now - past.changed_at >= timedelta(seconds=scaling.cool_down_seconds)
     wanted = _count_wanted(scaling, staying, waiting, now, calm=calm)
-    surplus = sorted(staying, key=lambda member: (member.jobs, member.busy_at))[: max(len(staying) - wanted, 0)]
+    by_work = sorted(staying, key=lambda member: (member.jobs + member.streams, member.busy_at))
+    surplus = by_work[: max(len(staying) - wanted, 0)]
     over_maximum = len(staying) > scaling.maximum
     reason = "more than the group's maximum" if over_maximum else f"idle for {scaling.idle_seconds} s"
     ends += [_drain_member(member, reason) for member in surplus]
@@ -133,17 +145,20 @@ def _count_wanted(
     count = len(staying)
     if count < scaling.minimum or count > scaling.maximum:
         return min(max(count, scaling.minimum), scaling.maximum)
-    if waiting.jobs and waiting.since is not None:
+    if waiting.oldest is not None:
         if not count:
             return min(1, scaling.maximum)
-        is_late = now - waiting.since >= timedelta(seconds=scaling.queue_seconds)
+        is_late = now - waiting.oldest >= timedelta(seconds=scaling.queue_seconds)
         all_work = all(member.status is LaunchStatus.WORKING for member in staying)
         return min(count + 1, scaling.maximum) if is_late and all_work and calm else count
     idle_since = now - timedelta(seconds=scaling.idle_seconds)
     idle = [
         member
         for member in staying
-        if member.status is LaunchStatus.WORKING and not member.jobs and member.busy_at <= idle_since
+        if member.status is LaunchStatus.WORKING
+        and not member.jobs
+        and not member.streams
+        and member.busy_at <= idle_since
     ]
     return max(count - 1, scaling.minimum) if idle and calm else count
 

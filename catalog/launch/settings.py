@@ -21,6 +21,7 @@ LaunchId = NewType("LaunchId", str)
 
 MAX_OPTIMIZERS = 1_000
 MAX_SLOTS = 256
+MAX_STREAMS = 256
 MAX_KEY_CHARACTERS = 300
 """The longest name of a Spark setting or environment variable."""
 _MEMORY = re.compile(r"[1-9][0-9]{0,6}[kmgt]")
@@ -100,6 +101,8 @@ class Launch:
     kind: LaunchKind = LaunchKind.NONE
     scaling: Scaling = Scaling()
     slots: int = 2
+    streams: int = 0
+    """The number of streams that each optimizer runs beside its jobs."""
     memory: str = "2g"
     """The heap of the driver, which plans jobs and, locally, runs them."""
     memory_limit: int | None = None
@@ -147,6 +150,7 @@ def check_launch(launch: Launch) -> Launch:
     """The settings themselves; Invalid if one of them cannot work."""
     _check_scaling(launch.scaling)
     require(1 <= launch.slots <= MAX_SLOTS, f"{launch.slots} slots: 1 to {MAX_SLOTS} can be had")
+    require(0 <= launch.streams <= MAX_STREAMS, f"{launch.streams} streams: 0 to {MAX_STREAMS} can be had")
     require(
         _MEMORY.fullmatch(launch.memory) is not None, f"{quote(launch.memory)} is no memory size: 512m or 4g is one"
     )
@@ -224,6 +228,12 @@ def _check_place(launch: Launch) -> None:
         require(local, "a local optimizer has a local master; use kind spark-submit")
         submitted = [name for name in ("application", "py_files", "jars") if getattr(launch, name)]
         require(not submitted, f"{', '.join(submitted)}: only kind spark-submit has this")
+    elif launch.streams:
+        require(
+            bool(launch.jars) or "spark.jars.packages" in launch.conf,
+            "streams need Spark's connector to Kafka, which spark-submit has to load: jars names none",
+            hint="set jars to the Iceberg runtime and the connector's four jars",
+        )
     require(not local or launch.deploy_mode is DeployMode.CLIENT, "a local master has no cluster to deploy on")
     _require_master(launch, ("image", "namespace", "service_account"), "k8s://…", holds=launch.is_on_kubernetes)
     _require_master(launch, ("queue",), "yarn", holds=launch.is_on_yarn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -33,6 +33,15 @@ class NamedStream:
     table: TableName
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingStreams:
+    """The streams of a group that could run now, and since when the oldest of them could."""
+
+    group: str
+    streams: int
+    oldest: datetime
+
+
 class Streams(Protocol):
     """The streams of tables. Those of dropped tables are kept, but not listed and not leased."""
 
@@ -51,6 +60,12 @@ class Streams(Protocol):
 
     def next_waiting(self, group: str, now: datetime) -> Stream | None:
         """The stream of the group that has waited longest for an attempt which may begin now."""
+
+    def waiting(self, now: datetime) -> Sequence[WaitingStreams]:
+        """The streams that could run now, by group."""
+
+    def count_by_owner(self) -> Mapping[str, int]:
+        """The number of running streams of each optimizer that has one."""
 
     def overdue(self, now: datetime) -> Sequence[Stream]:
         """Running streams whose leases have ended."""

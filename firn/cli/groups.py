@@ -24,7 +24,7 @@ Quota = Annotated[
 ]
 
 _LISTS = ("py_files", "jars", "file_systems")
-_NUMBERS = ("slots", "memory_limit")
+_NUMBERS = ("slots", "streams", "memory_limit")
 _OPTIONAL = (
     *("memory_limit", "application", "archive", "queue", "principal", "keytab", "proxy_user"),
     *("image", "namespace", "service_account"),

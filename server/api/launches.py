@@ -52,6 +52,7 @@ class LaunchIn(In):
     kind: LaunchKind
     scaling: ScalingIn = ScalingIn()
     slots: Count = 2
+    streams: Count = 0
     memory: str = "2g"
     memory_limit: Bytes | None = None
     master: str = "local[*]"

@@ -51,6 +51,7 @@ def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
     return RegisteredOut(
         **_copy_fields(optimizer),
         jobs=[],
+        streams=0,
         silent=False,
         lease_seconds=times.lasts.total_seconds(),
         heartbeat_seconds=times.beat.total_seconds(),
@@ -82,7 +83,9 @@ def undrain(services: ServicesDep, optimizer_id: str) -> OptimizerOut:
 
 
 def _build_optimizer_out(status: OptimizerStatus) -> OptimizerOut:
-    return OptimizerOut(**_copy_fields(status.optimizer), jobs=list(status.jobs), silent=status.is_silent)
+    return OptimizerOut(
+        **_copy_fields(status.optimizer), jobs=list(status.jobs), streams=status.streams, silent=status.is_silent
+    )
 
 
 def _copy_fields(optimizer: Optimizer) -> dict[str, Any]:

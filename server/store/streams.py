@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from catalog.jobs.job import Attempt, OptimizerId
 from catalog.jobs.stream import Stream, StreamId
 from catalog.names import SEPARATOR, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
-from catalog.ports.streams import NamedStream, StreamFilter
+from catalog.ports.streams import NamedStream, StreamFilter, WaitingStreams
 from firn.protocol.streams import StreamKind, StreamStatus
 from server.store import cursor as cursors
 from server.store.rows import RelationRow
@@ -72,6 +72,19 @@ class SqlStreams:
         query = select(StreamRow).join(RelationRow, RelationRow.id == StreamRow.relation_id).where(*due)
         row = self.session.scalar(query.order_by(StreamRow.retry_at, StreamRow.id).limit(1))
         return None if row is None else _to_stream(row)
+
+    def waiting(self, now: datetime) -> Sequence[WaitingStreams]:
+        """Count the streams of existing tables that could run now, by group."""
+        group = StreamRow.group_name
+        query = select(group, func.count(), func.min(StreamRow.retry_at))
+        query = query.join(RelationRow, RelationRow.id == StreamRow.relation_id)
+        query = query.where(StreamRow.status == StreamStatus.WAITING, StreamRow.retry_at <= now)
+        return [WaitingStreams(*row) for row in self.session.execute(query.group_by(group).order_by(group))]
+
+    def count_by_owner(self) -> Mapping[str, int]:
+        """Count the running streams of each optimizer."""
+        query = select(StreamRow.owner, func.count()).where(StreamRow.status == StreamStatus.RUNNING)
+        return {owner: count for owner, count in self.session.execute(query.group_by(StreamRow.owner)) if owner}
 
     def overdue(self, now: datetime) -> Sequence[Stream]:
         """List running streams whose leases have ended."""

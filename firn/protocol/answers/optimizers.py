@@ -10,7 +10,7 @@ from firn.protocol.base import Out
 
 
 class OptimizerOut(Out):
-    """A registered optimizer, its jobs, and whether it drains or stops."""
+    """A registered optimizer, its jobs, the number of its streams, and whether it drains or stops."""
 
     id: str
     group: str
@@ -21,6 +21,7 @@ class OptimizerOut(Out):
     last_seen_at: datetime
     slots: int
     jobs: list[UUID]
+    streams: int
     silent: bool
     draining: bool
     stopping: bool

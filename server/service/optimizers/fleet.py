@@ -305,7 +305,7 @@ class Fleet:
         with self.database.writing() as uow:
             now = uow.now()
             updated = apply_optimizer(launch, status.optimizer, now)
-            if status.jobs or launch.status is LaunchStatus.STARTING:
+            if status.jobs or status.streams or launch.status is LaunchStatus.STARTING:
                 updated = replace(updated, busy_at=now)
             if updated != launch:
                 uow.launches.put(updated)
@@ -344,6 +344,7 @@ class Fleet:
             started_at=launch.started_at,
             busy_at=launch.busy_at,
             jobs=0 if status is None else len(status.jobs),
+            streams=0 if status is None else status.streams,
             silent_for=self.liveness.silent_for(launch.id),
             resident=None if process is None else process.resident,
             asked_at=launch.asked_at,

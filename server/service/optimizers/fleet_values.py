@@ -61,12 +61,15 @@ class LaunchEnvironment:
 
 
 def load_demand(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
-    """Load the number of waiting jobs of each group, and the time since which the oldest waits."""
+    """Load the waiting jobs and streams of each group, and the time since which the oldest waits."""
     demand: dict[GroupName, QueueDemand] = {}
     for queued in uow.queue.waiting():
         total = demand.get(queued.group, QueueDemand(since=queued.oldest))
         since = min(total.since or queued.oldest, queued.oldest)
         demand[queued.group] = QueueDemand(jobs=total.jobs + queued.jobs, since=since)
+    for waiting in uow.streams.waiting(uow.now()):
+        total = demand.get(group := GroupName(waiting.group), QueueDemand())
+        demand[group] = replace(total, streams=waiting.streams, streams_since=waiting.oldest)
     return demand
 
 

@@ -33,10 +33,14 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerStatus:
-    """An optimizer with its jobs; it is silent when it has not sent a sign of life for the length of a lease."""
+    """An optimizer with its jobs, and the number of its streams.
+
+    It is silent when it has not sent a sign of life for the length of a lease.
+    """
 
     optimizer: Optimizer
     jobs: Sequence[JobId]
+    streams: int
     is_silent: bool
 
 
@@ -116,10 +120,12 @@ class Optimizers:
             now, optimizers = uow.now(), uow.optimizers.list()
             for job in uow.jobs.with_status([JobStatus.RUNNING, JobStatus.COMMITTING]):
                 jobs_by_optimizer[job.owner].append(job.id)
+            streams = uow.streams.count_by_owner()
         return [
             OptimizerStatus(
                 optimizer=optimizer,
                 jobs=jobs_by_optimizer[optimizer.id],
+                streams=streams.get(optimizer.id, 0),
                 is_silent=optimizer.is_silent(now, self.lease),
             )
             for optimizer in optimizers
@@ -129,7 +135,7 @@ class Optimizers:
         if optimizer is None:
             raise _build_unknown_error(optimizer_id)
         status = next((status for status in self.list() if status.optimizer.id == optimizer_id), None)
-        return status or OptimizerStatus(optimizer=replace(optimizer), jobs=[], is_silent=False)
+        return status or OptimizerStatus(optimizer=replace(optimizer), jobs=[], streams=0, is_silent=False)
 
 
 def _build_unknown_error(optimizer_id: str) -> NotFound:

@@ -86,6 +86,22 @@ def test_one_that_idles_long_enough_is_drained_down_to_the_minimum() -> None:
     assert "idle for 600 s" in look(idle).ends[0].reason
 
 
+def test_one_that_holds_a_stream_is_not_idle() -> None:
+    holder = member(1, busy_at=ago(601), streams=1)
+    assert look(holder).ends == ()
+    assert [end.launch for end in look(member(1, streams=2), member(2), launch=bounds(0, 1)).ends] == ["l2"]
+
+
+def test_a_stream_that_waits_starts_one_if_the_launch_gives_it_streams() -> None:
+    waits = QueueDemand(streams=1, streams_since=ago(11))
+    assert look(waits=waits).start == 0
+    streaming = replace(LAUNCH, streams=4)
+    assert look(waits=waits, launch=streaming).start == 1
+    assert look(member(streams=4), waits=waits, launch=streaming).start == 1
+    assert look(member(streams=4), waits=replace(waits, streams_since=ago(9)), launch=streaming).start == 0
+    assert look(member(streams=4), waits=replace(waits, since=ago(12), jobs=1), launch=LAUNCH).start == 1
+
+
 def test_a_draining_one_is_not_counted_and_not_drained_again() -> None:
     draining = member(1, status=LaunchStatus.DRAINING, busy_at=ago(10**4))
     assert look(draining, launch=bounds(1, 1)) == FleetDecision(wanted=1, start=1)

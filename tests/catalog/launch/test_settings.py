@@ -52,6 +52,8 @@ def test_what_can_work_is_taken(launch: Launch) -> None:
         ({"scaling": Scaling(start_seconds=0)}, "start_seconds"),
         ({"scaling": Scaling(max_attempts=0)}, "max_attempts"),
         ({"slots": 0}, "0 slots"),
+        ({"streams": 257}, "257 streams: 0 to 256"),
+        ({"kind": LaunchKind.SPARK_SUBMIT, "streams": 1}, "jars names none"),
         ({"memory": "2 gigabytes"}, "memory size"),
         ({"memory": "2g --class Evil"}, "memory size"),
         ({"memory_limit": 0}, "above 0"),

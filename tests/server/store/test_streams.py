@@ -15,7 +15,7 @@ from catalog.jobs.job import LeaseToken, OptimizerId
 from catalog.jobs.stream import Stream, StreamId, fail_stream, lease_stream
 from catalog.names import RelationId, TableName
 from catalog.ports.store import Database
-from catalog.ports.streams import StreamFilter
+from catalog.ports.streams import StreamFilter, WaitingStreams
 from catalog.tables.relation import RelationKind
 from firn.protocol.streams import StreamKind, StreamStatus
 from server.store import streams as stored
@@ -66,6 +66,21 @@ def test_streams_come_back_as_they_were_stored(database: Database) -> None:
         assert (named.stream, named.table) == (failed, TableName(("db",), "t1"))
         with pytest.raises(NotFound):
             uow.streams.get(StreamId(uuid4()))
+
+
+def test_streams_that_could_run_are_counted_by_group_and_running_ones_by_optimizer(database: Database) -> None:
+    add(database, [a_stream(1, retry_at=NOW - SECOND), a_stream(2), a_stream(3, retry_at=NOW + SECOND)])
+    add(database, [a_stream(4, group="nightly"), a_stream(5, status=StreamStatus.PAUSED)])
+    held: dict[str, Any] = {"owner": OptimizerId("o"), "token": LeaseToken("t"), "until": NOW + SECOND, "now": NOW}
+    with database.writing() as uow:
+        assert uow.streams.waiting(NOW) == [
+            WaitingStreams("default", 2, NOW - SECOND),
+            WaitingStreams("nightly", 1, NOW),
+        ]
+        for number in (1, 4):
+            uow.streams.put(lease_stream(a_stream(number), **held))
+        assert uow.streams.count_by_owner() == {"o": 2}
+        assert uow.streams.waiting(NOW) == [WaitingStreams("default", 1, NOW)]
 
 
 def test_lists_are_ordered_by_table_page_by_page_and_filtered(database: Database) -> None:

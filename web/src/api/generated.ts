@@ -4889,6 +4889,11 @@ export interface components {
              * @default 2
              */
             slots?: number;
+            /**
+             * Streams
+             * @default 0
+             */
+            streams?: number;
         };
         /**
          * LaunchCommandOut
@@ -4990,6 +4995,11 @@ export interface components {
              * @default 2
              */
             slots?: number;
+            /**
+             * Streams
+             * @default 0
+             */
+            streams?: number;
         };
         /**
          * LaunchKind
@@ -5091,6 +5101,11 @@ export interface components {
             slots?: number;
             /** Starting */
             starting: number;
+            /**
+             * Streams
+             * @default 0
+             */
+            streams?: number;
             /** Wanted */
             wanted: number;
             /** Working */
@@ -5823,7 +5838,7 @@ export interface components {
         };
         /**
          * OptimizerOut
-         * @description A registered optimizer, its jobs, and whether it drains or stops.
+         * @description A registered optimizer, its jobs, the number of its streams, and whether it drains or stops.
          */
         OptimizerOut: {
             /** Draining */
@@ -5866,6 +5881,8 @@ export interface components {
             slots: number;
             /** Stopping */
             stopping: boolean;
+            /** Streams */
+            streams: number;
             /** Version */
             version: string;
         };
@@ -6560,6 +6577,8 @@ export interface components {
             slots: number;
             /** Stopping */
             stopping: boolean;
+            /** Streams */
+            streams: number;
             /** Version */
             version: string;
         };
