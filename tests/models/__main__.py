@@ -5,7 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from tests.models import deletion, hive, hive_steps, image_scopes, image_steps, images, jobs, keyed, partial, streams
+from tests.models import (
+    deletion,
+    hive,
+    hive_steps,
+    image_scopes,
+    image_steps,
+    images,
+    jobs,
+    keyed,
+    partial,
+    quarantine,
+    streams,
+)
 from tests.models.explore import Exploration, exhaust, walk
 from tests.models.keyed_scopes import LONG_SCOPES, SCOPES
 
@@ -62,6 +74,9 @@ def explore_streams(states: int) -> Iterator[tuple[str, Exploration]]:
     left = streams.budget(produce=6, register=6, lose=4, crash=3, other=3, rollback=2, expire=3, overtake=3)
     many = streams.World(copies=(streams.Copy(),) * 3, left=left)
     yield "stream, random", walk(many, steps, streams.CHECK, histories=states // 4, length=60)
+    steps_of_quarantine = quarantine.quarantine_steps(quarantine.Rules())
+    start = quarantine.World(left=quarantine.budget(retry=2, drop=1))
+    yield "quarantine", exhaust(start, steps_of_quarantine, quarantine.CHECK, states)
 
 
 def main(states: int) -> int:
