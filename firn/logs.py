@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogSkipOut
+from firn.quarantine import TableQuarantine
 from firn.transport import Transport
 
 
@@ -27,6 +28,11 @@ class TableLog:
     def check(self) -> LogCheckOut:
         """Findings about topic and records, and the newest records as changes of the table."""
         return LogCheckOut.read(self.transport.get(f"{self.path}/check"))
+
+    @property
+    def quarantine(self) -> TableQuarantine:
+        """The records that are no changes of the table."""
+        return TableQuarantine(self.transport, f"{self.path}/quarantine")
 
     def skip(self, *, dry_run: bool = False) -> LogSkipOut:
         """Go on after records that the topic no longer has. They stay missing in the table, and a running drain ends.

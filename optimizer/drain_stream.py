@@ -57,11 +57,16 @@ class DrainStream:
             keeper.interrupt = lambda: context.cancelJobsWithTag(tag)
             table = join_name([STREAM_CATALOG, *lease.namespace, lease.name])
             client, name = client_of(session, table)
-            drain = LogDrain(
-                session, client.tables[name], load_target(session, table), build_writer(lease), lease.password
+            yield LogDrain(
+                session,
+                client.tables[name],
+                load_target(session, table),
+                build_writer(lease),
+                lease.password,
+                check=keeper.check,
+                table=lease.table,
+                stream_lease=lease.lease,
             )
-            drain.table, drain.check = lease.table, keeper.check
-            yield drain
 
     def _commit(self, drain: LogDrain, keeper: StreamKeeper, log: LogOut, batch: LogBatch, began: float) -> None:
         drain.target = load_target(drain.spark, drain.target.name)  # somebody may have added a column

@@ -13,8 +13,8 @@ from py4j.protocol import Py4JError
 
 from firn.errors import FirnError, NotFound, Refused, Unauthenticated
 from firn.protocol.streams import LONGEST_REASON, StreamLease, StreamOutcome, StreamReport
+from firn.spark.drain_errors import DrainOvertaken
 from firn.spark.errors import reason
-from firn.spark.log_drain import DrainOvertaken
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.drain_stream import DrainStream
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Unregistered

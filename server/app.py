@@ -50,6 +50,7 @@ from server.api import policies as api_policies
 from server.api import principals as api_principals
 from server.api import probes
 from server.api import publish as api_publish
+from server.api import quarantines as api_quarantines
 from server.api import refs as api_refs
 from server.api import roles as api_roles
 from server.api import status as api_status
@@ -106,6 +107,7 @@ _API = (
     api_upgrades,
     api_hive,
     api_publish,
+    api_quarantines,
     api_downgrade,
     api_convert,
     api_jobs,

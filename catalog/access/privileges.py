@@ -20,7 +20,7 @@ from uuid import UUID
 
 from catalog.errors import Invalid
 from catalog.jobs.operation import Operation
-from catalog.keyed.spec import BASE, CHANGE, MERGED
+from catalog.keyed.spec import BASE, CHANGE, MERGED, QUARANTINE
 from catalog.names import CatalogName, Namespace, TableName
 from catalog.removal.undrop import Dropped
 from firn.protocol.dropped import DroppedKind
@@ -111,7 +111,8 @@ def formerly(entry: Dropped) -> Securable:
     return Securable.of(entry.catalog, entry.table_name)
 
 
-_STORE = re.compile(rf"{MERGED}(_at_[0-9]{{1,19}})?|({BASE}|{CHANGE})(_at_(none|[0-9]{{1,19}})_[0-9]{{1,10}})?")
+_PINNED = r"(_at_(none|[0-9]{1,19})_[0-9]{1,10})?"
+_STORE = re.compile(rf"{MERGED}(_at_[0-9]{{1,19}})?|({BASE}|{CHANGE}){_PINNED}|{QUARANTINE}")
 
 
 def home_namespace(name: TableName) -> TableName | None:

@@ -22,6 +22,7 @@ from catalog.iceberg.reading import MAIN, ref_snapshot_id, unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
 from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus
 from catalog.jobs.leases import Lease, check_lease
+from catalog.keyed.quarantine import check_quarantine_commit
 from catalog.keyed.spec import BATCH_ID, POSITION, WRITER_ID
 from catalog.keyed.store_commit import StoreCommit, guard_commit
 from catalog.names import RelationId
@@ -228,7 +229,7 @@ def _check_position(facts: CommitContext) -> None:
     progress = read_progress(facts.change.updates)
     if progress is None:
         return
-    if facts.relation.kind not in (RelationKind.TABLE, RelationKind.CHANGE):
+    if facts.relation.kind not in (RelationKind.TABLE, RelationKind.CHANGE, RelationKind.QUARANTINE):
         raise Invalid(
             f"{facts.relation.name} has no positions of writers",
             hint="commit to the change store, or under the keyed table's own name",
@@ -259,6 +260,8 @@ def _apply_table_rules(facts: CommitContext) -> Sequence[Json]:
         check_linked_commit(facts.metadata, facts.change.updates)
     if facts.store is not None:
         return guard_commit(facts.store)
+    if facts.relation.kind is RelationKind.QUARANTINE:
+        check_quarantine_commit(facts.change.updates)
     for update in facts.change.updates:
         if update.get("action") == "remove-snapshots":
             _check_refs(facts, update)

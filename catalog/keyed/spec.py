@@ -42,6 +42,8 @@ LOG_WRITER = "log"
 
 BASE = "base"
 CHANGE = "change"
+QUARANTINE = "quarantine"
+"""The name of the table of a log's bad records, beside the stores (docs/protocols.md, rule 6.11)."""
 MERGED = "merged"
 """The name of the exact SQL view of a keyed table, beside its stores."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from catalog.errors import Invalid
 from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
-from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_text
+from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_share, parse_text
 
 CONNECTION = f"{LOG_PREFIX}connection"
 BROKERS = f"{LOG_PREFIX}brokers"
@@ -23,6 +23,7 @@ MAX_BATCH_ROWS = f"{LOG_PREFIX}max-batch-rows"
 MAX_TAIL_ROWS = f"{LOG_PREFIX}max-tail-rows"
 DELETES = f"{LOG_PREFIX}deletes"
 BAD_ROWS = f"{LOG_PREFIX}bad-rows"
+MAX_BAD_SHARE = f"{LOG_PREFIX}max-bad-share"
 
 FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
 _LATER_FORMATS = ("debezium-json", "debezium-avro", "canal-json", "maxwell-json", "avro")
@@ -48,6 +49,9 @@ class LogSettings:
     deletes: str
     """`apply`, `ignore` or `stop`."""
     bad_rows: str
+    """`quarantine` or `stop`."""
+    max_bad_share: float
+    """A drain stops at a batch with a larger share of bad records."""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LogSettings | None:
@@ -101,12 +105,6 @@ def _parse_format(text: str) -> str:
     return parse_one_of(FIRN_JSON, UPSERT_JSON)(text)
 
 
-def _parse_bad_rows(text: str) -> str:
-    if text == "quarantine":
-        raise Invalid("Firn has no quarantine for bad records yet", hint="a drain stops at a bad record: stop")
-    return parse_one_of("stop")(text)
-
-
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     LOG_TOPIC: _parse_topic,
     CONNECTION: parse_text,
@@ -118,7 +116,8 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     MAX_BATCH_ROWS: parse_count,
     MAX_TAIL_ROWS: parse_count,
     DELETES: parse_one_of("apply", "ignore", "stop"),
-    BAD_ROWS: _parse_bad_rows,
+    BAD_ROWS: parse_one_of("quarantine", "stop"),
+    MAX_BAD_SHARE: parse_share,
 }
 _FIELDS = {key: key.removeprefix(LOG_PREFIX).replace("-", "_") for key in _PARSERS}
 _DEFAULTS: Mapping[str, str | None] = {
@@ -128,5 +127,6 @@ _DEFAULTS: Mapping[str, str | None] = {
     MAX_BATCH_ROWS: "2000000",
     MAX_TAIL_ROWS: "5000000",
     DELETES: "apply",
-    BAD_ROWS: "stop",
+    BAD_ROWS: "quarantine",
+    MAX_BAD_SHARE: "0.1",
 }

@@ -26,11 +26,12 @@ class RelationKind(StrEnum):
     KEYED = "keyed"  # a keyed table: served as an image, owns a base and a change store
     BASE = "base"  # a keyed table's merged truth; an Iceberg table named <keyed table>.base
     CHANGE = "change"  # a keyed table's changes not yet merged; an Iceberg table named <keyed table>.change
+    QUARANTINE = "quarantine"  # the bad records of a keyed table's log; an Iceberg table named <keyed table>.quarantine
 
     @property
     def is_store(self) -> bool:
         """Whether a keyed table owns it."""
-        return self in (RelationKind.BASE, RelationKind.CHANGE)
+        return self in (RelationKind.BASE, RelationKind.CHANGE, RelationKind.QUARANTINE)
 
     @property
     def is_table(self) -> bool:

@@ -16,8 +16,9 @@ from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
     from firn.spark.changes import on_changes, read_changes
+    from firn.spark.drain_errors import DrainStopped
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
-    from firn.spark.log_drain import Drained, DrainStopped, drain, skip
+    from firn.spark.log_drain import Drained, drain, skip
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
     from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
@@ -54,7 +55,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "firn.spark.log_drain": ("DrainStopped", "Drained", "drain", "skip"),
+    "firn.spark.drain_errors": ("DrainStopped",),
+    "firn.spark.log_drain": ("Drained", "drain", "skip"),
     "firn.spark.errors": (
         "CommitRefused",
         "NotKeyed",

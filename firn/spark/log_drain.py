@@ -21,7 +21,9 @@ from firn.logs import LogBatch, build_kafka_options, plan_batch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.streams import StreamStatus
-from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, describe_reason, fail_on_bad, select_bad
+from firn.spark.bad_records import BadRecords
+from firn.spark.decoded import OWN, fail_on_bad
+from firn.spark.drain_errors import DrainOvertaken, DrainStopped
 from firn.spark.errors import reason
 from firn.spark.log_order import order_changes
 from firn.spark.log_records import decode_changes, read_records
@@ -33,15 +35,6 @@ from firn.streams import Streams
 TRIES = 4
 PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
 LOG_WRITER = "log"
-_SHOWN = 3
-
-
-class DrainStopped(Refused):
-    """A drain cannot go on before somebody acts. All earlier batches are in the table."""
-
-
-class DrainOvertaken(DrainStopped):
-    """Another drain of the table has started since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +53,10 @@ def drain(table: str, spark: SparkSession | None = None, *, password: str | None
     The session has Spark's connector to Kafka: `firn.spark.session(…, kafka=True)`. `password` is that of the user of
     the table's connection, by default $FIRN_KAFKA_PASSWORD. An earlier drain that still runs is fenced.
 
-    Raises Refused while an optimizer drains the table. Raises DrainStopped if the topic has lost records, has new
-    partitions, or has a record that is no change; and if another drain has started since. Raises FirnError if the
-    server or Kafka does not answer. Start it again after any error: no record is lost, and none is there twice.
+    Records that are no changes go to the table's quarantine (docs/streams.md#quarantine). Raises Refused while an
+    optimizer drains the table. Raises DrainStopped if the topic has lost records or has new partitions, if too many
+    records are no changes, and if another drain has started since. Raises FirnError if the server or Kafka does not
+    answer. Start it again after any error: no record is lost, and none is there twice.
     """
     return _open(table, spark, password).run()
 
@@ -118,9 +112,21 @@ class LogDrain:
     check: Callable[[], None] = lambda: None
     table: str = ""
     """The table's name in messages; by default its name in Spark."""
+    stream_lease: str | None = field(default=None, repr=False)
+    """The lease of the table's stream, if an optimizer runs the drain."""
+    bad_records: BadRecords = field(init=False)
 
     def __post_init__(self) -> None:
         self.table = self.table or self.target.name
+        self.bad_records = BadRecords(
+            spark=self.spark,
+            handle=self.handle,
+            name=self.target.name,
+            table=self.table,
+            epoch=self.writer.epoch,
+            stream_lease=self.stream_lease,
+            check=self.check,
+        )
 
     def run(self) -> Drained:
         """Commit batches until the table has all records up to the end of the first look, or later ones."""
@@ -151,23 +157,32 @@ class LogDrain:
         return self.spark.createDataFrame([], StructType([*nullable, StructField("_op", StringType())]))
 
     def commit(self, log: LogOut, batch: LogBatch) -> None:
-        """Append the changes of a batch; after an error, ask the server whether they are in the table."""
-        changes = self._read(log, batch)
-        frame = self._order(changes, log, batch)
-        for attempt in range(1, TRIES + 1):
+        """Append the changes of a batch; after an error, ask the server whether they are in the table.
+
+        Bad records go to the quarantine before (docs/protocols.md, rule 6.11). A batch without any costs nothing more:
+        the append fails at the first bad record, and then the batch begins again.
+        """
+        decoded = self._read(log, batch)
+        is_split = self.bad_records.are_likely()
+        changes = self.bad_records.split(decoded, log, batch) if is_split else decoded
+        tries = 0
+        while True:
             try:
-                self.append(frame, log, batch)
+                self.append(self._order(changes, log, batch), log, batch)
             except Exception as error:  # Java throws many types of errors; the table's position matters
                 self.check()
                 if self._has_committed(batch):
                     return
-                self._check_records(changes)
-                if attempt == TRIES or self.handle.log.show().position != log.position:
+                if not is_split and self.bad_records.are_in(decoded):
+                    is_split, changes = True, self.bad_records.split(decoded, log, batch)
+                    continue
+                tries += 1
+                if tries == TRIES or self.handle.log.show().position != log.position:
                     raise FirnError(
                         f"{self.table}: the drain could not commit records up to {batch.position}: {reason(error)}",
                         hint="start the drain again: it goes on from the table's position",
                     ) from error
-                self.pause(0.5 * 2**attempt)
+                self.pause(0.5 * 2**tries)
             else:
                 return
 
@@ -206,25 +221,8 @@ class LogDrain:
         """Whether the table has the batch; DrainStopped if another drain has started."""
         now = self.handle.writers.get(LOG_WRITER)
         if now.epoch != self.writer.epoch or now.fenced_at is not None:
-            raise DrainOvertaken(
-                f"{self.table}: another drain has started at {now.registered_at:%Y-%m-%d %H:%M:%S} UTC",
-                hint="run one drain of a table at a time",
-            )
+            raise DrainOvertaken.by(self.table, now.registered_at)
         return now.position == batch.position
-
-    def _check_records(self, changes: DataFrame) -> None:
-        """Raise DrainStopped if records of the batch are no changes."""
-        bad = select_bad(changes).select(PARTITION, OFFSET, REASON, COLUMN)
-        shown = bad.orderBy(PARTITION, OFFSET).limit(_SHOWN).collect()
-        if shown:
-            rows = "; ".join(
-                f"partition {row[PARTITION]}, offset {row[OFFSET]}: {describe_reason(row[REASON], row[COLUMN])}"
-                for row in shown
-            )
-            raise DrainStopped(
-                f"{self.table}: the log has records that are no changes of the table: {rows}",
-                hint="correct the producer and the table's columns; `firn log check` shows the newest records",
-            )
 
 
 def _has_reached(log: LogOut, goal: dict[int, int], commits: int) -> bool:

@@ -107,6 +107,8 @@ def build_log_out(log: LogStatus) -> LogOut:
         committed_at=None if log.writer is None else log.writer.committed_at,
         one_change_per_key=log.one_change_per_key,
         deletes=settings.deletes,
+        bad_rows=settings.bad_rows,
+        max_bad_share=settings.max_bad_share,
         max_lag_seconds=settings.max_lag.total_seconds(),
         max_batch_rows=settings.max_batch_rows,
         max_tail_rows=settings.max_tail_rows,

@@ -19,6 +19,7 @@ from server.api.dropped import UndropIn
 from server.api.hive import UpgradeIn
 from server.api.imports import RegisterIn
 from server.api.policies import PolicyChangeIn
+from server.api.quarantines import QuarantineWriterIn
 from server.api.table_jobs import StartJobIn
 from server.api.tables import TableIn
 from server.api.upgrades import UpgradeManyIn
@@ -203,6 +204,13 @@ def committed_together(request: GuardedRequest) -> Iterator[Requirement]:
     for change in objects_in(request.json, "table-changes"):
         name = name_of(change.get("identifier"), "identifier")
         yield from on_table(request, name, _commit_privilege(request, name))
+
+
+def registered_at_quarantine(request: GuardedRequest) -> Iterator[Requirement]:
+    """A drain needs `write`, or `maintain` with the lease of the table's stream."""
+    name, lease = TableName.parse(request.path["table"]), request.model(QuarantineWriterIn).stream_lease
+    is_leased = lease is not None and request.services.stream_leases.find_leased(lease, request.catalog) == name
+    return on_table(request, name, Privilege.MAINTAIN if is_leased else Privilege.WRITE)
 
 
 def _commit_privilege(request: GuardedRequest, name: TableName) -> Privilege:

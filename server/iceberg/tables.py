@@ -63,7 +63,7 @@ from server.service.tables.tables import Loaded, TableDefinition
 
 router = APIRouter(prefix="/{catalog}")
 _compressed = Compressed()
-TABLE_KINDS = (RelationKind.TABLE, RelationKind.KEYED, RelationKind.BASE, RelationKind.CHANGE)
+TABLE_KINDS = (RelationKind.TABLE, RelationKind.KEYED, RelationKind.BASE, RelationKind.CHANGE, RelationKind.QUARANTINE)
 
 
 @router.get("/namespaces/{namespace}/tables")

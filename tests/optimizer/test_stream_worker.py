@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from firn.errors import Refused, Unavailable
 from firn.logs import LogBatch
 from firn.protocol.streams import StreamHeartbeat, StreamKind, StreamLease, StreamOutcome, StreamReport
-from firn.spark.log_drain import DrainOvertaken, DrainStopped
+from firn.spark.drain_errors import DrainOvertaken, DrainStopped
 from optimizer import drain_stream
 from optimizer.client import ServerApi
 from optimizer.drain_stream import DrainStream

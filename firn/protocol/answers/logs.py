@@ -45,6 +45,8 @@ class LogOut(Out):
     problem: LogProblemOut | None
     one_change_per_key: bool
     deletes: str
+    bad_rows: str
+    max_bad_share: float
     max_lag_seconds: float
     max_batch_rows: int
     max_tail_rows: int

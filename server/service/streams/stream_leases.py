@@ -21,7 +21,7 @@ from catalog.jobs.stream import (
     lease_stream,
     stop_stream,
 )
-from catalog.keyed.spec import CHANGE, LOG_WRITER
+from catalog.keyed.spec import CHANGE, LOG_WRITER, QUARANTINE
 from catalog.names import CatalogName, TableName
 from catalog.policy.log_settings import LogSettings
 from catalog.ports.store import Database, UnitOfWork
@@ -113,13 +113,18 @@ class StreamLeases:
         )
 
     def covers(self, text: str, catalog: CatalogName, store: TableName) -> bool:
-        """Whether a text is the current lease of the stream that writes to this change store."""
+        """Whether a text is the current lease of the stream that writes to this change store or quarantine."""
+        table = self.find_leased(text, catalog)
+        return table is not None and store in {TableName(table.as_namespace, name) for name in (CHANGE, QUARANTINE)}
+
+    def find_leased(self, text: str, catalog: CatalogName) -> TableName | None:
+        """The keyed table of this catalog whose stream has this lease now; None for any other text."""
         with suppress(CatalogError), self.database.reading() as uow:
             lease = StreamLease.parse(text)
             named = uow.streams.get(lease.stream_id)
             check_stream_lease(named.stream, lease)
-            return named.stream.catalog == catalog and store == TableName(named.table.as_namespace, CHANGE)
-        return False
+            return named.table if named.stream.catalog == catalog else None
+        return None
 
     def beat(self, lease: StreamLease, measured: StreamHeartbeat) -> Stream:
         """Extend a lease and store what its optimizer has measured.

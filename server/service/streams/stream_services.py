@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from server.service.jobs.leases import LeaseTimes
 from server.service.streams.connections import Connections
 from server.service.streams.log_stores import LogStores
+from server.service.streams.quarantines import Quarantines
 from server.service.streams.stream_leases import StreamLeases
 from server.service.streams.streams import Streams
 from server.service.tables.keyed_tables import KeyedTables
@@ -18,6 +19,7 @@ class StreamServices:
 
     connections: Connections
     log_stores: LogStores
+    quarantines: Quarantines
     streams: Streams
     stream_leases: StreamLeases
 
@@ -28,6 +30,7 @@ def build_stream_services(keyed: KeyedTables, connections: Connections, times: L
     return StreamServices(
         connections=connections,
         log_stores=log_stores,
+        quarantines=Quarantines(keyed.database, keyed.metadata),
         streams=Streams(keyed.database, log_stores),
         stream_leases=StreamLeases(keyed.database, connections, times),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from catalog.commits.position_check import find_newest_progress
 from catalog.commits.writers import MOST_WRITERS, Writer, check_writer_name, register_writer
 from catalog.errors import Conflict, NoSuchTable, NotFound
+from catalog.keyed.spec import QUARANTINE
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -99,7 +100,10 @@ def _add_writer(
 
 
 def _find_store(uow: UnitOfWork, catalog: CatalogName, table: TableName) -> RelationId:
-    """The table or change store to which the writers of this table commit; raises NoSuchTable."""
+    """The table, change store or quarantine to which the writers of this table commit; raises NoSuchTable."""
+    quarantine = uow.relations.find(catalog, table) if table.name == QUARANTINE else None
+    if quarantine is not None and quarantine.kind is RelationKind.QUARANTINE:
+        return quarantine.id
     relation = find_planned_relation(uow, catalog, table)
     return uow.keyed.get(relation.id).change_id if relation.kind is RelationKind.KEYED else relation.id
 

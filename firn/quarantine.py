@@ -1,0 +1,29 @@
+"""The quarantine of a table's log, `client.tables["db.t"].log.quarantine`: the records that are no changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from firn.protocol.answers.quarantine import QuarantineWriterOut
+from firn.protocol.answers.writers import WriterOut
+from firn.transport import Transport
+
+NAME = "quarantine"
+"""The quarantine's name in the namespace of the stores; also that of the writer that sends records again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuarantine:
+    """A table's quarantine. There is none before the first bad record."""
+
+    transport: Transport
+    path: str
+
+    def register(self, epoch: int, *, create: bool, stream_lease: str | None = None) -> WriterOut | None:
+        """Register the drain with this epoch at the quarantine; None if there is no quarantine and none is created.
+
+        Raises Invalid if another drain has registered at the table since.
+        """
+        body = {"epoch": epoch, "create": create, "stream_lease": stream_lease}
+        answer = self.transport.change("POST", f"{self.path}/writer", body)
+        return QuarantineWriterOut.read(answer).writer
