@@ -28,6 +28,8 @@ LOG: dict[str, Any] = {
     "problem": None,
     "one_change_per_key": False,
     "deletes": "apply",
+    "bad_rows": "quarantine",
+    "max_bad_share": 0.1,
     "max_lag_seconds": 30.0,
     "max_batch_rows": 100,
     "max_tail_rows": 100,

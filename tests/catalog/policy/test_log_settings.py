@@ -16,7 +16,8 @@ def test_defaults() -> None:
     assert log is not None
     assert (log.topic, log.connection, log.brokers, log.start) == ("orders", "main", None, "earliest")
     assert (log.max_lag.total_seconds(), log.max_batch_rows, log.max_tail_rows) == (30, 2_000_000, 5_000_000)
-    assert (log.every_change, log.deletes, log.bad_rows) == (None, "apply", "stop")
+    assert (log.every_change, log.deletes) == (None, "apply")
+    assert (log.bad_rows, log.max_bad_share) == ("quarantine", 0.1)
     assert LogSettings.from_properties({"comment": "x"}) is None
 
 
@@ -36,7 +37,9 @@ def test_defaults() -> None:
         ("max-lag", "0.5 s", "is shorter than 1 s"),
         ("max-batch-rows", "0", "not a whole number"),
         ("deletes", "drop", "is not one of apply, ignore, stop"),
-        ("bad-rows", "quarantine", "no quarantine for bad records yet"),
+        ("bad-rows", "skip", "is not one of quarantine, stop"),
+        ("max-bad-share", "1.5", "is not a share"),
+        ("max-bad-share", "10 %", "is not a number with a unit"),
         ("brokers", "kafka:9092", "needs either"),
         ("password", "secret", "unknown property firn.log.password"),
     ],

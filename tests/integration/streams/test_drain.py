@@ -188,7 +188,7 @@ def test_a_bad_record_stops_the_drain_and_nothing_of_its_batch_is_visible(
     server: RunningServer, new_topic: NewTopic
 ) -> None:
     topic = new_topic(1)
-    table = create(server, topic, "strict")
+    table = create(server, topic, "strict", properties={"firn.log.bad-rows": "stop"})
     bad = [(0, {"id": 1, "n": "many"}), (0, {"id": None, "n": 1}), (0, {"_op": "X", "id": 1, "n": 1}), (0, None)]
     topic.send([(0, {"id": 1, "n": 1}), *bad, (0, {"id": 1, "n": 2})])
     with pytest.raises(DrainStopped, match="offset 1: the value does not fit the column") as stopped:

@@ -1,4 +1,4 @@
-"""With the lease of a stream, an optimizer commits to the change store of its table, and to no other."""
+"""With the lease of a stream, an optimizer commits to the change store and quarantine of its table, and to no other."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from catalog.access.privileges import OPTIMIZER
+from catalog.keyed.spec import LOG_WRITER, KeySpec
+from catalog.names import TableName
 from firn.protocol.leases import PROTOCOL
 from server.service.access.tokens import TokenRequest
 from tests.databases import OpenDatabase
+from tests.factories import LAKE
 from tests.server.guarded import ORDERS, Guarded, bearer, client_of, guarded
+from tests.server.lake import definition
 from tests.server.listening import listening
 
+OTHER = TableName(("secret",), "others")
+NOTHING: dict[str, Any] = {"requirements": [], "updates": []}
 COMMIT = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 
 
@@ -48,6 +54,28 @@ def test_a_commit_with_a_lease_needs_no_privilege_to_write(made: Guarded) -> Non
             uow.stats.put(stats, plan_after=uow.now())
         lease = send("/api/v1/stream-leases", {"optimizer_id": optimizer, "wait_seconds": 0}).json()["lease"]
 
+        made.services.keyed.create(LAKE, definition(OTHER), KeySpec(primary_key=("id",)))
+        for name in (ORDERS, OTHER):
+            made.services.writers.register(LAKE, name, LOG_WRITER)
+
+        def register(name: TableName, lease: str | None) -> Any:
+            with made.services.database.reading() as uow:
+                change_id = uow.keyed.get(uow.relations.find(LAKE, name).id).change_id  # type: ignore[union-attr]
+                epoch = uow.writers.find(change_id, LOG_WRITER).epoch  # type: ignore[union-attr]
+            body = {"epoch": epoch, "create": True, "stream_lease": lease}
+            return send(f"/api/v1/catalogs/lake/tables/{name}/log/quarantine/writer", body)
+
+        assert register(ORDERS, None).status_code == 403
+        assert register(OTHER, lease).status_code == 403
+        assert register(ORDERS, f"{lease}x").status_code == 403
+        registered = register(ORDERS, lease)
+        assert (registered.status_code, registered.json()["writer"]["epoch"]) == (200, 1)
+        made.services.quarantines.register(LAKE, OTHER, epoch=1, create=True)
+        others = stores.replace(ORDERS.name, OTHER.name)
+        assert send(f"{stores}/quarantine", NOTHING).status_code == 403
+        assert send(f"{stores}/quarantine", NOTHING, lease).status_code == 200
+        assert send(f"{others}/quarantine", NOTHING, lease).status_code == 403
+
         assert send(f"{stores}/change", COMMIT).status_code == 403
         assert send(f"{stores}/change", COMMIT, lease).status_code == 200
         assert send(f"{stores}/base", COMMIT, lease).status_code == 403
@@ -56,3 +84,5 @@ def test_a_commit_with_a_lease_needs_no_privilege_to_write(made: Guarded) -> Non
         assert send(f"{stores}/change", COMMIT, "nonsense").status_code == 403
         made.services.streams.pause(made.stream_id)  # type: ignore[arg-type]
         assert send(f"{stores}/change", COMMIT, lease).status_code == 403
+        assert send(f"{stores}/quarantine", NOTHING, lease).status_code == 403
+        assert register(ORDERS, lease).status_code == 403

@@ -1,0 +1,164 @@
+"""Quarantines of keyed tables: created once, registered by the newest drain, and wherever their table goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from catalog.commits.writers import Writer
+from catalog.errors import Conflict, Invalid, NoSuchTable, NotFound, PositionMoved, WriterFenced
+from catalog.keyed.spec import LOG_WRITER
+from catalog.names import TableName
+from catalog.tables.relation import RelationKind
+from tests.databases import OpenDatabase
+from tests.factories import LAKE
+from tests.server.lake import CHANGE, ORDERS, Lake, a_lake, altered, appended, set_property
+
+QUARANTINE = TableName(("db", "orders"), "quarantine")
+ELSEWHERE = TableName(("db",), "elsewhere")
+
+
+@pytest.fixture
+def lake(opened: OpenDatabase, tmp_path: Path) -> Lake:
+    made = a_lake(opened.database, tmp_path)
+    made.create_keyed()
+    return made
+
+
+def register(lake: Lake, epoch: int = 0, *, create: bool = True, table: TableName = ORDERS) -> Writer | None:
+    """Register a drain, a new one by default, at the quarantine."""
+    epoch = epoch or lake.services.writers.register(LAKE, table, LOG_WRITER).epoch
+    return lake.services.quarantines.register(LAKE, table, epoch=epoch, create=create)
+
+
+def bad_rows(lake: Lake, writer: Writer, start: str, end: str) -> None:
+    summary = {
+        "firn.writer-id": writer.name,
+        "firn.writer-epoch": str(writer.epoch),
+        "firn.position-from": start,
+        "firn.position": end,
+    }
+    lake.commit(appended(QUARANTINE, lake.metadata(QUARANTINE), summary=summary))
+
+
+def names(lake: Lake, namespace: tuple[str, ...] = ("db", "orders")) -> list[str]:
+    with lake.services.database.reading() as uow:
+        kinds = (RelationKind.BASE, RelationKind.CHANGE, RelationKind.QUARANTINE)
+        return [listed.name for listed in uow.relations.names(LAKE, namespace, kinds, limit=10).items]
+
+
+def test_the_first_drain_with_bad_records_creates_the_quarantine(lake: Lake) -> None:
+    assert register(lake, create=False) is None
+    assert names(lake) == ["base", "change"]
+    first = register(lake)
+    assert first is not None
+    assert (first.name, first.epoch, first.position) == ("log", 1, "none")
+    assert names(lake) == ["base", "change", "quarantine"]
+    files = lake.metadata_files()
+    again = register(lake)
+    assert again is not None
+    assert (again.epoch, lake.metadata_files()) == (2, files)
+    properties = lake.metadata(QUARANTINE)["properties"]
+    assert (properties["gc.enabled"], properties["write.delete.isolation-level"]) == ("false", "snapshot")
+
+
+def test_two_drains_create_one_quarantine_and_no_file_is_left(lake: Lake) -> None:
+    epoch = lake.services.writers.register(LAKE, ORDERS, LOG_WRITER).epoch
+    epochs, before = list[int](), len(lake.metadata_files())
+
+    def run() -> None:
+        writer = register(lake, epoch)
+        assert writer is not None
+        epochs.append(writer.epoch)
+
+    threads = [Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(epochs) == [1, 2, 3, 4]
+    assert len(lake.metadata_files()) == before + 1
+
+
+def test_only_the_newest_drain_registers(lake: Lake) -> None:
+    with pytest.raises(WriterFenced):
+        register(lake, 1)  # no drain has registered at the table
+    older = lake.services.writers.register(LAKE, ORDERS, LOG_WRITER).epoch
+    lake.services.writers.register(LAKE, ORDERS, LOG_WRITER)
+    files = lake.metadata_files()
+    with pytest.raises(WriterFenced):
+        register(lake, older)
+    assert names(lake) == ["base", "change"]
+    assert lake.metadata_files() == files
+    lake.services.writers.fence(LAKE, ORDERS, LOG_WRITER)
+    with pytest.raises(WriterFenced):
+        register(lake, older + 1)
+
+
+def test_commits_to_the_quarantine_have_a_position_of_their_own(lake: Lake) -> None:
+    writer = register(lake)
+    assert writer is not None
+    bad_rows(lake, writer, "none", "1 orders:0:5")
+    with pytest.raises(PositionMoved):
+        bad_rows(lake, writer, "none", "1 orders:0:5")
+    newer = register(lake)
+    assert newer is not None
+    assert newer.position == "1 orders:0:5"
+    with pytest.raises(WriterFenced):
+        bad_rows(lake, writer, "1 orders:0:5", "2 orders:0:9")
+    bad_rows(lake, newer, "1 orders:0:5", "2 orders:0:9")
+    assert lake.services.writers.get(LAKE, QUARANTINE, LOG_WRITER).position == "2 orders:0:9"
+    assert lake.services.writers.get(LAKE, ORDERS, LOG_WRITER).position == "none"
+    assert "firn.log-position" not in lake.metadata(QUARANTINE)["snapshots"][-1]["summary"]
+
+
+def test_a_quarantine_keeps_its_columns_and_properties(lake: Lake) -> None:
+    register(lake)
+    for update in (set_property("gc.enabled", "true"), {"action": "set-location", "location": "file:///tmp/x"}):
+        with pytest.raises(Invalid, match="keeps its columns and properties"):
+            lake.commit(altered(QUARANTINE, update))
+    lake.append(QUARANTINE)  # rows are anybody's who may write to the table
+
+
+def test_a_quarantine_goes_where_its_table_goes(lake: Lake) -> None:
+    register(lake)
+    lake.services.keyed.rename(LAKE, ORDERS, ELSEWHERE)
+    assert names(lake, ("db", "elsewhere")) == ["base", "change", "quarantine"]
+    moved = register(lake, table=ELSEWHERE)
+    assert moved is not None
+    assert moved.epoch == 2
+    with pytest.raises(Conflict, match="cannot be dropped alone"):
+        lake.services.tables.drop(LAKE, TableName(("db", "elsewhere"), "quarantine"))
+
+    dropped = lake.services.keyed.drop(LAKE, ELSEWHERE)
+    assert names(lake, ("db", "elsewhere")) == []
+    with pytest.raises(NoSuchTable):
+        register(lake, 1, table=ELSEWHERE)
+    lake.services.undrops.undrop(LAKE, dropped.id, to=ORDERS)
+    assert names(lake) == ["base", "change", "quarantine"]
+    back = register(lake)
+    assert back is not None
+    assert back.epoch == 3
+
+
+def test_a_purge_deletes_the_files_of_the_quarantine(lake: Lake) -> None:
+    register(lake)
+    directory = lake.metadata(QUARANTINE)["location"]
+    dropped = lake.services.keyed.drop(LAKE, ORDERS)
+    lake.services.purges.purge(LAKE, dropped.id)
+    lake.services.purges.activate()
+    assert not any(directory.removeprefix("file://") in str(path) for path in lake.warehouse.rglob("*.json"))
+    with pytest.raises(NotFound):
+        lake.services.undrops.get(LAKE, dropped.id)
+
+
+def test_changes_of_the_table_know_nothing_of_the_quarantine(lake: Lake) -> None:
+    writer = register(lake)
+    assert writer is not None
+    version = lake.keyed().version
+    bad_rows(lake, writer, "none", "1 orders:0:5")
+    assert lake.keyed().version == version
+    lake.append(CHANGE)
+    assert lake.keyed().version == version + 1
