@@ -1095,6 +1095,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log/quarantine/writer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Register a drain at the quarantine
+         * @description Register the newest copy of the table's drain at the quarantine, before it reads it.
+         *
+         *     With `create` the server creates a quarantine if there is none; otherwise the answer then has no writer. The server
+         *     refuses copies whose epoch is not the newest one at the change store.
+         */
+        post: operations["register_at_quarantine_catalogs__catalog__tables__table__log_quarantine_writer_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/log/skip": {
         parameters: {
             query?: never;
@@ -5378,6 +5401,8 @@ export interface components {
          *     last commit of a drain.
          */
         LogOut: {
+            /** Bad Rows */
+            bad_rows: string;
             /** Brokers */
             brokers: string[];
             /** Ca */
@@ -5396,6 +5421,8 @@ export interface components {
             format: string;
             /** Lag */
             lag: number;
+            /** Max Bad Share */
+            max_bad_share: number;
             /** Max Batch Rows */
             max_batch_rows: number;
             /** Max Lag Seconds */
@@ -6416,6 +6443,28 @@ export interface components {
             step: number;
             /** Steps */
             steps: number;
+        };
+        /**
+         * QuarantineWriterIn
+         * @description A copy of a drain: its epoch at the change store and, in an optimizer, the lease of its stream.
+         */
+        QuarantineWriterIn: {
+            /**
+             * Create
+             * @default false
+             */
+            create?: boolean;
+            /** Epoch */
+            epoch: number;
+            /** Stream Lease */
+            stream_lease?: string | null;
+        };
+        /**
+         * QuarantineWriterOut
+         * @description The registration of a drain at the quarantine of its table; no writer if there is no quarantine.
+         */
+        QuarantineWriterOut: {
+            writer: components["schemas"]["WriterOut"] | null;
         };
         /**
          * QuarantinedFileOut
@@ -11709,6 +11758,71 @@ export interface operations {
             };
             /** @description Bad Request */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    register_at_quarantine_catalogs__catalog__tables__table__log_quarantine_writer_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuarantineWriterIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuarantineWriterOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
