@@ -1,4 +1,4 @@
-"""Bad records on a real broker: into the quarantine once, before the changes of their batch (rules 6.11 and 6.12)."""
+"""Bad records on a real broker: into the quarantine once, before the changes of their batch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_record_with_one_bad_change_is_bad_as_a_whole(server: RunningServer, n
         decoded = real(*arguments)
         return decoded.unionByName(decoded.where("_firn_reason IS NOT NULL").selectExpr(*_good(decoded.columns)))
 
-    dying._read = read_twice  # type: ignore[method-assign]
+    dying._read = read_twice  # type: ignore[method-assign, assignment]
     dying.run()
     assert sorted(changes(server, "parts")) == [(0, 1, "U"), (1, 1, "U")]
     assert len(quarantined(server, "parts")) == 1
@@ -103,7 +103,7 @@ def test_a_drain_that_dies_between_its_two_commits_loses_and_doubles_nothing(
             real(*arguments)
             raise KeyboardInterrupt
 
-        dying.bad_records.append = append_and_die  # type: ignore[method-assign]
+        dying.bad_records.append = append_and_die  # type: ignore[method-assign, assignment]
     with pytest.raises(KeyboardInterrupt):
         dying.run()
     assert (len(quarantined(server, name)), changes(server, name)) == (2, [])
