@@ -40,7 +40,7 @@ def read_changes(
     source: Served, plan: Json, *, images: Images | str = Images.AFTER, each: Each | str = Each.NET
 ) -> pa.Table:
     """Read the changes of a plan from the stores of its table."""
-    stores = firn.scan.Stores(base=source.load("base"), change=source.load("change"), plan=ChangePlan.read(plan))
+    stores = firn.scan.FeedStores(base=source.load("base"), change=source.load("change"), plan=ChangePlan.read(plan))
     feed = firn.scan.read_feed(stores, images=Images(images), each=Each(each))
     return feed.replace_schema_metadata({_UNTIL: str(stores.plan.until.version)})
 

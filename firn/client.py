@@ -133,21 +133,27 @@ class Client:
         filter: str | None = None,
         columns: Sequence[str] | None = None,
         auto_sync: AutoSync | str = AutoSync.NONE,
+        log: bool = False,
     ) -> firn.scan.Scan:
         """Merged rows as Arrow, without Spark; nothing is read before `to_arrow()`.
 
         With `auto_sync` a table over a Hive table is brought up to it before each reading: `metadata` takes over its
-        columns, `data` also its files.
+        columns, `data` also its files. With `log` the rows include the committed records of the table's log that no
+        drain has brought yet; this reads both stores of the table and merges in this process. See `firn.scan.LogScan`.
         """
         _require_scan()
         name = self.name(table)
         source = firn.scan.Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
-        sync = AutoSync(auto_sync)
-        return firn.scan.Scan(
-            source=source,
-            filter=filter,
-            columns=None if columns is None else tuple(columns),
-            before=lambda: sync_from_hive(self, str(name), sync),
+        sync, selected = AutoSync(auto_sync), None if columns is None else tuple(columns)
+
+        def before() -> None:
+            sync_from_hive(self, str(name), sync)
+
+        if not log:
+            return firn.scan.Scan(source=source, filter=filter, columns=selected, before=before)
+        table_log = self.tables[str(name)].log
+        return firn.scan.LogScan(
+            source=source, filter=filter, columns=selected, before=before, stores=source, log=table_log
         )
 
     def files(self, table: str) -> list[Json]:

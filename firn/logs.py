@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from firn.errors import Refused
 from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogSkipOut
 from firn.quarantine import TableQuarantine
 from firn.transport import Transport
+
+PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
+"""The password of the user of a log's connection, for drains and reads outside of optimizers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,21 @@ def plan_tail(log: LogOut, position: str | None) -> LogBatch:
     return LogBatch(
         topic=log.topic, start=start, end={number: max(log.end.get(number, 0), at) for number, at in start.items()}
     )
+
+
+def require_drains(log: LogOut, table: str) -> None:
+    """Raise Refused if drains of the log have stopped: nobody knows then which of its records the table will have."""
+    if log.problem is not None:
+        raise Refused(f"{table}: {log.problem.message}", hint=f"`firn log skip {table}` goes on from {log.skip_to}")
+
+
+def require_short(tail: LogBatch, log: LogOut, table: str) -> None:
+    """Raise Refused if a read with the log would read more records than `firn.log.max-tail-rows`."""
+    if tail.most_records > log.max_tail_rows:
+        raise Refused(
+            f"{table}: up to {tail.most_records:,} records of the log wait, more than firn.log.max-tail-rows",
+            hint=f"run `firn drain {table}` first",
+        )
 
 
 def build_kafka_options(log: LogOut, password: str | None) -> dict[str, str]:

@@ -14,15 +14,17 @@ from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
     from firn.scan.changes import read_feed
-    from firn.scan.feed_rows import Stores
+    from firn.scan.feed_rows import FeedStores
+    from firn.scan.log_scan import LogScan
     from firn.scan.scan import Scan, Source
     from firn.scan.served import Served, list_live_files
 
-__all__ = ["Scan", "Served", "Source", "Stores", "list_live_files", "read_feed"]
+__all__ = ["FeedStores", "LogScan", "Scan", "Served", "Source", "list_live_files", "read_feed"]
 
 _HOMES = {
     "firn.scan.changes": ("read_feed",),
-    "firn.scan.feed_rows": ("Stores",),
+    "firn.scan.feed_rows": ("FeedStores",),
+    "firn.scan.log_scan": ("LogScan",),
     "firn.scan.scan": ("Scan", "Source"),
     "firn.scan.served": ("Served", "list_live_files"),
 }

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firn.errors import Invalid, Refused
+from firn.errors import Invalid
 from firn.protocol.answers.changes import FeedSegment, FeedVersion
 from firn.protocol.changes import Each, Images
-from firn.scan.feed_rows import Stores
+from firn.scan.feed_rows import FeedStores
 from firn.scan.lineage import ROW_ID, SEQUENCE
 from firn.scan.newest import OP, select_keys
 from firn.scan.reading import number_rows
@@ -43,7 +43,7 @@ class Moves:
     times: pa.Array
 
 
-def read_feed(stores: Stores, *, images: Images, each: Each) -> pa.Table:
+def read_feed(stores: FeedStores, *, images: Images, each: Each) -> pa.Table:
     """Read the changes that the plan of the stores names; Refused if one of its snapshots has expired since."""
     _check_columns(stores, images)
     plan = stores.plan
@@ -56,18 +56,13 @@ def read_feed(stores: Stores, *, images: Images, each: Each) -> pa.Table:
     return pa.concat_tables(tables) if tables else layout(stores, _no_moves(stores))
 
 
-def _check_columns(stores: Stores, images: Images) -> None:
-    if stores.plan.partial:
-        raise Refused(
-            "changes of the table may set some columns only, which Firn folds in Spark alone",
-            hint="read the changes with firn.spark.read_changes",
-        )
+def _check_columns(stores: FeedStores, images: Images) -> None:
     shown = stores.keys if images is Images.BOTH else stores.plan.columns
     if clash := {*shown} & {*OWN_COLUMNS, BEFORE, AFTER}:
         raise Invalid(f"the feed has a column {min(clash)} of its own: rename the table's, or read images='both'")
 
 
-def _list_changed_keys(stores: Stores) -> pa.Table:
+def _list_changed_keys(stores: FeedStores) -> pa.Table:
     """All keys whose rows may differ."""
     plan = stores.plan
     names = [stores.target.field(key) for key in stores.keys]
@@ -81,7 +76,7 @@ def _list_changed_keys(stores: Stores) -> pa.Table:
     return pa.concat_tables(keys)
 
 
-def _read_segment(stores: Stores, segment: FeedSegment) -> Moves:
+def _read_segment(stores: FeedStores, segment: FeedSegment) -> Moves:
     first, last = segment.since.version, segment.until.version
     appends = [commit for commit in stores.plan.appends if first < commit.version <= last]
     if segment.direct:
@@ -169,7 +164,7 @@ class _Steps:
         return list(zip(*(column.to_pylist() for column in select_keys(rows, self._keys).columns), strict=True))
 
 
-def _compare(stores: Stores, since: FeedVersion, until: FeedVersion, keys: pa.Table) -> Moves:
+def _compare(stores: FeedStores, since: FeedVersion, until: FeedVersion, keys: pa.Table) -> Moves:
     """The net changes of these keys between two versions."""
     if not len(keys):
         return _no_moves(stores)
@@ -248,7 +243,7 @@ def _places(column: pa.ChunkedArray) -> list[int]:
     return [int(place) for place in pc.fill_null(column, -1).to_pylist()]
 
 
-def _no_moves(stores: Stores) -> Moves:
+def _no_moves(stores: FeedStores) -> Moves:
     empty = stores.target.empty_table()
     times = pa.array([], pa.timestamp("us", "UTC"))
     return Moves(
@@ -262,7 +257,7 @@ def _describe(moves: Moves) -> dict[str, pa.Array]:
     return {CHANGE_TYPE: pa.array(kinds, pa.string()), VERSION: moves.versions, COMMITTED_AT: moves.times}
 
 
-def _lay_out_after(stores: Stores, moves: Moves) -> pa.Table:
+def _lay_out_after(stores: FeedStores, moves: Moves) -> pa.Table:
     """The row after each change; of a deleted row, the row before."""
     rows = pa.concat_tables([moves.before_rows, moves.after_rows])
     start = len(moves.before_rows)
@@ -271,7 +266,7 @@ def _lay_out_after(stores: Stores, moves: Moves) -> pa.Table:
     return pa.table({**_describe(moves), **{name: shown[name] for name in stores.plan.columns}})
 
 
-def _lay_out_both(stores: Stores, moves: Moves) -> pa.Table:
+def _lay_out_both(stores: FeedStores, moves: Moves) -> pa.Table:
     """The key, and the rows before and after each change as structs."""
     before, after = _take_rows(moves.before_rows, moves.before), _take_rows(moves.after_rows, moves.after)
     keyed = _lay_out_after(stores, moves).select([*OWN_COLUMNS, *stores.keys])

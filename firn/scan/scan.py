@@ -81,7 +81,7 @@ class Scan:
     def _read_once(self) -> pa.Table:
         table = self._load()
         schema = table.schema()
-        return _read(table, _columns(self, schema), filters.parse_filter(self.filter, schema))
+        return read_rows(table, list_columns(self, schema), filters.parse_filter(self.filter, schema))
 
     def _load(self) -> Table:
         """Load the table; each try gives the server `firn.read.max-wait` once more to merge the newest commits."""
@@ -95,7 +95,7 @@ class Scan:
         return table
 
 
-def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.Table:
+def read_rows(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.Table:
     """Read rows of an Iceberg table in the types of its current schema, without deleted rows.
 
     PyIceberg applies a filter to a file's partition values only if the scan selects the column; otherwise it finds no
@@ -131,7 +131,7 @@ def _planned(table: Table, scan: DataScan) -> list[FileScanTask]:
         ) from error
 
 
-def _columns(scan: Scan, schema: Schema) -> list[str]:
+def list_columns(scan: Scan, schema: Schema) -> list[str]:
     names = [field.name for field in schema.fields]
     selected = names if scan.columns is None else list(scan.columns)
     missing = [column for column in selected if column not in names]

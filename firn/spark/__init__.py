@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from firn.spark.changes import on_changes, read_changes
     from firn.spark.drain_errors import DrainStopped
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
-    from firn.spark.log_drain import Drained, drain, skip
+    from firn.spark.log_drain import Drained, DrainStopped, drain, skip
+    from firn.spark.log_reading import read_log
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
     from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
@@ -43,6 +44,7 @@ __all__ = [
     "on_changes",
     "read",
     "read_changes",
+    "read_log",
     "reason",
     "resume",
     "session",
@@ -67,6 +69,7 @@ _HOMES = {
         "reason",
     ),
     "firn.spark.changes": ("on_changes", "read_changes"),
+    "firn.spark.log_reading": ("read_log",),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
     "firn.spark.sinks": ("append_sink", "resume", "upsert_sink", "write_stream"),

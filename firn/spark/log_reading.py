@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.errors import Refused
-from firn.logs import LogBatch, build_kafka_options, plan_tail
+from firn.logs import PASSWORD_VARIABLE, LogBatch, build_kafka_options, plan_tail, require_drains, require_short
 from firn.names import split_name
 from firn.protocol.answers.logs import LogOut, LogPinOut
 from firn.protocol.names import format_sql_name, quote_name
@@ -17,7 +18,6 @@ from firn.spark.log_records import decode_changes, read_records
 from firn.spark.sessions import client_of
 from firn.spark.target import Target, load_target
 
-PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
 _ABOVE = 2**62
 """Above all row ids and sequence numbers of the table: records of the log are newer than its changes."""
 
@@ -28,44 +28,94 @@ def read_with_log(spark: SparkSession, table: str) -> DataFrame:
     The frame reads the records again with each action. Raises Refused if drains have stopped, or if more than
     `firn.log.max-tail-rows` records wait. An action fails if a record is no change of the table.
     """
+    pair = _pin(spark, table)
+    require_short(pair.tail, pair.log, table)
+    changes = pair.select_changes()
+    if pair.tail.most_records:
+        changes = changes.unionByName(pair.read_tail())
+    return pair.merge(changes)
+
+
+def read_log(table: str, spark: SparkSession | None = None) -> tuple[DataFrame, DataFrame]:
+    """A snapshot of the table, and a streaming frame of the changes in its log that follow exactly that snapshot.
+
+    The streaming frame has the table's columns and `_op`, which is `I`, `U` or `D`. It is for other programs that keep
+    up with the table: start it with `writeStream` and a checkpoint. It has each committed record once, and no record of
+    the snapshot. Changes of writers that do not write to the topic are not in it. A query fails at a record that is no
+    change of the table, and if the topic no longer has a record. After a restart, the checkpoint says where to go on.
+
+    Raises RuntimeError without a running session, NotFound for a table without a log, and Refused if drains have
+    stopped.
+    """
+    active = spark or SparkSession.getActiveSession()
+    if active is None:
+        raise RuntimeError("no Spark session is running: start one with firn.spark.session(client, kafka=True)")
+    pair = _pin(active, table)
+    return pair.merge(pair.select_changes()), pair.follow()
+
+
+def _pin(spark: SparkSession, table: str) -> _PinnedLog:
     client, name = client_of(spark, table)
-    handle = client.tables[name]
-    log = handle.log.show()  # the end of the log first: the pair may have later records, and never fewer
-    if log.problem is not None:
-        raise Refused(f"{table}: {log.problem.message}", hint=f"`firn log skip {name}` goes on from {log.skip_to}")
-    pin = handle.log.pin()
-    tail = plan_tail(log, pin.position)
-    if tail.most_records > log.max_tail_rows:
-        raise Refused(
-            f"{table}: up to {tail.most_records:,} records of the log wait, more than firn.log.max-tail-rows",
-            hint=f"run `firn drain {name}` first",
+    with client:
+        handle = client.tables[name]
+        log = handle.log.show()  # the end of the log first: the pair may have later records, and never fewer
+        require_drains(log, name)
+        pin = handle.log.pin()
+    return _PinnedLog(spark, table, load_target(spark, table), log, pin)
+
+
+@dataclass(frozen=True)
+class _PinnedLog:
+    """Both stores of a table at one moment, and its log from there on."""
+
+    spark: SparkSession
+    table: str
+    target: Target
+    log: LogOut
+    pin: LogPinOut
+
+    @property
+    def tail(self) -> LogBatch:
+        """The records that the change store does not have."""
+        return plan_tail(self.log, self.pin.position)
+
+    def merge(self, changes: DataFrame) -> DataFrame:
+        """Merge changes over base."""
+        self._load(self.pin.base).createOrReplaceTempView(self.pin.base_view)
+        changes.createOrReplaceTempView(self.pin.change_view)
+        return self.spark.sql(self.pin.sql)
+
+    def select_changes(self) -> DataFrame:
+        """The rows of the change store."""
+        set_column = ["_set"] if self.pin.partial else []
+        columns = [*map(quote_name, self.target.columns), "_op", *set_column]
+        return self._load(self.pin.change).select(*columns, "_row_id", "_last_updated_sequence_number")
+
+    def read_tail(self) -> DataFrame:
+        """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
+        records = fail_on_bad(decode_changes(read_records(self.spark, self.tail, self._options), self.log, self.target))
+        # A row id of its own for each record: two of one key in two partitions would otherwise both be the newest.
+        row_id = F.lit(_ABOVE) + F.col(OFFSET) * F.lit(len(self.tail.end)) + F.col(PARTITION)
+        rows = records.withColumns(
+            {
+                "_row_id": row_id.cast("long"),
+                "_last_updated_sequence_number": F.lit(_ABOVE).cast("long"),
+                **({"_set": F.lit(None).cast("string")} if self.pin.partial else {}),
+            }
         )
-    stores = split_name(table)
-    target = load_target(spark, table)
-    changes = _select_changes(spark.table(format_sql_name([*stores, pin.change])), target, pin)
-    if tail.most_records:
-        changes = changes.unionByName(_read_tail(spark, target, log, tail, pin))
-    spark.table(format_sql_name([*stores, pin.base])).createOrReplaceTempView(pin.base_view)
-    changes.createOrReplaceTempView(pin.change_view)
-    return spark.sql(pin.sql)
+        return rows.drop(*OWN)
 
+    def follow(self) -> DataFrame:
+        """All later records as a stream of changes."""
+        starts = {self.log.topic: {str(number): offset for number, offset in self.tail.start.items()}}
+        reader = self.spark.readStream.format("kafka").options(**self._options)
+        reader = reader.option("subscribe", self.log.topic).option("includeHeaders", "true")
+        records = reader.option("startingOffsets", json.dumps(starts)).load()
+        return fail_on_bad(decode_changes(records, self.log, self.target)).drop(*OWN)
 
-def _select_changes(change: DataFrame, target: Target, pin: LogPinOut) -> DataFrame:
-    set_column = ["_set"] if pin.has_set else []
-    columns = [*map(quote_name, target.columns), "_op", *set_column, "_row_id", "_last_updated_sequence_number"]
-    return change.select(*columns)
+    @property
+    def _options(self) -> dict[str, str]:
+        return build_kafka_options(self.log, os.environ.get(PASSWORD_VARIABLE))
 
-
-def _read_tail(spark: SparkSession, target: Target, log: LogOut, tail: LogBatch, pin: LogPinOut) -> DataFrame:
-    """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
-    options = build_kafka_options(log, os.environ.get(PASSWORD_VARIABLE))
-    records = fail_on_bad(decode_changes(read_records(spark, tail, options), log, target))
-    row_id = F.lit(_ABOVE) + F.col(OFFSET) * F.lit(len(tail.end)) + F.col(PARTITION)  # one of its own for each record
-    rows = records.withColumns(
-        {
-            "_row_id": row_id.cast("long"),
-            "_last_updated_sequence_number": F.lit(_ABOVE).cast("long"),
-            **({"_set": F.lit(None).cast("string")} if pin.has_set else {}),
-        }
-    )
-    return rows.drop(*OWN)
+    def _load(self, store: str) -> DataFrame:
+        return self.spark.table(format_sql_name([*split_name(self.table), store]))

@@ -15,7 +15,7 @@ from firn.protocol.answers.changes import ChangedRow
 from firn.protocol.changes import Each, Images
 from firn.protocol.tasks.feed import FeedRows, FeedTask
 from firn.scan.changes import AFTER, BEFORE, CHANGE_TYPE, read_feed
-from firn.scan.feed_rows import Stores
+from firn.scan.feed_rows import FeedStores
 from firn.scan.lineage import SEQUENCE
 from firn.scan.newest import number_keys
 from optimizer.images.pair import Check, TooLarge
@@ -30,7 +30,7 @@ def read_changed_rows(task: FeedTask, check: Check) -> FeedRows:
 
     TooLarge if the files are above the limit. What `check` raises ends the task. FirnError as `read_feed` raises it.
     """
-    stores = Stores(
+    stores = FeedStores(
         base=StaticTable.from_metadata(task.base_metadata, task.file_io),
         change=StaticTable.from_metadata(task.change_metadata, task.file_io),
         plan=task.plan,
@@ -64,7 +64,7 @@ class _Budget:
             raise TooLarge("the changes, and the files of base that may hold their rows, are too large to be shown")
 
 
-def _find_commits(stores: Stores, feed: pa.Table) -> np.ndarray:
+def _find_commits(stores: FeedStores, feed: pa.Table) -> np.ndarray:
     """For each change the sequence number of the newest commit with a change of its key."""
     if not stores.plan.appends or not len(feed):
         return np.full(len(feed), _NO_COMMIT, np.int64)

@@ -15,6 +15,7 @@ from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
+from firn.scan.column_rules import read_rules
 from firn.scan.lineage import LineageFile
 from firn.scan.newest import OP, select_effective, select_keys
 from firn.scan.reading import number_rows
@@ -29,8 +30,7 @@ from optimizer.images.changes import (
     read_changes,
     sample_changes,
 )
-from optimizer.images.column_rules import read_rules
-from optimizer.images.folding import fold_changes, is_partial
+from optimizer.images.folding import fold_over_base, is_partial
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
 from optimizer.images.key_ranges import ALL_KEYS, PROCESS_BYTES, KeyRange, split_keys
 from optimizer.images.packs import PackSource, write_folded, write_packs
@@ -190,7 +190,7 @@ def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], effects: _Eff
     effects.hit |= effects.hidden.keys()
     deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
     rules = read_rules(plan.base.properties)
-    folded = fold_changes(plan.base, changes.pending, hits, deleted, plan.columns.primary_key, rules)
+    folded = fold_over_base(plan.base, changes.pending, hits, deleted, plan.columns.primary_key, rules)
     source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files)
     name = f"{plan.name}-f{len(effects.folded)}"
     effects.folded += write_folded(source, folded.rows, folded.like, directory=plan.directory, name=name)

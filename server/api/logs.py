@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.commits.positions import NO_POSITION
+from catalog.iceberg.reading import MAIN
+from catalog.iceberg.table import ref_snapshot_id
 from catalog.kafka.log_state import LogProblem
 from catalog.kafka.records import DecodedRecord
 from catalog.keyed.partial import is_partial
@@ -23,7 +25,7 @@ from firn.protocol.answers.logs import (
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.service.streams.log_stores import LogStatus
+from server.service.streams.log_stores import LogStatus, list_delete_columns
 
 _BASE_VIEW, _CHANGE_VIEW = "firn_log_base", "firn_log_change"
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}/log", tags=["logs"])
@@ -47,6 +49,7 @@ def check_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> Lo
 def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogPinOut:
     """Show both stores at one moment, the log's position in them, and the SQL that merges them with later records."""
     pin, position = services.log_stores.pin(catalog, table)
+    spec = pin.keyed.spec
     return LogPinOut(
         base=pin.base_name,
         change=pin.change_name,
@@ -54,8 +57,20 @@ def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogP
         sql=pin.merged_sql(_BASE_VIEW, _CHANGE_VIEW, pending=True),
         base_view=_BASE_VIEW,
         change_view=_CHANGE_VIEW,
-        has_set=is_partial(pin.change),
+        base_snapshot_id=_write_id(ref_snapshot_id(pin.base, MAIN)),
+        change_snapshot_id=_write_id(ref_snapshot_id(pin.change, MAIN)),
+        watermark=pin.keyed.watermark,
+        primary_key=list(spec.primary_key),
+        sequence_field=spec.sequence_field,
+        columns=pin.columns,
+        delete_columns=list(list_delete_columns(pin)),
+        partial=is_partial(pin.change),
     )
+
+
+def _write_id(snapshot_id: int | None) -> str | None:
+    """Snapshot ids are text in answers, because numbers of JavaScript are too small for them."""
+    return None if snapshot_id is None else str(snapshot_id)
 
 
 class LogSkipIn(In):

@@ -64,8 +64,10 @@ class LogSkipOut(Out):
 class LogPinOut(Out):
     """Both stores of a table at one moment, and the records of the log that the change store has.
 
-    `base` and `change` are names in the namespace of the stores. `sql` gives the merged rows of the relations
-    `base_view` and `change_view`; the reader adds the records after `position` to the latter.
+    `base` and `change` are names in the namespace of the stores, with the snapshots `base_snapshot_id` and
+    `change_snapshot_id`. `sql` gives the merged rows of the relations `base_view` and `change_view`; the reader adds
+    the records after `position` to the latter. The last fields say what a reader without SQL needs. `delete_columns`
+    are those that a delete must have; `partial` says that a change may set some columns only.
     """
 
     base: str
@@ -74,7 +76,14 @@ class LogPinOut(Out):
     sql: str
     base_view: str
     change_view: str
-    has_set: bool
+    base_snapshot_id: str | None
+    change_snapshot_id: str | None
+    watermark: int
+    primary_key: list[str]
+    sequence_field: str | None
+    columns: list[str]
+    delete_columns: list[str]
+    partial: bool
 
 
 class LogFindingOut(Out):

@@ -131,12 +131,19 @@ def _require_settings(pin: Pin) -> LogSettings:
 
 
 def _list_columns(pin: Pin) -> TableColumns:
+    spec = pin.keyed.spec
+    fields = current_schema(pin.base)["fields"]
+    return TableColumns(fields=fields, primary_key=spec.primary_key, needed_by_deletes=list_delete_columns(pin))
+
+
+def list_delete_columns(pin: Pin) -> list[str]:
+    """The columns that a delete must have: the key, and those without which it cannot be ordered or placed."""
     fields, spec = current_schema(pin.base)["fields"], pin.keyed.spec
     names = {field["id"]: field["name"] for field in fields}
     needed = [*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])]
     if spec.scope is KeyScope.PARTITION:
         needed += [names[field["source-id"]] for field in list_partition_fields(pin.base)]
-    return TableColumns(fields=fields, primary_key=spec.primary_key, needed_by_deletes=list(dict.fromkeys(needed)))
+    return list(dict.fromkeys(needed))
 
 
 def _find(log: LogStatus) -> Iterator[LogFinding]:

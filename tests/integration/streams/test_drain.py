@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from random import Random
 from typing import Any
 
 import pytest
@@ -244,38 +242,3 @@ def test_upserts_of_flink_delete_by_a_record_without_a_value(server: RunningServ
     assert producer.flush(SECONDS) == 0
     drain("lake.db.flink", server.spark)
     assert merged(server, "flink") == {1: 10, 3: 3}
-
-
-@pytest.mark.parametrize("sequence", [None, "n"])
-def test_a_read_with_the_log_equals_a_dict_of_it_while_drains_and_merges_run(
-    server: RunningServer, new_topic: NewTopic, sequence: str | None
-) -> None:
-    topic, name = new_topic(), f"hybrid_{sequence or 'order'}"
-    create(server, topic, name, sequence_field=sequence)
-    expected: dict[int, int | None] = {}
-    random = Random(21)
-    for step in range(1, 7):
-        records, kept = [], dict(expected)
-        for number in range(30):
-            key, n = random.randrange(25), step * 100 + number
-            if random.random() < 0.2:
-                records.append((key, {"_op": "D", "id": key, "n": n}))
-                expected.pop(key, None)
-            else:
-                records.append(change(key, n))
-                expected[key] = n
-        topic.send(records, commit=step != 4)
-        expected = kept if step == 4 else expected  # aborted: nobody ever sees these records
-        rows = firn.spark.read(f"lake.db.{name}", server.spark, log=True).select("id", "n").collect()
-        assert (dict(map(tuple, rows)), len(rows)) == (expected, len(expected))
-        if step in (2, 5):
-            with ThreadPoolExecutor(1) as pool:
-                drained = pool.submit(drain, f"lake.db.{name}", server.spark)
-                for read in range(2):
-                    rows = firn.spark.read(f"lake.db.{name}", server.spark, log=True).select("id", "n").collect()
-                    assert (dict(map(tuple, rows)), len(rows)) == (expected, len(expected))
-                    if read == 0:
-                        drained.result()
-            merge(server, name)
-    drain(f"lake.db.{name}", server.spark)
-    assert merged(server, name) == expected
