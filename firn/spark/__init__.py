@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from firn.spark.changes import on_changes, read_changes
     from firn.spark.drain_errors import DrainStopped
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
-    from firn.spark.log_drain import Drained, DrainStopped, drain, skip
+    from firn.spark.log_drain import Drained, drain, skip
     from firn.spark.log_reading import read_log
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql

@@ -38,14 +38,9 @@ class ChangedRows:
     def read(self, planned: PlannedFeed, plan: ChangePlan, *, most_rows: int) -> FeedRows:
         """Read the changes of a plan, at most so many.
 
-        Invalid for tables with partial columns, and if the files are too large. Unavailable if too many others wait.
+        Invalid if the files are too large. Unavailable if too many others wait.
         """
         name, pin = planned.pin.relation.name, planned.pin
-        if planned.folding is not None:
-            raise Invalid(
-                f"changes of {name} may set some columns only, which Firn folds in Spark alone",
-                hint="read the changes with `firn.spark.read_changes`",
-            )
         with self.database.reading() as uow:
             rule = build_image_rule(uow, self.database, self.metadata.files, pin)
         task = FeedTask(

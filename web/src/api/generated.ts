@@ -5457,24 +5457,40 @@ export interface components {
          * LogPinOut
          * @description Both stores of a table at one moment, and the records of the log that the change store has.
          *
-         *     `base` and `change` are names in the namespace of the stores. `sql` gives the merged rows of the relations
-         *     `base_view` and `change_view`; the reader adds the records after `position` to the latter.
+         *     `base` and `change` are names in the namespace of the stores, with the snapshots `base_snapshot_id` and
+         *     `change_snapshot_id`. `sql` gives the merged rows of the relations `base_view` and `change_view`; the reader adds
+         *     the records after `position` to the latter. The last fields say what a reader without SQL needs. `delete_columns`
+         *     are those that a delete must have; `partial` says that a change may set some columns only.
          */
         LogPinOut: {
             /** Base */
             base: string;
+            /** Base Snapshot Id */
+            base_snapshot_id: string | null;
             /** Base View */
             base_view: string;
             /** Change */
             change: string;
+            /** Change Snapshot Id */
+            change_snapshot_id: string | null;
             /** Change View */
             change_view: string;
-            /** Has Set */
-            has_set: boolean;
+            /** Columns */
+            columns: string[];
+            /** Delete Columns */
+            delete_columns: string[];
+            /** Partial */
+            partial: boolean;
             /** Position */
             position: string | null;
+            /** Primary Key */
+            primary_key: string[];
+            /** Sequence Field */
+            sequence_field: string | null;
             /** Sql */
             sql: string;
+            /** Watermark */
+            watermark: number;
         };
         /**
          * LogProblemOut

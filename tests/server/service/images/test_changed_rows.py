@@ -108,8 +108,12 @@ def test_a_file_that_is_gone_and_history_that_has_expired(orders: KeyedLake) -> 
         assert (row["before"]["note"], row["after"]["note"]) == ("a1", "a2")
 
 
-def test_tables_with_partial_columns_are_refused(lake: Lake) -> None:
+def test_changes_that_set_some_columns_show_whole_rows(lake: Lake) -> None:
     lake.create_keyed(ORDERS, **{"firn.partial": "true"})
-    with connected(KeyedLake(lake)) as client, pytest.raises(Invalid, match="folds in Spark alone") as refused:
-        show(client, since=0)
-    assert "firn.spark.read_changes" in (refused.value.hint or "")
+    orders = KeyedLake(lake)
+    orders.insert((1, "a"), (2, "b"))
+    orders._append(CHANGE, [{"id": 1, "note": None, "_op": "U", "_set": "1"}, {"id": 2, "note": "c", "_op": "U"}])
+    with connected(orders) as client:
+        (row,) = show(client, since=1)["rows"]
+        assert (row["before"]["note"], row["after"]["note"]) == ("b", "c")
+    lake.services.images.stop()
