@@ -198,7 +198,7 @@ def test_a_bad_record_stops_the_drain_and_nothing_of_its_batch_is_visible(
     assert [record.problem is None for record in check.sample] == [True, False, False, False, False, True]
 
 
-def test_lost_records_and_new_partitions_stop_the_drain_until_somebody_skips(
+def test_amoro_1534_lost_records_and_new_partitions_stop_the_drain_until_somebody_skips(
     server: RunningServer, new_topic: NewTopic, kafka: EmbeddedKafka
 ) -> None:
     topic = new_topic(1)

@@ -251,7 +251,9 @@ def test_iceberg_15305_of_two_changes_of_a_key_the_later_record_wins_also_in_ano
     assert staying.written() == (3, 12)  # every change is kept
 
 
-def test_a_stream_of_some_columns_keeps_the_others_and_a_delete_resets_all(pipeline: NewPipeline) -> None:
+def test_paimon_8858_10134_5387_a_stream_of_some_columns_keeps_the_others_and_a_delete_resets_all(
+    pipeline: NewPipeline,
+) -> None:
     line = pipeline(columns="id BIGINT, n BIGINT, m BIGINT", op="op", properties={"firn.partial": "true"})
     upsert(line.spark.sql("SELECT id, 10 n, id m FROM range(3)"), line.table)
     changes = [(0, 1, "U"), (1, 2, "U"), (1, None, "D"), (1, 3, "U")]
