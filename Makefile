@@ -158,7 +158,7 @@ ARCHIVED_CLASSES := -XX:SharedArchiveFile=$(CURDIR)/$(STAMPS)/classes.jsa -Xlog:
 PYTEST = JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$(test ! -f $(STAMPS)/classes.jsa || echo "$(ARCHIVED_CLASSES)") $${JAVA_TOOL_OPTIONS:-}" \
   PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
-$(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml $(wildcard tests/integration/streams/*.xml) | $(STAMPS)/firn
+$(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml $(wildcard tests/integration/streams/*.xml) tests/integration/streams/jars.py | $(STAMPS)/firn
 	@$(STEP) "fetching Kafka and Kafka Connect for the tests (100 MB)" $(BIN)/python -m tests.integration.streams.jars
 	@touch $@
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,21 +140,21 @@ def _value(value: Any) -> Any:
 
 
 @contextmanager
-def flink_beside(scratch: Path) -> Iterator[Flink]:
-    """Start Flink and stop it at the end; its log is `scratch/flink.log`."""
+def flink_beside(scratch: Path, *jars: Path) -> Iterator[Flink]:
+    """Start Flink with Iceberg's jar and more, and stop it at the end; its log is `scratch/flink.log`."""
     if not FLINK.is_dir():
         pytest.fail("Flink is not installed: make engines")
     with (
         (scratch / "flink.log").open("w", encoding="utf-8") as log,
-        _jvm(scratch, log) as gateway,
+        _jvm(scratch, log, jars) as gateway,
         _cluster(gateway.jvm, scratch) as cluster,
     ):
         yield Flink(gateway.jvm, cluster.getRestAddress().get().getPort())
 
 
 @contextmanager
-def _jvm(scratch: Path, log: TextIO) -> Iterator[JavaGateway]:
-    jars = [fetch(RUNTIME), *(pyspark_jar(pattern) for pattern in HADOOP)]
+def _jvm(scratch: Path, log: TextIO, more_jars: Sequence[Path]) -> Iterator[JavaGateway]:
+    jars = [fetch(RUNTIME), *(pyspark_jar(pattern) for pattern in HADOOP), *more_jars]
     port, token, process = launch_gateway(
         jarpath=str(pyspark_jar("py4j-*.jar")),
         classpath=":".join([str(FLINK / "pyflink" / "lib" / "*"), *map(str, jars)]),

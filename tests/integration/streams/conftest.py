@@ -8,16 +8,26 @@ from functools import partial
 import pytest
 
 from firn.embedded.kafka import EmbeddedKafka
+from firn.embedded.ports import LOOPBACK, free_port
+from tests.integration.streams.sign_in import SignIn, build_settings, create_user
 from tests.integration.streams.topics import Topic, create_topic
 from tests.spark_fixtures import RunningServer, running_server
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+def sign_in() -> SignIn:
+    """How a user signs in to the broker, at a second address."""
+    return SignIn(brokers=f"{LOOPBACK}:{free_port()}")
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory, sign_in: SignIn) -> Iterator[EmbeddedKafka]:
     """A broker that creates no topics by itself, so that a misspelled name is an error."""
-    settings = {"auto.create.topics.enable": "false"}
+    port, signed = free_port(), int(sign_in.brokers.rpartition(":")[2])
+    settings = {"auto.create.topics.enable": "false", **build_settings(port, free_port(), signed)}
     directory = tmp_path_factory.mktemp("kafka") / "data"
-    with EmbeddedKafka(directory, port=0, heap_mib=256, settings=settings) as broker:
+    with EmbeddedKafka(directory, port=port, heap_mib=256, settings=settings) as broker:
+        create_user(broker.brokers, sign_in)
         yield broker
 
 

@@ -13,11 +13,13 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from catalog.errors import Unavailable
+from catalog.errors import CatalogError, Unavailable
 from catalog.kafka.cluster import Offsets, Topic
 from catalog.kafka.connection import Connection
 from firn.embedded.kafka import EmbeddedKafka
+from firn.protocol.connections import Mechanism, Security
 from server.kafka.clusters import ConfluentClusters
+from tests.integration.streams.sign_in import SignIn
 from tests.integration.streams.topics import SECONDS, create_topic
 from tests.server.kafka.behaviour import ClusterBehaviour, EndTransaction
 
@@ -76,6 +78,25 @@ class TestConfluentClusters(ClusterBehaviour):
     @pytest.fixture
     def cluster(self, kafka: EmbeddedKafka) -> RealCluster:
         return RealCluster(ConfluentClusters(), Connection(name="c", brokers=(kafka.brokers,)))
+
+
+def test_a_broker_takes_the_password_of_a_connection_and_refuses_another_one(
+    kafka: EmbeddedKafka, sign_in: SignIn
+) -> None:
+    topic = create_topic(kafka.brokers, 1)
+    connection = Connection(
+        name="signed",
+        brokers=(sign_in.brokers,),
+        security=Security.SASL_PLAINTEXT,
+        mechanism=Mechanism(sign_in.mechanism),
+        username=sign_in.user,
+    )
+    clusters = ConfluentClusters(seconds=10)
+    assert clusters.describe(connection, sign_in.password, topic.name).partitions == {0: Offsets(0, 0)}
+    for password in ("wrong", ""):
+        with pytest.raises(CatalogError, match="refuses") as refused:
+            clusters.describe(connection, password, topic.name)
+        assert sign_in.password not in str(refused.value)
 
 
 def test_a_broker_that_keeps_silent_is_an_error_within_seconds() -> None:

@@ -15,7 +15,6 @@ from confluent_kafka.admin import AdminClient
 
 import firn
 import firn.spark
-from firn.embedded.kafka import EmbeddedKafka
 from firn.errors import Refused
 from firn.protocol.answers.streams import StreamOut
 from optimizer.client import connect
@@ -26,6 +25,7 @@ from optimizer.stream_worker import StreamWorker
 from optimizer.worker import Worker
 from tests.forked_programs import ForkedProgram
 from tests.integration.keyed.supervisor import wait_for
+from tests.integration.streams.sign_in import SignIn
 from tests.integration.streams.topics import SECONDS, Topic
 from tests.spark_fixtures import RunningServer, interpret_queries, shared_spark
 
@@ -38,17 +38,28 @@ KEYS = 20
 
 
 class Stage:
-    """Two tables with a topic each, and what they must have: sums of all records, and the last record of each key."""
+    """Two tables with a topic each, and what they must have: sums of all records, and the last record of each key.
 
-    def __init__(self, server: RunningServer, topics: tuple[Topic, Topic]) -> None:
+    Streams of the second table sign in to the broker.
+    """
+
+    def __init__(self, server: RunningServer, topics: tuple[Topic, Topic], sign_in: SignIn) -> None:
         self.server, self.topics = server, topics
         self.client = firn.connect(server.url)
         self.sums, self.last = dict[int, int](), dict[int, int]()
         self.records = 0
-        for name, topic, more in zip(("sums", "last"), topics, (SUMS, {}), strict=True):
+        self.client.connections.create(
+            "signed",
+            [sign_in.brokers],
+            security="sasl-plaintext",
+            mechanism=sign_in.mechanism,
+            username=sign_in.user,
+            password=sign_in.password,
+        )
+        of_sums, of_last = {"firn.log.brokers": topics[0].brokers, **SUMS}, {"firn.log.connection": "signed"}
+        for name, topic, more in zip(("sums", "last"), topics, (of_sums, of_last), strict=True):
             properties = {
                 "firn.log.topic": topic.name,
-                "firn.log.brokers": topic.brokers,
                 "firn.log.format": "firn-json",
                 "firn.log.max-lag": "1 s",
                 "firn.log.max-batch-rows": "50",
@@ -132,10 +143,9 @@ def lose_records(stage: Stage) -> None:
 
 
 def test_a_killed_optimizer_loses_and_doubles_nothing_and_another_one_goes_on(
-    server: RunningServer, new_topic: NewTopic, kafka: EmbeddedKafka, tmp_path: Path
+    server: RunningServer, new_topic: NewTopic, sign_in: SignIn, tmp_path: Path
 ) -> None:
-    assert kafka.running
-    stage = Stage(server, (new_topic(), new_topic()))
+    stage = Stage(server, (new_topic(), new_topic()), sign_in)
     stage.produce(100)
     with optimizer_process(server, tmp_path) as process:
         wait_for(stage.has_commits, "the first commits", seconds=240)
