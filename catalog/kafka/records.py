@@ -1,6 +1,7 @@
 """Records of a log as changes of a table, for a look at a few of them. Drains decode by the same rules in Spark.
 
 `firn-json`   the value is an object of the table's columns; `_op` is `I`, `U` (the default) or `D`.
+`debezium-json`, `canal-json`, `maxwell-json`: see catalog/kafka/envelopes.py.
 `upsert-json` Flink's `upsert-kafka`: the key is an object of the key columns, the value one of all columns, or null for
               a delete.
 """
@@ -8,45 +9,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from catalog.iceberg.json import Json
 from catalog.kafka.cluster import KafkaRecord
+from catalog.kafka.decoded_record import DecodedRecord, TableColumns
+from catalog.kafka.envelopes import decode_envelope
 from catalog.keyed.schema import OP
-from catalog.policy.log_settings import UPSERT_JSON
+from catalog.policy.log_settings import UPSERT_JSON, LogSettings
+from firn.protocol.cdc.formats import CDC_FORMATS
 
 _OPERATIONS = ("I", "U", "D")
 _NUMBERS = ("float", "double", "decimal")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableColumns:
-    """What a record must fit: the columns, and which of them a change needs."""
-
-    fields: Sequence[Json]
-    primary_key: Sequence[str]
-    needed_by_deletes: Sequence[str]
-    """The key columns, and those without which a delete cannot be ordered or placed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedRecord:
-    """A record and the change that it is; `problem` says why it is none."""
-
-    record: KafkaRecord
-    op: str | None = None
-    row: Mapping[str, Any] | None = None
-    problem: str | None = None
-    unknown: tuple[str, ...] = ()
-    """Fields that the table has no column for. They are ignored."""
-
-
-def decode_record(record: KafkaRecord, format: str, columns: TableColumns) -> DecodedRecord:
+def decode_record(record: KafkaRecord, settings: LogSettings, columns: TableColumns) -> DecodedRecord:
     """Decode one record; every problem of it is part of the answer."""
+    if settings.format in CDC_FORMATS:
+        return decode_envelope(record, settings, columns)
     try:
-        op, row = _read_upsert(record) if format == UPSERT_JSON else _read_change(record)
+        op, row = _read_upsert(record) if settings.format == UPSERT_JSON else _read_change(record)
     except _BadRecordError as bad:
         return DecodedRecord(record=record, problem=str(bad))
     names = {field["name"] for field in columns.fields}

@@ -12,6 +12,8 @@ from typing import Any
 from catalog.errors import Invalid
 from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
 from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_share, parse_text
+from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.cdc.sources import parse_sources
 
 CONNECTION = f"{LOG_PREFIX}connection"
 BROKERS = f"{LOG_PREFIX}brokers"
@@ -24,9 +26,15 @@ MAX_TAIL_ROWS = f"{LOG_PREFIX}max-tail-rows"
 DELETES = f"{LOG_PREFIX}deletes"
 BAD_ROWS = f"{LOG_PREFIX}bad-rows"
 MAX_BAD_SHARE = f"{LOG_PREFIX}max-bad-share"
+SOURCE_TABLES = f"{LOG_PREFIX}source-tables"
+SOURCE_COLUMN = f"{LOG_PREFIX}source-column"
+SCHEMA = f"{LOG_PREFIX}schema"
+TRUNCATES = f"{LOG_PREFIX}truncates"
 
 FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
-_LATER_FORMATS = ("debezium-json", "debezium-avro", "canal-json", "maxwell-json", "avro")
+_FORMATS = (FIRN_JSON, UPSERT_JSON, *CDC_FORMATS)
+_LATER_FORMATS = ("debezium-avro", "avro")
+_FOR_CDC = (SOURCE_TABLES, SOURCE_COLUMN, SCHEMA, TRUNCATES)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -52,6 +60,14 @@ class LogSettings:
     """`quarantine` or `stop`."""
     max_bad_share: float
     """A drain stops at a batch with a larger share of bad records."""
+    source_tables: str | None
+    """Which tables of the source are this table, see firn.protocol.cdc.sources; None for all records of the topic."""
+    source_column: str | None
+    """The column that takes the name of the source's table; None for no such column."""
+    schema: str
+    """`ignore` or `stop`: what a column means that the source has and the table lacks."""
+    truncates: str
+    """`stop` or `ignore`."""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LogSettings | None:
@@ -64,12 +80,15 @@ class LogSettings:
         if LOG_TOPIC not in named:
             raise Invalid(f"{min(named)} needs {LOG_TOPIC}", hint="a table gets its topic when it is created")
         if FORMAT not in named:
-            raise Invalid(f"{LOG_TOPIC} needs {FORMAT}", hint=f"one of {FIRN_JSON}, {UPSERT_JSON}")
+            raise Invalid(f"{LOG_TOPIC} needs {FORMAT}", hint=f"one of {', '.join(_FORMATS)}")
         if (CONNECTION in named) == (BROKERS in named):
             raise Invalid(
                 f"{LOG_TOPIC} needs either {CONNECTION} or {BROKERS}",
                 hint="an administrator creates connections: `firn connection create kafka`",
             )
+        misplaced = sorted(key for key in _FOR_CDC if key in named)
+        if misplaced and named[FORMAT] not in CDC_FORMATS:
+            raise Invalid(f"{misplaced[0]} is for change data capture", hint=f"formats {', '.join(CDC_FORMATS)}")
         arguments: dict[str, Any] = {_FIELDS[key]: parsed.get(key) for key in _PARSERS}
         return cls(**arguments)
 
@@ -101,8 +120,18 @@ def _parse_topic(text: str) -> str:
 
 def _parse_format(text: str) -> str:
     if text in _LATER_FORMATS:
-        raise Invalid(f"Firn does not read {text} yet", hint=f"it reads {FIRN_JSON} and {UPSERT_JSON}")
-    return parse_one_of(FIRN_JSON, UPSERT_JSON)(text)
+        raise Invalid(f"Firn does not read {text} yet", hint=f"it reads {', '.join(_FORMATS)}")
+    return parse_one_of(*_FORMATS)(text)
+
+
+def _parse_source_tables(text: str) -> str:
+    try:
+        parse_sources(text)
+    except ValueError as error:
+        raise Invalid(
+            str(error), hint="write names such as shop.orders or shop_*.orders, separated by commas"
+        ) from None
+    return text
 
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
@@ -118,6 +147,10 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     DELETES: parse_one_of("apply", "ignore", "stop"),
     BAD_ROWS: parse_one_of("quarantine", "stop"),
     MAX_BAD_SHARE: parse_share,
+    SOURCE_TABLES: _parse_source_tables,
+    SOURCE_COLUMN: parse_text,
+    SCHEMA: parse_one_of("ignore", "stop"),
+    TRUNCATES: parse_one_of("stop", "ignore"),
 }
 _FIELDS = {key: key.removeprefix(LOG_PREFIX).replace("-", "_") for key in _PARSERS}
 _DEFAULTS: Mapping[str, str | None] = {
@@ -129,4 +162,6 @@ _DEFAULTS: Mapping[str, str | None] = {
     DELETES: "apply",
     BAD_ROWS: "quarantine",
     MAX_BAD_SHARE: "0.1",
+    SCHEMA: "ignore",
+    TRUNCATES: "stop",
 }

@@ -22,6 +22,8 @@ PARTITION, OFFSET = "_firn_partition", "_firn_offset"
 RECORD = "_firn_record"
 """A struct of the record itself: topic, timestamp, key, value and headers."""
 REASON, COLUMN = "_firn_reason", "_firn_column"
+INDEX = "_firn_index"
+"""The number of a change in its record, from decoders whose records may have several; below 2^16."""
 OWN = (PARTITION, OFFSET, RECORD, REASON, COLUMN)
 _TASK = "_firn_task"
 

@@ -22,14 +22,14 @@ from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.streams import StreamStatus
 from firn.spark.bad_records import BadRecords
-from firn.spark.decoded import OWN, fail_on_bad
+from firn.spark.decoded import INDEX, OWN, fail_on_bad
 from firn.spark.drain_errors import DrainOvertaken, DrainStopped
 from firn.spark.errors import reason
 from firn.spark.log_order import order_changes
 from firn.spark.log_records import decode_changes, read_records
 from firn.spark.quiet_logs import silence_failure_logs
 from firn.spark.sessions import client_of
-from firn.spark.target import Target, load_target
+from firn.spark.target import SET_COLUMN, Target, load_target
 from firn.streams import Streams
 
 TRIES = 4
@@ -195,7 +195,7 @@ class LogDrain:
     def _order(self, changes: DataFrame, log: LogOut, batch: LogBatch) -> DataFrame:
         """Put the changes of a key into one file, in the order of the log. A bad record fails its task."""
         good = fail_on_bad(changes)
-        return order_changes(good, self.target, log, batch, lambda part: self._read(log, part)).drop(*OWN)
+        return order_changes(good, self.target, log, batch, lambda part: self._read(log, part)).drop(*OWN, INDEX)
 
     def append(self, frame: DataFrame, log: LogOut, batch: LogBatch) -> None:
         """Append changes, with the step of the position in the summary."""
@@ -206,8 +206,9 @@ class LogDrain:
             "firn.position": batch.position,
             "firn.log-topic-id": log.topic_id,
         }
-        own = ["_source", *(["_set"] if self.target.has_partial_columns else [])]  # a record sets all columns
-        writer = frame.withColumns({name: F.lit(None).cast("string") for name in own}).writeTo(self.target.change)
+        own = ["_source", *([SET_COLUMN] if self.target.has_partial_columns else [])]
+        missing = [name for name in own if name not in frame.columns]  # null: the record sets all columns
+        writer = frame.withColumns({name: F.lit(None).cast("string") for name in missing}).writeTo(self.target.change)
         # Iceberg would shuffle by partition, and sort by partition and by the table's sort order, and so lose the order
         # of changes.
         writer = writer.option("distribution-mode", "none").option("use-table-distribution-and-ordering", "false")

@@ -13,11 +13,12 @@ from firn.logs import PASSWORD_VARIABLE, LogBatch, build_kafka_options, plan_tai
 from firn.names import split_name
 from firn.protocol.answers.logs import LogOut, LogPinOut
 from firn.protocol.names import format_sql_name, quote_name
-from firn.spark.decoded import OFFSET, OWN, PARTITION, fail_on_bad
+from firn.spark.decoded import INDEX, OFFSET, OWN, PARTITION, fail_on_bad
 from firn.spark.log_records import decode_changes, read_records
 from firn.spark.sessions import client_of
-from firn.spark.target import Target, load_target
+from firn.spark.target import SET_COLUMN, Target, load_target
 
+_INDEX_BITS = 16
 _ABOVE = 2**62
 """Above all row ids and sequence numbers of the table: records of the log are newer than its changes."""
 
@@ -94,16 +95,20 @@ class _PinnedLog:
     def read_tail(self) -> DataFrame:
         """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
         records = fail_on_bad(decode_changes(read_records(self.spark, self.tail, self._options), self.log, self.target))
-        # A row id of its own for each record: two of one key in two partitions would otherwise both be the newest.
-        row_id = F.lit(_ABOVE) + F.col(OFFSET) * F.lit(len(self.tail.end)) + F.col(PARTITION)
+        # A row id of its own for each change: two of one key in two partitions would otherwise both be the newest, and
+        # the changes of one record have one offset.
+        number = F.col(OFFSET) * F.lit(len(self.tail.end)) + F.col(PARTITION)
+        index = F.col(INDEX) if INDEX in records.columns else F.lit(0)
+        row_id = F.lit(_ABOVE) + F.shiftleft(number.cast("long"), _INDEX_BITS) + index
+        has_set = not self.pin.partial or SET_COLUMN in records.columns  # null: the record sets all columns
         rows = records.withColumns(
             {
                 "_row_id": row_id.cast("long"),
                 "_last_updated_sequence_number": F.lit(_ABOVE).cast("long"),
-                **({"_set": F.lit(None).cast("string")} if self.pin.partial else {}),
+                **({} if has_set else {SET_COLUMN: F.lit(None).cast("string")}),
             }
         )
-        return rows.drop(*OWN)
+        return rows.drop(*OWN, INDEX)
 
     def follow(self) -> DataFrame:
         """All later records as a stream of changes."""
@@ -111,7 +116,7 @@ class _PinnedLog:
         reader = self.spark.readStream.format("kafka").options(**self._options)
         reader = reader.option("subscribe", self.log.topic).option("includeHeaders", "true")
         records = reader.option("startingOffsets", json.dumps(starts)).load()
-        return fail_on_bad(decode_changes(records, self.log, self.target)).drop(*OWN)
+        return fail_on_bad(decode_changes(records, self.log, self.target)).drop(*OWN, INDEX)
 
     @property
     def _options(self) -> dict[str, str]:

@@ -11,7 +11,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.logs import LogBatch
 from firn.protocol.answers.logs import LogOut
+from firn.protocol.cdc.formats import CDC_FORMATS
 from firn.protocol.names import quote_name
+from firn.spark.cdc_records import decode_envelopes
 from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, Decoder, carry_record, select_rows
 from firn.spark.target import Target
 
@@ -75,7 +77,8 @@ def _decode_upserts(records: DataFrame, _log: LogOut, target: Target) -> DataFra
     return explained.select(*OWN, *columns, F.when(deletes, "D").otherwise("U").alias("_op"))
 
 
-_DECODERS: Mapping[str, Decoder] = {FIRN_JSON: _decode_firn_json, UPSERT_JSON: _decode_upserts}
+_JSON_DECODERS: Mapping[str, Decoder] = {FIRN_JSON: _decode_firn_json, UPSERT_JSON: _decode_upserts}
+_DECODERS = {**_JSON_DECODERS, **dict.fromkeys(CDC_FORMATS, decode_envelopes)}
 
 
 def _parse(column: str, fields: Sequence[StructField]) -> Column:

@@ -15,7 +15,7 @@ from firn.spark.errors import NotKeyed
 from firn.spark.quiet_logs import silence_failure_logs
 
 _OWN_COLUMNS = ("_op", "_source")
-_SET_COLUMN = "_set"
+SET_COLUMN = "_set"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def load_target(spark: SparkSession, table: str) -> Target:
     if not key:
         raise NotKeyed(f"{table} has no primary key: write to it with Spark's own writeTo")
     is_partial = properties.get("firn.partial") == "true"
-    own = (*_OWN_COLUMNS, *((_SET_COLUMN,) if is_partial else ()))
+    own = (*_OWN_COLUMNS, *((SET_COLUMN,) if is_partial else ()))
     partitioning = [(row.col_name, row.data_type) for row in described]
     return Target(
         name=table,

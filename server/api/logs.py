@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from catalog.commits.positions import NO_POSITION
 from catalog.iceberg.reading import MAIN
 from catalog.iceberg.table import ref_snapshot_id
+from catalog.kafka.decoded_record import DecodedRecord
 from catalog.kafka.log_state import LogProblem
-from catalog.kafka.records import DecodedRecord
 from catalog.keyed.partial import is_partial
 from catalog.keyed.spec import LOG_WRITER
 from firn.protocol.answers.logs import (
@@ -124,6 +124,10 @@ def build_log_out(log: LogStatus) -> LogOut:
         deletes=settings.deletes,
         bad_rows=settings.bad_rows,
         max_bad_share=settings.max_bad_share,
+        source_tables=settings.source_tables,
+        source_column=settings.source_column,
+        schema_changes=settings.schema,
+        truncates=settings.truncates,
         max_lag_seconds=settings.max_lag.total_seconds(),
         max_batch_rows=settings.max_batch_rows,
         max_tail_rows=settings.max_tail_rows,

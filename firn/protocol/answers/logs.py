@@ -47,6 +47,10 @@ class LogOut(Out):
     deletes: str
     bad_rows: str
     max_bad_share: float
+    source_tables: str | None
+    source_column: str | None
+    schema_changes: str
+    truncates: str
     max_lag_seconds: float
     max_batch_rows: int
     max_tail_rows: int

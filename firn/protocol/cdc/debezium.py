@@ -122,7 +122,7 @@ def _list_changes(
     old = before if before is not None and _has_moved(before, after, key) else None
     if op != "u" or old is not None:
         _require_all(row)
-    return (RowChange("U", row),) if old is None else (RowChange("D", old), RowChange("U", row))
+    return (RowChange("U", row),) if old is None else (RowChange("D", old), RowChange("U", row, has_new_key=True))
 
 
 def _has_moved(before: Mapping[str, Any], after: Mapping[str, Any], key: _Part) -> bool:
@@ -205,7 +205,9 @@ def _read_mongodb(key: bytes | None, payload: Mapping[str, Any], table: SourceTa
 
 
 def _build_mongodb(table: SourceTable, change: RowChange, row: Mapping[str, Any]) -> Envelope:
-    return Envelope(kind=Kind.ROWS, source=table, changes=(change,), keys=("_id",), types=choose_types(row))
+    return Envelope(
+        kind=Kind.ROWS, source=table, changes=(change,), keys=("_id",), types=choose_types(row), is_document=True
+    )
 
 
 Reader = Callable[[bytes | None, bytes | None], Envelope]

@@ -57,6 +57,8 @@ class RowChange:
 
     op: str
     values: Mapping[str, Any]
+    has_new_key: bool = False
+    """Whether the row had another key before, so that the table has no older values of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,8 @@ class Envelope:
     """The types of columns as Iceberg writes them, as far as the record tells."""
     has_all_columns: bool = True
     """Whether a column that the record lacks does not exist at the source. Otherwise it may be unchanged."""
+    is_document: bool = False
+    """Whether `types` are the columns, and the values have fields of a document besides."""
     encoding: Encoding = field(default_factory=Encoding)
 
 

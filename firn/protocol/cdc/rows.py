@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from firn.protocol.cdc.envelope import NOT_GIVEN, BadRecord, Envelope, Kind, RowChange
+from firn.protocol.cdc.sources import matches_source
 from firn.protocol.cdc.values import Unfit, fit_value
 
 STOP, IGNORE = "stop", "ignore"
+_NOT_SENT = "the source has not sent the value: the table needs firn.partial, or the source whole rows"
+_NO_COLUMN = "the update does not have the column: the table needs firn.partial, or the source whole rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +25,12 @@ class RowColumns:
     """The columns that a delete sets: the key, the sequence field, and partition columns that belong to the key."""
     is_partial: bool = False
     """Whether a change may leave columns out."""
-    constants: Mapping[str, str] | None = None
-    """Values of columns that the source does not have, such as the name of its shard."""
+    sources: Sequence[str] = ()
+    """Patterns for the source's tables, see `sources.py`; none for all records."""
+    source_column: str | None = None
+    """The column that takes the name of the source's table, if there is one."""
+    schema_changes: str = IGNORE
+    """`stop` takes a record for bad if it has a column that the table lacks, `ignore` leaves the column out."""
     truncates: str = STOP
     """`stop` takes a truncate for a bad record, `ignore` leaves it out."""
 
@@ -38,22 +45,57 @@ class Row:
 
 
 def build_rows(envelope: Envelope, columns: RowColumns) -> list[Row]:
-    """The rows of an envelope, in the order in which they take effect; BadRecord names reason and column."""
+    """The newest row of each key that an envelope changes; BadRecord names reason and column.
+
+    One record may change a key twice, such as two rows that swap their keys. Nothing orders the rows of a record in
+    the table, so there is one for each key.
+    """
+    if envelope.source is None or not matches_source(envelope.source.name, columns.sources):
+        return []
     if envelope.kind is Kind.TRUNCATE and columns.truncates == STOP:
         raise BadRecord("the record empties the table at its source")
-    return [_build_row(change, envelope, columns) for change in envelope.changes]
+    newest: dict[tuple[Any, ...], Row] = {}
+    for change in envelope.changes:
+        row = _build_row(change, envelope, columns)
+        key = tuple(row.values.get(name) for name in columns.keys)
+        newest[key] = _combine(newest.get(key), row)
+    return list(newest.values())
+
+
+def _combine(older: Row | None, row: Row) -> Row:
+    """Both changes of a key as one."""
+    if older is None or row.op == "D" or row.given is None:
+        return row
+    if older.op == "D":
+        raise BadRecord("the record sets some columns of a row that it deletes")
+    given = None if older.given is None else tuple(dict.fromkeys((*older.given, *row.given)))
+    return Row("U", {**older.values, **row.values}, given)
 
 
 def _build_row(change: RowChange, envelope: Envelope, columns: RowColumns) -> Row:
-    values = {**_match_names(change.values, columns), **(columns.constants or {})}
+    values = dict(_match_names(change.values, columns))
+    if columns.source_column is not None and envelope.source is not None:
+        values[columns.source_column] = envelope.source.name
     if change.op == "D":
         return Row("D", {name: _fit(values.get(name), name, envelope, columns) for name in columns.needed_by_deletes})
+    _check_unknown(change.values, envelope, columns)
     given = [name for name in columns.types if _is_given(name, values)]
-    if len(given) < len(columns.types) and not columns.is_partial:
+    if len(given) < len(columns.types) and (not columns.is_partial or change.has_new_key):
         _check_missing(values, envelope, columns)
     row = {name: _fit(values[name], name, envelope, columns) for name in given}
     has_all = len(given) == len(columns.types) or not columns.is_partial
     return Row("U", row, None if has_all else tuple(given))
+
+
+def _check_unknown(values: Mapping[str, Any], envelope: Envelope, columns: RowColumns) -> None:
+    """Raise BadRecord for a column that the table lacks, if the table wants to know. A null is no loss."""
+    if columns.schema_changes != STOP:
+        return
+    known = {name.casefold() for name in columns.types}
+    for name, value in values.items():
+        is_column = not envelope.is_document or name in envelope.types
+        if is_column and value is not None and name.casefold() not in known:
+            raise BadRecord("the table lacks the column", name)
 
 
 def _match_names(values: Mapping[str, Any], columns: RowColumns) -> Mapping[str, Any]:
@@ -76,12 +118,12 @@ def _is_given(name: str, values: Mapping[str, Any]) -> bool:
 
 
 def _check_missing(values: Mapping[str, Any], envelope: Envelope, columns: RowColumns) -> None:
-    """Raise BadRecord if a column without a value may have one in the table: null would overwrite it."""
+    """Raise BadRecord if a column without a value has one at the source, or may have one: null would replace it."""
     for name in columns.types:
         if values.get(name) is NOT_GIVEN:
-            raise BadRecord("the source has not sent the value: the table needs firn.partial", name)
+            raise BadRecord(_NOT_SENT, name)
         if name not in values and not envelope.has_all_columns:
-            raise BadRecord("the update does not have the column: the table needs firn.partial", name)
+            raise BadRecord(_NO_COLUMN, name)
 
 
 def _fit(value: Any, name: str, envelope: Envelope, columns: RowColumns) -> Any:

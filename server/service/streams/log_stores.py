@@ -10,10 +10,12 @@ from catalog.commits.writers import Writer
 from catalog.errors import CatalogError, NotFound
 from catalog.iceberg.reading import current_schema, current_snapshot
 from catalog.kafka.connection import Connection, parse_brokers
+from catalog.kafka.decoded_record import DecodedRecord, TableColumns
 from catalog.kafka.log_state import LogState, compare_log
-from catalog.kafka.records import DecodedRecord, TableColumns, decode_record
+from catalog.kafka.records import decode_record
 from catalog.keyed.column_rules import read_rules
 from catalog.keyed.moving_keys import list_partition_fields, may_keys_move
+from catalog.keyed.partial import is_partial
 from catalog.keyed.spec import LOG_POSITION, LOG_TOPIC_ID, LOG_WRITER, KeyScope
 from catalog.names import CatalogName, TableName
 from catalog.policy.log_settings import LogSettings
@@ -90,7 +92,7 @@ class LogStores:
         except CatalogError as error:
             return LogCheck(findings=[LogFinding(Severity.FAILED, error.message)], sample=())
         columns = _list_columns(pin)
-        sample = [decode_record(record, log.settings.format, columns) for record in newest]
+        sample = [decode_record(record, log.settings, columns) for record in newest]
         return LogCheck(findings=[*_find(log), *_judge(sample)], sample=sample)
 
     def _load(self, pin: Pin) -> LogStatus:
@@ -109,7 +111,9 @@ class LogStores:
             orders_by_field=pin.keyed.spec.sequence_field is not None,
         )
         # A column with a rule needs every change of its key (docs/protocols.md, rule 1.8).
-        keeps_newest = settings.every_change is False and not read_rules(pin.base.get("properties") or {})
+        # So does a table whose changes may set some columns only (rule 1.7).
+        needs_all = read_rules(pin.base.get("properties") or {}) or is_partial(pin.change)
+        keeps_newest = settings.every_change is False and not needs_all
         single = keeps_newest or may_keys_move(pin.base, pin.keyed.spec)
         return LogStatus(
             settings=settings, connection=connection, state=state, writer=writer, one_change_per_key=single
@@ -133,7 +137,12 @@ def _require_settings(pin: Pin) -> LogSettings:
 def _list_columns(pin: Pin) -> TableColumns:
     spec = pin.keyed.spec
     fields = current_schema(pin.base)["fields"]
-    return TableColumns(fields=fields, primary_key=spec.primary_key, needed_by_deletes=list_delete_columns(pin))
+    return TableColumns(
+        fields=fields,
+        primary_key=spec.primary_key,
+        needed_by_deletes=list_delete_columns(pin),
+        is_partial=is_partial(pin.change),
+    )
 
 
 def list_delete_columns(pin: Pin) -> list[str]:

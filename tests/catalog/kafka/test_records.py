@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from catalog.kafka.cluster import KafkaRecord
-from catalog.kafka.records import DecodedRecord, TableColumns, decode_record
+from catalog.kafka.decoded_record import DecodedRecord, TableColumns
+from catalog.kafka.records import decode_record
+from catalog.policy.log_settings import LogSettings
 
+LOG = {"firn.log.topic": "orders", "firn.log.connection": "main"}
 FIELDS = [
     {"id": number, "name": name, "type": type_}
     for number, (name, type_) in enumerate(
@@ -25,7 +28,9 @@ def decode(value: Any, key: Any = None, format: str = "firn-json", columns: Tabl
         return part if part is None or isinstance(part, bytes) else json.dumps(part).encode()
 
     record = KafkaRecord(partition=0, offset=7, timestamp=None, key=encode(key), value=encode(value))
-    return decode_record(record, format, columns)
+    settings = LogSettings.from_properties({**LOG, "firn.log.format": format})
+    assert settings is not None
+    return decode_record(record, settings, columns)
 
 
 def test_changes() -> None:
@@ -72,3 +77,15 @@ def test_records_that_are_no_changes(value: Any, problem: str) -> None:
     assert decoded.problem is not None
     assert problem in decoded.problem
     assert len(decoded.problem) < 200
+
+
+def test_envelopes_of_change_data_capture() -> None:
+    source = {"connector": "mysql", "db": "shop", "table": "orders"}
+    value = {"op": "u", "source": source, "after": {"id": 1, "n": 2, "price": "1.5", "on": 1, "day": 0, "v": None}}
+    decoded = decode(value, {"id": 1}, "debezium-json")
+    expected = {"id": 1, "n": 2, "price": "1.50", "on": True, "day": "1970-01-01", "v": None}
+    assert (decoded.op, decoded.row, decoded.problem) == ("U", expected, None)
+    heartbeat = decode({"ts_ms": 1}, None, "debezium-json")
+    assert (heartbeat.op, heartbeat.row, heartbeat.problem) == (None, None, None)
+    bad = decode({**value, "after": {"id": 1, "n": "x"}}, {"id": 1}, "debezium-json")
+    assert bad.problem == "the value does not fit the column (column n)"

@@ -30,7 +30,9 @@ def test_defaults() -> None:
         ("topic", "t" * 250, "is no topic"),
         ("topic", "orders\n", "is no topic"),
         ("format", "avro", "Firn does not read avro yet"),
-        ("format", "debezium-json", "Firn does not read debezium-json yet"),
+        ("format", "debezium-avro", "Firn does not read debezium-avro yet"),
+        ("source-tables", "shop.orders", "is for change data capture"),
+        ("truncates", "apply", "is not one of stop, ignore"),
         ("format", "csv", "is not one of firn-json, upsert-json"),
         ("start", "2026-01-01", "is not one of earliest, latest"),
         ("every-change", "yes", "neither true nor false"),
@@ -64,3 +66,13 @@ def test_a_log_is_a_property_of_a_keyed_table_and_no_policy() -> None:
         check_policy({"firn.log.max-lag": "1 min"})
     with pytest.raises(Invalid, match="for keyed tables only"):
         check_no_log(GOOD)
+
+
+def test_settings_of_change_data_capture() -> None:
+    capture = {**GOOD, "firn.log.format": "debezium-json", "firn.log.source-tables": "shop.orders, shop_*.orders"}
+    log = LogSettings.from_properties(capture)
+    assert log is not None
+    assert (log.schema, log.truncates, log.source_column) == ("ignore", "stop", None)
+    for text in ("", "a,,b", "*****", "a" * 2001):
+        with pytest.raises(Invalid, match=r"firn\.log\.source-tables"):
+            LogSettings.from_properties({**capture, "firn.log.source-tables": text})

@@ -5435,9 +5435,15 @@ export interface components {
             /** Position */
             position: string | null;
             problem: components["schemas"]["LogProblemOut"] | null;
+            /** Schema Changes */
+            schema_changes: string;
             security: components["schemas"]["Security"];
             /** Skip To */
             skip_to: string;
+            /** Source Column */
+            source_column: string | null;
+            /** Source Tables */
+            source_tables: string | null;
             /** Start */
             start: {
                 [key: string]: number;
@@ -5448,6 +5454,8 @@ export interface components {
             topic: string;
             /** Topic Id */
             topic_id: string;
+            /** Truncates */
+            truncates: string;
             /** Username */
             username: string | null;
             /** Writer */

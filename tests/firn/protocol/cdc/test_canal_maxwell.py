@@ -29,9 +29,9 @@ def test_a_message_of_canal_has_several_rows() -> None:
 def test_a_change_of_the_key_deletes_the_old_row_first() -> None:
     row: dict[str, str | None] = {"id": "2", "note": "b"}
     envelope = read(CANAL_JSON, canal("UPDATE", [row], old=[{"id": "1", "note": "a"}]))
-    assert envelope.changes == (RowChange("D", {"id": "1", "note": "a"}), RowChange("U", row))
+    assert envelope.changes == (RowChange("D", {"id": "1", "note": "a"}), RowChange("U", row, has_new_key=True))
     envelope = read(MAXWELL_JSON, maxwell("update", {"id": 2, "n": 3}, old={"id": 1}))
-    assert envelope.changes == (RowChange("D", {"id": 1, "n": 3}), RowChange("U", {"id": 2, "n": 3}))
+    assert envelope.changes == (RowChange("D", {"id": 1, "n": 3}), RowChange("U", {"id": 2, "n": 3}, has_new_key=True))
     assert len(read(CANAL_JSON, canal("UPDATE", [row], old=[{"note": "a"}])).changes) == 1
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from firn.protocol.cdc.envelope import BadRecord, Encoding
 from firn.protocol.cdc.formats import CANAL_JSON, CDC_FORMATS, DEBEZIUM_JSON, MAXWELL_JSON, read_envelope
-from firn.protocol.cdc.rows import Row, RowColumns, build_rows
+from firn.protocol.cdc.rows import _NO_COLUMN, _NOT_SENT, Row, RowColumns, build_rows
 from firn.protocol.cdc.values import Unfit, fit_value
-from tests.cdc_envelopes import Record, canal, debezium, maxwell, to_bytes
+from tests.cdc_envelopes import Record, canal, debezium, maxwell, mongodb, to_bytes
 
 TYPES = {"id": "long", "amount": "decimal(9,2)", "note": "string"}
 TOAST = "__debezium_unavailable_value"
@@ -143,7 +143,7 @@ def test_a_delete_sets_what_it_needs_only() -> None:
 
 def test_a_value_that_is_not_given_needs_a_partial_table() -> None:
     record = debezium("u", after={"id": 1, "amount": 2, "note": TOAST}, key={"id": 1})
-    assert problem(DEBEZIUM_JSON, record) == ("the source has not sent the value: the table needs firn.partial", "note")
+    assert problem(DEBEZIUM_JSON, record) == (_NOT_SENT, "note")
     partial = [Row("U", {"id": 1, "amount": Decimal("2.00")}, ("id", "amount"))]
     assert rows(DEBEZIUM_JSON, record, is_partial=True) == partial
     whole = debezium("u", after={"id": 1, "amount": 2, "note": None}, key={"id": 1})
@@ -153,7 +153,7 @@ def test_a_value_that_is_not_given_needs_a_partial_table() -> None:
 @pytest.mark.parametrize("format", [CANAL_JSON, MAXWELL_JSON])
 def test_an_update_of_a_minimal_row_image_overwrites_nothing(format: str) -> None:
     record = canal("UPDATE", [{"id": "1"}]) if format == CANAL_JSON else maxwell("update", {"id": 1})
-    assert problem(format, record) == ("the update does not have the column: the table needs firn.partial", "amount")
+    assert problem(format, record) == (_NO_COLUMN, "amount")
     assert rows(format, record, is_partial=True) == [Row("U", {"id": 1}, ("id",))]
     insert = canal("INSERT", [{"id": "1"}]) if format == CANAL_JSON else maxwell("insert", {"id": 1})
     assert rows(format, insert) == [Row("U", {"id": 1})]
@@ -164,18 +164,61 @@ def test_a_truncate_is_bad_or_left_out() -> None:
     assert rows(DEBEZIUM_JSON, debezium("t"), truncates="ignore") == []
 
 
-def test_constants_are_columns_of_each_row() -> None:
-    types = {**TYPES, "shard": "string"}
+def test_the_source_is_a_column_of_each_row() -> None:
+    types = {**TYPES, "source": "string"}
     for record in (debezium("c", after={"id": 1}, key={"id": 1}), debezium("d", key={"id": 1})):
         (row,) = rows(
             DEBEZIUM_JSON,
             record,
             types=types,
-            keys=["id", "shard"],
-            needed_by_deletes=["id", "shard"],
-            constants={"shard": "eu"},
+            keys=["id", "source"],
+            needed_by_deletes=["id", "source"],
+            source_column="source",
         )
-        assert row.values["shard"] == "eu"
+        assert row.values["source"] == "shop.orders"
+
+
+def test_records_of_other_tables_are_left_out() -> None:
+    record = debezium("c", after={"id": 1}, key={"id": 1})
+    for patterns, count in ((["shop.orders"], 1), (["shop*.orders"], 1), (["shop.order"], 0), (["a", "*.orders"], 1)):
+        assert len(rows(DEBEZIUM_JSON, record, sources=patterns)) == count
+    assert rows(DEBEZIUM_JSON, debezium("t"), sources=["shop.other"]) == []
+
+
+def test_a_column_that_the_table_lacks_is_bad_if_the_table_says_so() -> None:
+    record = debezium("c", after={"id": 1, "more": 5}, key={"id": 1})
+    assert problem(DEBEZIUM_JSON, record, schema_changes="stop") == ("the table lacks the column", "more")
+    unset = debezium("c", after={"id": 1, "NOTE": "x", "more": None}, key={"id": 1})
+    assert rows(DEBEZIUM_JSON, unset, schema_changes="stop")[0].values["note"] == "x"
+    document = mongodb("c", '{"_id": "a", "more": 5}', '"a"')
+    types = {"_id": "string", "document": "string"}
+    options: dict[str, Any] = {"types": types, "keys": ["_id"], "needed_by_deletes": ["_id"]}
+    assert len(rows(DEBEZIUM_JSON, document, schema_changes="stop", **options)) == 1
+
+
+def test_a_record_that_changes_a_key_twice_gives_its_newest_row() -> None:
+    # UPDATE orders SET id = id + 1 ORDER BY id DESC: row 2 becomes 3, then row 1 becomes 2.
+    data: list[dict[str, str | None]] = [
+        {"id": "3", "amount": "2", "note": "b"},
+        {"id": "2", "amount": "1", "note": "a"},
+    ]
+    made = rows(CANAL_JSON, canal("UPDATE", data, old=[{"id": "2"}, {"id": "1"}]))
+    assert [(row.op, row.values["id"]) for row in made] == [("U", 2), ("U", 3), ("D", 1)]
+    assert made[0].values["note"] == "a"
+
+
+def test_partial_changes_of_a_key_become_one() -> None:
+    record = canal("UPDATE", [{"id": "1", "amount": "2"}, {"id": "1", "note": "x"}])
+    expected = [Row("U", {"id": 1, "amount": Decimal("2.00"), "note": "x"}, ("id", "amount", "note"))]
+    assert rows(CANAL_JSON, record, is_partial=True) == expected
+    deleted = {"id": "1", "amount": "2", "note": "x"}
+    moved = canal("UPDATE", [{**deleted, "id": "2"}, {"id": "1"}], old=[{"id": "1"}, {"note": "y"}])
+    assert "deletes" in problem(CANAL_JSON, moved, is_partial=True)[0]
+
+
+def test_a_row_under_a_new_key_has_all_columns() -> None:
+    moved = canal("UPDATE", [{"id": "2", "note": "x"}], old=[{"id": "1"}])
+    assert problem(CANAL_JSON, moved, is_partial=True) == (_NO_COLUMN, "amount")
 
 
 JSON = st.recursive(

@@ -1,0 +1,164 @@
+"""The configuration of `firn cdc`: which topics, which tables of the source, and where their rows go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from firn.cdc.yaml_reading import Section, read_yaml
+from firn.errors import Invalid
+from firn.names import split_name
+from firn.protocol.cdc.formats import CDC_FORMATS
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_OWN_PROPERTIES = (
+    "firn.log.topic",
+    "firn.log.connection",
+    "firn.log.brokers",
+    "firn.log.format",
+    "firn.log.start",
+    "firn.log.deletes",
+    "firn.log.truncates",
+    "firn.log.schema",
+    "firn.log.source-tables",
+    "firn.log.source-column",
+    "firn.partial",
+)
+_SHORTEST_NAME = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRule:
+    """Tables of the source, by a regular expression over their full names, and the table that takes their rows."""
+
+    include: re.Pattern[str]
+    exclude: re.Pattern[str] | None
+    table: str
+    """NAMESPACE.TABLE; `\\1` or `\\g<name>` stands for a group of `include`."""
+    primary_key: Sequence[str]
+    sequence_field: str | None
+    partition_by: Sequence[str]
+    is_partial: bool
+    source_column: str | None
+    columns: Mapping[str, str]
+    properties: Mapping[str, str]
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CdcConfig:
+    """A whole file."""
+
+    name: str
+    format: str
+    connection: str | None
+    brokers: Sequence[str]
+    topics: Sequence[re.Pattern[str]]
+    start: str
+    deletes: str
+    truncates: str
+    schema: str
+    tables: Sequence[TableRule]
+
+    def route(self, source: str) -> tuple[TableRule, str] | None:
+        """The first rule that takes a table of the source, and the name of the table; None if none does.
+
+        Raises Invalid if the name is no NAMESPACE.TABLE.
+        """
+        for rule in self.tables:
+            match = rule.include.fullmatch(source)
+            if match is None or (rule.exclude is not None and rule.exclude.fullmatch(source)):
+                continue
+            name = match.expand(rule.table)
+            if len(split_name(name)) < _SHORTEST_NAME:
+                raise Invalid(f"{source} would go to {name!r}, which is no NAMESPACE.TABLE")
+            return rule, name
+        return None
+
+    def takes_topic(self, topic: str) -> bool:
+        """Whether the records of a topic belong to this configuration."""
+        return any(pattern.fullmatch(topic) for pattern in self.topics)
+
+
+def read_config(path: Path) -> CdcConfig:
+    """Read a file. Raises Invalid with file and line for the first mistake."""
+    file = read_yaml(path)
+    name = file.require("name")
+    if _NAME.fullmatch(name) is None:
+        raise file.field_error("name", f"{name[:80]!r} is no name: use up to 40 letters, digits, - and _")
+    connection, brokers = file.text("connection"), file.texts("brokers")
+    if (connection is None) == (not brokers):
+        raise file.error("the file needs either connection or brokers")
+    config = CdcConfig(
+        name=name,
+        format=file.choice("format", CDC_FORMATS, ""),
+        connection=connection,
+        brokers=brokers,
+        topics=_require_topics(file),
+        start=file.choice("start", ("earliest", "latest"), "earliest"),
+        deletes=file.choice("deletes", ("apply", "ignore", "stop"), "apply"),
+        truncates=file.choice("truncates", ("stop", "ignore"), "stop"),
+        schema=file.choice("schema", ("add", "ignore"), "add"),
+        tables=_read_rules(file),
+    )
+    file.finish()
+    return config
+
+
+def _require_topics(file: Section) -> tuple[re.Pattern[str], ...]:
+    topics = file.texts("topics")
+    if not topics:
+        raise file.error("the file needs topics", hint="regular expressions that match whole names of topics")
+    return tuple(_compile(file, "topics", text) for text in topics)
+
+
+def _read_rules(file: Section) -> tuple[TableRule, ...]:
+    rules = tuple(_read_rule(section) for section in file.sections("tables"))
+    if not rules:
+        raise file.error("the file needs tables", hint="rules with the fields include and table")
+    return rules
+
+
+def _read_rule(section: Section) -> TableRule:
+    include, table = _compile(section, "include", section.require("include")), section.require("table")
+    exclude = section.text("exclude")
+    properties = section.pairs("properties")
+    for key in properties:
+        if key in _OWN_PROPERTIES:
+            raise section.field_error("properties", f"{key} comes from other fields of the file")
+    _check_template(section, include, table)
+    rule = TableRule(
+        include=include,
+        exclude=None if exclude is None else _compile(section, "exclude", exclude),
+        table=table,
+        primary_key=section.texts("primary_key"),
+        sequence_field=section.text("sequence_field"),
+        partition_by=section.texts("partition_by"),
+        is_partial=section.flag("partial"),
+        source_column=section.text("source_column"),
+        columns=section.pairs("columns"),
+        properties=properties,
+        line=section.line,
+    )
+    section.finish()
+    if rule.is_partial and (rule.sequence_field or rule.partition_by):
+        field = "sequence_field" if rule.sequence_field else "partition_by"
+        raise section.field_error(field, f"a partial table has no {field}", hint="docs/keyed-tables.md says why")
+    return rule
+
+
+def _check_template(section: Section, include: re.Pattern[str], table: str) -> None:
+    """Raise Invalid for a group that `include` does not have."""
+    try:
+        re.sub(f"(?:{include.pattern})|\\Z", lambda match: match.expand(table), "", count=1)
+    except (re.error, IndexError) as error:
+        raise section.field_error("table", f"{table!r} does not fit include: {error}") from None
+
+
+def _compile(section: Section, name: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise section.field_error(name, f"{name} {text[:80]!r} is no regular expression: {error}") from None

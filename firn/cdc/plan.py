@@ -1,0 +1,170 @@
+"""The plan of `firn cdc`: which table takes which tables of the source, and what is to be created or added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from firn.cdc.config import CdcConfig, TableRule
+from firn.cdc.observation import Observation, SourceFacts
+from firn.errors import Invalid
+from firn.protocol.answers.tables import TableOut
+
+LoadTable = Callable[[str], TableOut | None]
+"""Loads a table by its name; None if there is none."""
+_RESERVED = ("_op", "_set", "_source")
+
+
+class Action(StrEnum):
+    """What a run does with a table before it brings rows."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    NONE = "none"
+    STOP = "stop"  # a problem that a user has to solve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan:
+    """One table of the lake."""
+
+    table: str
+    topic: str
+    sources: Sequence[str]
+    action: Action
+    primary_key: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """All columns of a new table, and the missing ones of a table that exists."""
+    new_sources: Sequence[str] = ()
+    """The tables of the source that the table does not take yet."""
+    problem: str | None = None
+    rule: TableRule
+    """How the table is made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """One topic: its tables, the tables of the source that no rule takes, and records that are bad."""
+
+    topic: str
+    tables: Sequence[TablePlan]
+    left_out: Sequence[str]
+    bad: Mapping[str, int]
+    records: int
+
+
+def plan_topic(config: CdcConfig, topic: str, observation: Observation, load: LoadTable) -> TopicPlan:
+    """Plan one topic by what its records show."""
+    groups: dict[str, tuple[TableRule, list[str]]] = {}
+    left_out = []
+    for source in sorted(observation.tables):
+        routed = config.route(source)
+        if routed is None:
+            left_out.append(source)
+            continue
+        rule, table = routed
+        groups.setdefault(table, (rule, []))[1].append(source)
+    tables = [
+        _plan_table(config, topic, table, rule, {source: observation.tables[source] for source in sources}, load)
+        for table, (rule, sources) in sorted(groups.items())
+    ]
+    return TopicPlan(
+        topic=topic, tables=tables, left_out=left_out, bad=dict(observation.bad), records=observation.records
+    )
+
+
+def _plan_table(
+    config: CdcConfig, topic: str, table: str, rule: TableRule, facts: Mapping[str, SourceFacts], load: LoadTable
+) -> TablePlan:
+    merged = SourceFacts()
+    for source in facts.values():
+        merged.merge(source)
+    loaded = load(table)
+    try:
+        if loaded is None:
+            return _plan_new(topic, table, rule, merged, list(facts))
+        return _plan_existing(config, topic, rule, merged, list(facts), loaded, table)
+    except Invalid as error:
+        return TablePlan(
+            table=table, topic=topic, sources=list(facts), action=Action.STOP, problem=error.message, rule=rule
+        )
+
+
+def _plan_new(topic: str, table: str, rule: TableRule, facts: SourceFacts, sources: Sequence[str]) -> TablePlan:
+    key = list(rule.primary_key or facts.keys)
+    if not key:
+        raise Invalid(f"the records of {', '.join(sources)} name no key: give the rule a primary_key")
+    if len(sources) > 1 and rule.source_column is None:
+        raise Invalid(f"{', '.join(sources)} share the table, so equal keys would meet: give the rule a source_column")
+    columns = {**facts.types, **rule.columns}
+    if rule.source_column is not None:
+        columns[rule.source_column] = "string"
+        key = [*key, *([] if rule.source_column in key else [rule.source_column])]
+    _check_columns(columns, key, rule)
+    ordered = {name: columns[name] for name in (*key, *(name for name in columns if name not in key))}
+    return TablePlan(
+        table=table,
+        topic=topic,
+        sources=sources,
+        action=Action.CREATE,
+        primary_key=key,
+        columns=ordered,
+        new_sources=sources,
+        rule=rule,
+    )
+
+
+def _check_columns(columns: Mapping[str, str], key: Sequence[str], rule: TableRule) -> None:
+    missing = [name for name in (*key, *filter(None, [rule.sequence_field])) if name not in columns]
+    if missing:
+        raise Invalid(f"the records have no column {', '.join(missing)}")
+    reserved = [name for name in columns if name.casefold() in _RESERVED]
+    if reserved:
+        raise Invalid(f"{', '.join(reserved)} is a name of Firn's own columns: rename it at the source")
+    folded: dict[str, str] = {}
+    for name in columns:
+        other = folded.setdefault(name.casefold(), name)
+        if other != name:
+            raise Invalid(f"columns {other} and {name} differ in case only")
+
+
+def _plan_existing(
+    config: CdcConfig,
+    topic: str,
+    rule: TableRule,
+    facts: SourceFacts,
+    sources: Sequence[str],
+    loaded: TableOut,
+    table: str,
+) -> TablePlan:
+    properties = loaded.properties
+    if properties.get("firn.log.topic") != topic:
+        other = properties.get("firn.log.topic")
+        reason = "has no log" if other is None else f"takes topic {other}"
+        raise Invalid(f"{table} {reason}: one table takes one topic, so choose another name, or drop the table")
+    if properties.get("firn.log.format") != config.format:
+        raise Invalid(f"{table} reads {properties.get('firn.log.format')}, and the file says {config.format}")
+    known_text = properties.get("firn.log.source-tables")
+    known = [] if known_text is None else [name.strip() for name in known_text.split(",")]
+    new = [source for source in sources if known and source not in known]
+    if new and properties.get("firn.log.source-column") is None:
+        raise Invalid(f"{', '.join(new)} would share {table} with {', '.join(known)}: a source_column tells them apart")
+    missing = _find_missing(facts, rule, loaded) if config.schema == "add" else {}
+    return TablePlan(
+        table=table,
+        topic=topic,
+        sources=sources,
+        action=Action.CHANGE if missing or new else Action.NONE,
+        primary_key=loaded.primary_key,
+        columns=missing,
+        new_sources=new,
+        rule=rule,
+    )
+
+
+def _find_missing(facts: SourceFacts, rule: TableRule, loaded: TableOut) -> dict[str, str]:
+    known = {column.name.casefold() for column in loaded.columns}
+    missing = {name: type_ for name, type_ in facts.types.items() if name.casefold() not in known}
+    _check_columns({**dict.fromkeys(loaded.primary_key, ""), **missing}, (), rule=rule)
+    return {name: rule.columns.get(name, type_) for name, type_ in missing.items()}
