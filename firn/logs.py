@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from firn.errors import Refused
 from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogSkipOut
+from firn.protocol.connections import Mechanism, Security
 from firn.quarantine import TableQuarantine
 from firn.transport import Transport
 
@@ -118,6 +120,33 @@ def require_short(tail: LogBatch, log: LogOut, table: str) -> None:
 
 
 def build_kafka_options(log: LogOut, password: str | None) -> dict[str, str]:
+class Cluster(Protocol):
+    """How to reach a cluster: a log, a connection of the server, or plain brokers."""
+
+    @property
+    def brokers(self) -> Sequence[str]: ...
+    @property
+    def security(self) -> Security | str: ...
+    @property
+    def mechanism(self) -> Mechanism | str | None: ...
+    @property
+    def username(self) -> str | None: ...
+    @property
+    def ca(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainBrokers:
+    """Brokers without users and without encryption."""
+
+    brokers: Sequence[str]
+    security: Security = Security.PLAINTEXT
+    mechanism: Mechanism | None = None
+    username: str | None = None
+    ca: str | None = None
+
+
+def build_kafka_options(log: Cluster, password: str | None) -> dict[str, str]:
     """Options of Spark's connector for the log's cluster.
 
     `password` is that of the connection's user; the server does not show it.

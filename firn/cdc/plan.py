@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from firn.cdc.config import CdcConfig, TableRule
@@ -72,6 +72,24 @@ def plan_topic(config: CdcConfig, topic: str, observation: Observation, load: Lo
     return TopicPlan(
         topic=topic, tables=tables, left_out=left_out, bad=dict(observation.bad), records=observation.records
     )
+
+
+def refuse_shared_tables(plans: Sequence[TopicPlan]) -> list[TopicPlan]:
+    """The plans, in which a new table that several topics would share is a problem: one table takes one topic."""
+    topics: dict[str, list[str]] = {}
+    for plan in plans:
+        for table in plan.tables:
+            topics.setdefault(table.table, []).append(plan.topic)
+    return [
+        replace(plan, tables=[_refuse_shared(table, topics[table.table]) for table in plan.tables]) for plan in plans
+    ]
+
+
+def _refuse_shared(table: TablePlan, topics: Sequence[str]) -> TablePlan:
+    if len(topics) == 1 or table.action is not Action.CREATE:
+        return table
+    problem = f"{', '.join(topics)} would share the table, and one table takes one topic"
+    return replace(table, action=Action.STOP, problem=problem)
 
 
 def _plan_table(

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from firn.errors import FirnError, Invalid
 
-if TYPE_CHECKING:
-    from yaml.nodes import MappingNode, Node
-
+Node: TypeAlias = Any
+"""A node of PyYAML, which is an extra: `id` is scalar, sequence or mapping."""
 _LARGEST_BYTES = 1_000_000
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
@@ -23,7 +22,7 @@ class Section:
 
     path: str
     title: str
-    node: MappingNode
+    node: Node
     _known: set[str] = field(default_factory=set)
 
     @property
@@ -34,7 +33,7 @@ class Section:
     def text(self, name: str, default: str | None = None) -> str | None:
         """A text or a number, as it is written."""
         node = self._find(name)
-        return default if node is None else self._read_text(name, node)
+        return default if node is None else self.read_text(name, node)
 
     def require(self, name: str) -> str:
         """A text that must be there."""
@@ -65,15 +64,15 @@ class Section:
         if node is None:
             return ()
         if node.id == "scalar":
-            return (self._read_text(name, node),)
+            return (self.read_text(name, node),)
         if node.id != "sequence":
             raise self.error(f"{name} is not a list", node)
-        return tuple(self._read_text(name, item) for item in node.value)
+        return tuple(self.read_text(name, item) for item in node.value)
 
     def pairs(self, name: str) -> dict[str, str]:
         """A mapping of texts."""
         section = self.section(name)
-        return {} if section is None else {key: section._read_text(key, node) for key, node in section.items()}
+        return {} if section is None else {key: section.read_text(key, node) for key, node in section.items()}
 
     def section(self, name: str) -> Section | None:
         """A mapping below this one."""
@@ -115,7 +114,8 @@ class Section:
         self._known.add(name)
         return next((value for key, value in self.node.value if key.value == name), None)
 
-    def _read_text(self, name: str, node: Node) -> str:
+    def read_text(self, name: str, node: Node) -> str:
+        """The text of a node."""
         if node.id != "scalar" or node.tag == "tag:yaml.org,2002:null":
             raise self.error(f"{name} is not a text", node)
         return str(node.value)
@@ -137,7 +137,7 @@ def read_yaml(path: Path) -> Section:
     text = _read_text(path)
     try:
         events: list[Any] = list(yaml.parse(text, Loader=yaml.SafeLoader))
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node: Node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = "" if mark is None else f", line {mark.line + 1}"
@@ -146,12 +146,16 @@ def read_yaml(path: Path) -> Section:
         raise Invalid(f"{path} is no YAML") from error
     for event in events:
         if isinstance(event, yaml.AliasEvent):
-            raise Invalid(f"{path}, line {event.start_mark.line + 1}: references are not allowed here")
+            raise Invalid(f"{path}, line {_find_line(event)}: references are not allowed here")
     if node is None or node.id != "mapping":
         raise Invalid(f"{path} has no fields", hint="docs/cdc.md has an example")
     section = Section(str(path), "the file", node)
     _check_keys(section)
     return section
+
+
+def _find_line(event: Node) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def _read_text(path: Path) -> str:

@@ -12,6 +12,7 @@ import typer
 from firn.cli import (
     audit_log,
     catalogs,
+    cdc,
     changes,
     connections,
     consumers,
@@ -56,6 +57,7 @@ app.add_typer(convert.app, name="hive")  # with the other commands of Hive table
 app.add_typer(writers.app, name="writer")
 app.add_typer(logs.app, name="log")
 app.add_typer(streams.app, name="stream")
+app.add_typer(cdc.app, name="cdc")
 app.add_typer(consumers.app, name="consumer")
 app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")

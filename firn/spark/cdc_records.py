@@ -76,7 +76,7 @@ def use_own_python(spark: SparkSession) -> None:
     Spark would take `python3` of the path. $PYSPARK_PYTHON, which users set, comes first; clusters need it.
     """
     context = spark.sparkContext
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
 
 

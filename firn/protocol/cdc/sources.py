@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_LONGEST = 2_000
+_LONGEST = 20_000
 _MOST_STARS = 4
 """More would make a match slow."""
 

@@ -1,0 +1,169 @@
+"""`firn cdc` on a real broker: new tables and columns while it runs, shards, restarts, and optimizers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+import firn
+from firn.cdc.cluster import open_cluster
+from firn.cdc.config import read_config
+from firn.spark.cdc_run import BoundedDrain, CdcRun, TableProgress
+from tests.cdc_envelopes import Record, debezium, maxwell
+from tests.integration.streams.topics import SECONDS, Topic
+from tests.spark_fixtures import RunningServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+NewTopic = Callable[..., Topic]
+FILE = """
+name: test
+format: {format}
+brokers: [{brokers}]
+topics: {topic}
+tables:
+  - include: shop\\.(orders|items)
+    table: {namespace}.\\1
+  - include: (shop_\\w+)\\.customers
+    table: {namespace}.customers
+    source_column: source
+"""
+
+
+def send(topic: Topic, records: Iterable[Record]) -> None:
+    """Records of a key go to one partition, as those of Debezium do."""
+    producer = Producer({"bootstrap.servers": topic.brokers, "enable.idempotence": True})
+    for key, value in records:
+        producer.produce(topic.name, key=key, value=value, partition=len(key or b"") % topic.partitions)
+    assert producer.flush(SECONDS) == 0
+
+
+def open_run(
+    server: RunningServer, topic: Topic, tmp_path: Path, namespace: str, format: str = "debezium-json"
+) -> CdcRun:
+    path = tmp_path / "sync.yaml"
+    path.write_text(FILE.format(format=format, brokers=topic.brokers, topic=topic.name, namespace=namespace))
+    config, client = read_config(path), firn.connect(server.url)
+    cluster = open_cluster(config, client)
+    return CdcRun(config=config, client=client, cluster=cluster, spark=server.spark, say=lambda _line: None)
+
+
+def order(op: str, key: int, **row: Any) -> Record:
+    after = None if op == "d" else {"id": key, **row}
+    return debezium(op, after=after, key={"id": key})
+
+
+def merged(server: RunningServer, table: str, columns: str) -> list[tuple[Any, ...]]:
+    return sorted(server.rows(f"SELECT {columns} FROM lake.{table}.merged"))
+
+
+def problems(progress: list[TableProgress]) -> list[str]:
+    return [table.problem for table in progress if table.problem is not None]
+
+
+def test_tables_and_columns_come_while_it_runs(server: RunningServer, new_topic: NewTopic, tmp_path: Path) -> None:
+    topic = new_topic()
+    run = open_run(server, topic, tmp_path, "capture")
+    assert run.run_once() == []
+    send(topic, [order("c", 1, note="a"), order("c", 2, note="b"), order("u", 1, note="c"), order("d", 2)])
+    assert problems(run.run_once()) == []
+    assert merged(server, "capture.orders", "id, note") == [(1, "c")]
+
+    # A new column, and a new table of the source in the same topic, whose key changes.
+    item = {"db": "shop", "table": "items"}
+    send(topic, [order("u", 1, note="c", amount=5), debezium("c", after={"no": 7}, key={"no": 7}, source=item)])
+    send(topic, [debezium("u", before={"no": 7}, after={"no": 8}, key={"no": 8}, source=item)])
+    assert problems(run.run_once()) == []
+    assert merged(server, "capture.orders", "id, note, amount") == [(1, "c", 5)]
+    assert merged(server, "capture.items", "no") == [(8,)]
+    assert [table.commits for table in run.run_once()] == [0, 0]
+
+    # The table is the checkpoint: a new process brings nothing twice.
+    counts = server.rows("SELECT count(*) FROM lake.capture.orders.change")
+    again = open_run(server, topic, tmp_path, "capture")
+    assert problems(again.run_once()) == []
+    assert server.rows("SELECT count(*) FROM lake.capture.orders.change") == counts
+    send(topic, [order("c", 3, note="z", amount=None)])
+    assert problems(again.run_once()) == []
+    assert merged(server, "capture.orders", "id, note, amount") == [(1, "c", 5), (3, "z", None)]
+
+
+def test_shards_share_a_table_and_a_new_one_loses_no_record(
+    server: RunningServer, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    topic = new_topic()
+    run = open_run(server, topic, tmp_path, "shards")
+
+    def customer(op: str, shard: str, key: int) -> Record:
+        after = None if op == "d" else {"id": key, "name": f"{shard}{key}"}
+        return debezium(op, after=after, key={"id": key}, source={"db": f"shop_{shard}", "table": "customers"})
+
+    send(topic, [customer("c", "eu", 1), customer("c", "eu", 2)])
+    assert problems(run.run_once()) == []
+    send(topic, [customer("c", "us", 1), customer("d", "eu", 1)])
+    assert problems(run.run_once()) == []
+    expected = [(1, "shop_us.customers", "us1"), (2, "shop_eu.customers", "eu2")]
+    assert merged(server, "shards.customers", "id, source, name") == expected
+
+
+def test_a_process_that_dies_between_table_and_first_commit_loses_nothing(
+    server: RunningServer, new_topic: NewTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    send(topic, [maxwell("insert", {"id": key, "n": key}) for key in range(20)])
+    send(topic, [maxwell("delete", {"id": 3, "n": 3}), maxwell("update", {"id": 30, "n": 4}, old={"id": 4})])
+
+    def die(_self: BoundedDrain) -> None:
+        raise KeyboardInterrupt
+
+    run = open_run(server, topic, tmp_path, "mortal", "maxwell-json")
+    with monkeypatch.context() as patch:
+        patch.setattr(BoundedDrain, "run", die)
+        with pytest.raises(KeyboardInterrupt):
+            run.run_once()
+    again = open_run(server, topic, tmp_path, "mortal", "maxwell-json")
+    assert problems(again.run_once()) == []
+    expected = sorted([(key, key) for key in range(20) if key not in (3, 4)] + [(30, 4)])
+    assert merged(server, "mortal.orders", "id, n") == expected
+
+
+def test_two_processes_and_a_resumed_stream(server: RunningServer, new_topic: NewTopic, tmp_path: Path) -> None:
+    topic = new_topic()
+    first = open_run(server, topic, tmp_path, "twice")
+    send(topic, [order("c", 1, note="a")])
+    assert problems(first.run_once()) == []
+    stream = first.client.streams.find("lake", "twice.orders")
+    assert stream.status == "paused"
+    second = open_run(server, topic, tmp_path, "twice")
+    send(topic, [order("c", 2, note="b")])
+    assert problems(second.run_once()) == []
+    send(topic, [order("c", 3, note="c")])
+    assert "another drain has started" in problems(first.run_once())[0]
+    assert problems(first.run_once()) == []  # it registers anew
+    assert merged(server, "twice.orders", "id, note") == [(1, "a"), (2, "b"), (3, "c")]
+    assert len(server.rows("SELECT id FROM lake.twice.orders.change")) == 3
+
+
+def test_a_drain_never_passes_the_records_that_were_looked_at(
+    server: RunningServer, new_topic: NewTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(1)
+    run = open_run(server, topic, tmp_path, "bounded")
+    send(topic, [order("c", 1, note="a")])
+    assert problems(run.run_once()) == []
+    real = CdcRun._observe
+
+    def observe_and_send(self: CdcRun, *arguments: Any) -> dict[int, int]:
+        end = real(self, *arguments)
+        send(topic, [order("c", 2, note="b", late=5)])  # a record with a new column, just after the look
+        return end
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CdcRun, "_observe", observe_and_send)
+        assert problems(run.run_once()) == []
+    assert merged(server, "bounded.orders", "id, note") == [(1, "a")]
+    assert problems(run.run_once()) == []
+    assert merged(server, "bounded.orders", "id, note, late") == [(1, "a", None), (2, "b", 5)]
