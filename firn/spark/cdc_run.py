@@ -197,7 +197,7 @@ class CdcRun:
             self.spark.sql(statement)
         except Exception as error:  # Java throws many types of errors
             raise FirnError(
-                f"{table}: {reason(error)}", hint="the account needs the privileges create and manage: docs/cdc.md"
+                f"{table}: {reason(error)}", hint="the account needs the privileges create and write there: docs/cdc.md"
             ) from error
 
 
