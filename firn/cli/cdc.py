@@ -133,7 +133,7 @@ def _print_plan(ctx: CliContext, plans: list[TopicPlan]) -> None:
         if topic.left_out:
             show.line(f"  no rule takes {', '.join(topic.left_out)}")
         for reason, count in topic.bad.items():
-            show.line(f"  {count:,} records are bad: {reason}")
+            show.line(f"  {count:,} bad record{'' if count == 1 else 's'}: {reason}")
     if not plans:
         show.line("no topic matches")
 

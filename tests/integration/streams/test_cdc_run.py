@@ -10,10 +10,11 @@ import pytest
 from confluent_kafka import Producer
 
 import firn
+import firn.spark
 from firn.cdc.cluster import open_cluster
 from firn.cdc.config import read_config
 from firn.spark.cdc_run import BoundedDrain, CdcRun, TableProgress
-from tests.cdc_envelopes import Record, debezium, maxwell
+from tests.cdc_envelopes import Record, canal, debezium, maxwell
 from tests.integration.streams.topics import SECONDS, Topic
 from tests.spark_fixtures import RunningServer
 
@@ -167,3 +168,43 @@ def test_a_drain_never_passes_the_records_that_were_looked_at(
     assert merged(server, "bounded.orders", "id, note") == [(1, "a")]
     assert problems(run.run_once()) == []
     assert merged(server, "bounded.orders", "id, note, late") == [(1, "a", None), (2, "b", 5)]
+
+
+def create(server: RunningServer, topic: Topic, table: str, **properties: str) -> None:
+    """A keyed table `db.<table>` by hand, with a log of change data capture."""
+    columns = [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}, {"name": "text", "type": "string"}]
+    log = {"firn.log.topic": topic.name, "firn.log.brokers": topic.brokers, "firn.log.format": "debezium-json"}
+    client = firn.connect(server.url)
+    client.tables.create(f"db.{table}", columns, primary_key=["id"], properties={**log, **properties})
+
+
+def test_values_that_the_source_has_not_sent_stay(server: RunningServer, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    create(server, topic, "toasted", **{"firn.partial": "true", "firn.log.every-change": "false"})
+    send(topic, [order("c", 1, n=1, text="long"), order("c", 2, n=1, text="x"), order("d", 2)])
+    firn.spark.drain("lake.db.toasted", server.spark)
+    send(topic, [order("u", 1, n=2, text="__debezium_unavailable_value"), order("c", 2, n=5, text="new")])
+    send(topic, [order("u", 2, n=6, text="__debezium_unavailable_value")])
+    expected = [(1, 2, "long"), (2, 6, "new")]
+    waiting = firn.spark.read("lake.db.toasted", server.spark, log=True).select("id", "n", "text")
+    assert sorted(tuple(row) for row in waiting.collect()) == expected
+    firn.spark.drain("lake.db.toasted", server.spark)
+    assert merged(server, "db.toasted", "id, n, text") == expected
+
+
+def test_a_record_with_several_changes_reads_the_same_before_and_after_a_drain(
+    server: RunningServer, new_topic: NewTopic
+) -> None:
+    topic = new_topic(1)
+    create(server, topic, "several", **{"firn.log.format": "canal-json", "firn.log.deletes": "apply"})
+    whole = {"text": "t"}
+    send(topic, [canal("INSERT", [{"id": str(key), "n": str(key), **whole} for key in (1, 2)])])
+    moved = [{"id": "3", "n": "2", **whole}, {"id": "2", "n": "1", **whole}]
+    send(topic, [canal("UPDATE", moved, old=[{"id": "2"}, {"id": "1"}]), (None, b"no json")])
+    good = [(2, 1), (3, 2)]
+    firn.spark.drain("lake.db.several", server.spark)
+    assert merged(server, "db.several", "id, n") == good
+    assert len(server.rows("SELECT offset FROM lake.db.several.quarantine")) == 1
+    send(topic, [canal("UPDATE", [{"id": "4", "n": "2", **whole}], old=[{"id": "3"}])])
+    waiting = firn.spark.read("lake.db.several", server.spark, log=True).select("id", "n")
+    assert sorted(tuple(row) for row in waiting.collect()) == [(2, 1), (4, 2)]
