@@ -119,7 +119,6 @@ def require_short(tail: LogBatch, log: LogOut, table: str) -> None:
         )
 
 
-def build_kafka_options(log: LogOut, password: str | None) -> dict[str, str]:
 class Cluster(Protocol):
     """How to reach a cluster: a log, a connection of the server, or plain brokers."""
 

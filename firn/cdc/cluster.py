@@ -12,7 +12,7 @@ from typing import Any
 from firn.cdc.config import CdcConfig
 from firn.client import Client
 from firn.errors import FirnError, NotFound, Unavailable
-from firn.logs import LogBatch
+from firn.logs import PASSWORD_VARIABLE, LogBatch
 from firn.protocol.answers.connections import ConnectionOut
 
 try:
@@ -23,7 +23,6 @@ except ImportError:  # an extra: see open_cluster
 else:
     HAS_CLIENT = True
 
-PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
 SECONDS = 10.0
 _GROUP = "firn-cdc"
 """The consumer group that the client demands. No offsets are committed to it."""
