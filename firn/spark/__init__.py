@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
     from firn.spark.log_drain import Drained, drain, skip
     from firn.spark.log_reading import read_log
+    from firn.spark.lookup import enrich
     from firn.spark.reading import read
+    from firn.spark.real_time import realtime
     from firn.spark.sessions import catalog_conf, configure, session, sql
     from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
     from firn.spark.statements import sync_before_statement
@@ -41,10 +43,12 @@ __all__ = [
     "configure",
     "delete",
     "drain",
+    "enrich",
     "on_changes",
     "read",
     "read_changes",
     "read_log",
+    "realtime",
     "reason",
     "resume",
     "session",
@@ -70,6 +74,8 @@ _HOMES = {
     ),
     "firn.spark.changes": ("on_changes", "read_changes"),
     "firn.spark.log_reading": ("read_log",),
+    "firn.spark.lookup": ("enrich",),
+    "firn.spark.real_time": ("realtime",),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
     "firn.spark.sinks": ("append_sink", "resume", "upsert_sink", "write_stream"),

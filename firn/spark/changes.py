@@ -43,7 +43,7 @@ def read_changes(
     images = Images(images)
     client, name = client_of(active, table)
     with client:
-        plan = _plan(client, name, table, since, until)
+        plan = plan_feed(client, name, table, since, until)
     return _build(active, table, plan, images)
 
 
@@ -71,7 +71,7 @@ def on_changes(
         while True:
             if all(known.name != consumer for known in consumers.list()):
                 consumers.move(consumer, to=0)
-            plan = _plan(client, name, table, f"consumer:{consumer}", None)
+            plan = plan_feed(client, name, table, f"consumer:{consumer}", None)
             if plan.until.version > plan.since.version:
                 function(_build(active, table, plan, Images(images)), plan.until.version)
                 consumers.move(consumer, to=plan.until.version, expected_version=plan.since.version)
@@ -87,13 +87,14 @@ def _require_session(spark: SparkSession | None) -> SparkSession:
     return active
 
 
-def _plan(client: Client, name: str, table: str, since: Position, until: Position | None) -> ChangePlan:
+def plan_feed(client: Client, name: str, table: str, since: Position, until: Position | None) -> ChangePlan:
+    """Ask the server for the plan of a net feed. `name` is the table's name there, `table` its name in Spark."""
     params = {**write_range(since, until, Each.NET), "spark_catalog": split_name(table)[0]}
     return ChangePlan.read(client.tables[name].get("/changes/plan", params))
 
 
 def _build(spark: SparkSession, table: str, plan: ChangePlan, images: Images) -> DataFrame:
-    feed = _Feed(spark, split_name(table), plan)
+    feed = Feed(spark, split_name(table), plan)
     return feed.compare(plan.since, plan.until, feed.list_changed_keys()).select(*_lay_out(plan, images))
 
 
@@ -109,7 +110,7 @@ def _lay_out(plan: ChangePlan, images: Images) -> list[Column]:
 
 
 @dataclass(frozen=True)
-class _Feed:
+class Feed:
     """Frames of one plan. Keys are `k0`, `k1` …, and rows are structs, so that no column's name gets in the way."""
 
     spark: SparkSession
@@ -122,7 +123,7 @@ class _Feed:
 
     def compare(self, since: FeedVersion, until: FeedVersion, keys: DataFrame) -> DataFrame:
         """The net changes of these keys. Rows that share a key are compared in one order."""
-        first, last = (self._number(self._read_state(version, keys)) for version in (since, until))
+        first, last = (self._number(self.read_state(version, keys)) for version in (since, until))
         first, last = first.withColumnRenamed("row", "before"), last.withColumnRenamed("row", "after")
         joined = first.join(last, [*self.keys, "n"], "full_outer")
         kind = joined.schema["before"].dataType
@@ -159,9 +160,13 @@ class _Feed:
             parts.append(reader.table(change))
         return reduce(DataFrame.unionAll, [part.select(*self._keys_of()) for part in parts])
 
-    def _read_state(self, version: FeedVersion, keys: DataFrame) -> DataFrame:
-        """The merged rows of these keys at a version."""
-        rows = self.spark.sql(version.sql or "").select(*self._keys_of(), self._row().alias("row"))
+    def read_all(self, version: FeedVersion) -> DataFrame:
+        """The merged rows at a version."""
+        return self.spark.sql(version.sql or "")
+
+    def read_state(self, version: FeedVersion, keys: DataFrame) -> DataFrame:
+        """The merged rows of these keys at a version, as structs `row`, with the keys as `k0`, `k1` …"""
+        rows = self.read_all(version).select(*self._keys_of(), self._row().alias("row"))
         return rows.join(keys, self.keys, "left_semi")
 
     def _read_moved(self, before: str | None, after: str | None) -> DataFrame:
