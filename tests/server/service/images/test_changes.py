@@ -11,11 +11,13 @@ import pytest
 import firn
 from catalog.jobs.job import JobKind
 from firn.errors import Invalid, Refused
+from firn.protocol.partial import SET
+from firn.scan.newest import OP
 from optimizer.client import connect
 from tests.databases import ON_SQLITE
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered
 from tests.server.listening import listening
-from tests.server.service.images.changing import Changing, Rows, Step
+from tests.server.service.images.changing import KEYS, Changing, Rows, Step
 from tests.server.service.images.keyed_lake import KeyedLake
 from tests.server.service.images.test_client_scan import connected
 
@@ -83,6 +85,50 @@ def test_a_feed_leads_from_one_state_to_the_other(lake: Lake, properties: dict[s
             assert sorted(steps(each), key=repr) == sorted(happened, key=repr)
             fold(world.states[since], steps(each))
             assert [row["_version"] for row in each] == sorted(row["_version"] for row in each)
+    lake.services.images.stop()
+
+
+class ChangingPartly(Changing):
+    """As `Changing`, with changes that set the note, no column besides the key, or all columns."""
+
+    def change(self) -> None:
+        lines, steps = [], []
+        for _ in range(self.chance.randint(1, 5)):
+            key, note = self.chance.randrange(KEYS), self.chance.choice(["x", "y", None])
+            op, given = self.chance.choice("UUUD"), self.chance.choice([None, "2", "1", ""])
+            lines.append({"id": key, "note": note, OP: op, SET: given})
+            before = self.rows.get(key)
+            if op == "D":
+                self.rows.pop(key, None)
+            elif given in (None, "2"):
+                self.rows[key] = note
+            else:
+                self.rows.setdefault(key, None)
+            steps.append((key, before, self.rows.get(key)))
+        self.orders._append(CHANGE, lines)
+        self.record(steps)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_net_feed_of_changes_that_set_some_columns_leads_from_one_state_to_the_other(lake: Lake, seed: int) -> None:
+    lake.create_keyed(ORDERS, **{"firn.partial": "true", "firn.read.max-wait": "60 s"})
+    orders = KeyedLake(lake)
+    with listening(orders.lake.client.app) as url, firn.connect(url) as client:
+        world = ChangingPartly(orders, connect(url), random.Random(seed))
+        world.run(14)
+        assert orders.read() == world.rows
+        versions = sorted(world.states)
+        for _ in range(6):
+            since, until = sorted(world.chance.sample(versions, 2))
+            rows = dict(world.states[since])
+            for change in read(client, since=since, until=until, images="both"):
+                before, after = change["_before"], change["_after"]
+                assert (None if before is None else before["note"]) == rows.get(change["id"])
+                assert (before is None) is (change["id"] not in rows)
+                rows.pop(change["id"], None)
+                if after is not None:
+                    rows[change["id"]] = after["note"]
+            assert rows == world.states[until]
     lake.services.images.stop()
 
 
