@@ -18,6 +18,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 
 from firn.protocol.names import quote_name
 from firn.protocol.tasks.sync import HiveColumn, HiveFile, HiveUnit, SyncTask
+from firn.spark.local_frames import create_local_frame
 from optimizer.avro_rows import read_avro
 from optimizer.errors import Refused
 from optimizer.spark import JobSession
@@ -112,7 +113,7 @@ class HiveRows:
         schema = f"{_PATH} string, {SOURCE} string, {ADDED} boolean, {KNEW} bigint, {_ORDER} int" + (
             f", {parts}" if parts else ""
         )
-        return self.session.spark.createDataFrame(rows, schema)
+        return create_local_frame(self.session.spark, rows, schema)
 
     def _path(self, location: str) -> str:
         make = self.session.jvm.org.apache.hadoop.fs.Path

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from firn.spark.local_frames import create_local_frame
 from optimizer.job_run import JobRun
 from optimizer.read_checks import check_listed
 
@@ -22,7 +23,7 @@ def list_needed_files(work: JobRun, io: Any, loaded: Mapping[str, Any], *, metad
     named = _listed_in_metadata(loaded["metadata"]) + (_metadata_files(loaded) if metadata_files else [])
     files = _rows(work, io, loaded, "ALL_FILES").selectExpr("file_path AS path", "file_size_in_bytes AS bytes")
     files = files.unionAll(_rows(work, io, loaded, "ALL_MANIFESTS").selectExpr("path", "length AS bytes"))
-    return files.unionAll(work.session.spark.createDataFrame(named, "path STRING, bytes BIGINT"))
+    return files.unionAll(create_local_frame(work.session.spark, named, "path STRING, bytes BIGINT"))
 
 
 def check_manifests(work: JobRun, io: Any, loaded: Mapping[str, Any]) -> None:

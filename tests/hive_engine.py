@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import firn.spark
 from firn.spark.jars import spark_conf
+from firn.spark.local_frames import create_local_frame
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import delete, upsert
 from optimizer.client import connect
@@ -147,7 +148,7 @@ class _Engine:
 
     def write(self, op: str, table: str, ddl: str, rows: Rows, batch: str) -> bool:
         written = {"upsert": upsert, "delete": delete}[op]
-        frame = self.spark.createDataFrame(rows, ddl)
+        frame = create_local_frame(self.spark, rows, ddl)
         return written(frame, table, batch=batch, writer="test").was_there
 
     def work(self, url: str) -> bool:

@@ -8,6 +8,7 @@ from contextlib import closing
 from itertools import count
 from typing import Any
 
+from firn.spark.local_frames import create_local_frame
 from firn.spark.write import delete, upsert
 from optimizer.client import connect
 from optimizer.jobs import JOBS
@@ -36,10 +37,10 @@ class KeyedTable:
 
     def upsert(self, *rows: tuple[Any, ...], **options: Any) -> bool:
         """Upsert rows; return whether the table had the batch already."""
-        return upsert(self.server.spark.createDataFrame(rows, self.columns), self.name, **options).was_there
+        return upsert(create_local_frame(self.server.spark, rows, self.columns), self.name, **options).was_there
 
     def delete(self, *rows: tuple[Any, ...], columns: str) -> None:
-        delete(self.server.spark.createDataFrame(rows, columns), self.name)
+        delete(create_local_frame(self.server.spark, rows, columns), self.name)
 
     def rows(self, part: str = "") -> list[tuple[Any, ...]]:
         return self.server.rows(f"SELECT * FROM {self.name}{part}")

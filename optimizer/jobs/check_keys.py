@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.keys import KeysTask
+from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
@@ -114,7 +115,7 @@ def _name_written(work: JobRun, task: KeysTask) -> None:
     rows = work.session.spark.sql(task.sql["files"]).collect()
     sequences = {str(file): int(sequence) for file, sequence in rows}  # each once, whatever base lists twice
     times = [(file, sequence, _time(work, file) if task.by_time else 0) for file, sequence in sequences.items()]
-    written = work.session.spark.createDataFrame(times, "file string, sequence bigint, written bigint")
+    written = create_local_frame(work.session.spark, times, "file string, sequence bigint, written bigint")
     written.createOrReplaceTempView(WRITTEN)
 
 

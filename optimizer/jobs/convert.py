@@ -21,6 +21,7 @@ from firn.protocol.leases import Lease, Outcome, Result
 from firn.protocol.names import quote_name
 from firn.protocol.tasks.convert import Column, ConvertTask, Layout
 from firn.protocol.tasks.sync import HiveColumn
+from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.job import OptimizerJob
@@ -164,7 +165,7 @@ class _Source:
         names = [quote_name(partition_column.name) for partition_column in self._task.partition_columns]
         rows = [(at, *unit.values) for at, unit in enumerate(self._task.units)]
         schema = ", ".join([f"{NUMBER} int", *(f"{name} string" for name in names)])
-        return self._session.spark.createDataFrame(rows, schema)
+        return create_local_frame(self._session.spark, rows, schema)
 
 
 def _lines_of(layout: Layout) -> Layout:

@@ -22,6 +22,7 @@ from firn.protocol.leases import Lease, Outcome, Result
 from firn.protocol.names import quote_name
 from firn.protocol.tasks.merge import PartitionField
 from firn.protocol.tasks.publish import Partition, PublishReport, PublishTask
+from firn.spark.local_frames import create_local_frame
 from optimizer.avro_writing import AvroColumn, find_lost_values, write_avro
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
@@ -178,7 +179,8 @@ def _count_losing_rows(
     """Count the rows of each partition that has a row which Hive would change."""
     columns = [partition_column.hive for partition_column in task.partition_columns]
     texts = ", ".join(["name string", *(f"value{at} string" for at in range(len(columns)))])
-    named = work.session.spark.createDataFrame([(partition.name, *partition.values) for partition in partitions], texts)
+    names = [(partition.name, *partition.values) for partition in partitions]
+    named = create_local_frame(work.session.spark, names, texts)
     same = [
         F.col(quote_name(name)).eqNullSafe(_cast_value(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
         for at, name in enumerate(columns)

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.protocol.names import quote_name
 from firn.protocol.tasks.merge import PartitionField
 from firn.protocol.tasks.sync import SyncTask
+from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
 from optimizer.hive_rows import ADDED, KNEW, HiveRows
 from optimizer.hive_snapshot import HivePartitions, Rows, find_known_keys
@@ -127,7 +128,7 @@ class _Rebuild:
         lost a change with its file, whose change before that counts again.
         """
         every = self._changes().where(self._counts)
-        dead = self.work.session.spark.createDataFrame([(source,) for source in self.task.dead], "_source string")
+        dead = create_local_frame(self.work.session.spark, [(source,) for source in self.task.dead], "_source string")
         alive = every.join(F.broadcast(dead), "_source", "left_anti")
         pending = alive.where(F.col("_last_updated_sequence_number") > self.task.merge.watermark)
         inside = alive.where(self._inside)

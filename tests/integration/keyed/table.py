@@ -9,6 +9,7 @@ from typing import Any
 
 import firn
 from firn.protocol.leases import Lease
+from firn.spark.local_frames import create_local_frame
 from firn.spark.write import Written, delete, upsert
 from optimizer.client import ServerApi
 from optimizer.worker import Worker
@@ -154,4 +155,4 @@ class Table:
 
     def _frame(self, rows: Sequence[Row], columns: Mapping[str, str]) -> Any:
         ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-        return self.server.spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], ddl)
+        return create_local_frame(self.server.spark, [tuple(row[name] for name in columns) for row in rows], ddl)

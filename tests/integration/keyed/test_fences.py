@@ -16,6 +16,7 @@ import httpx
 import pytest
 from pyspark.sql import SparkSession
 
+from firn.spark.local_frames import create_local_frame
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import upsert
 from optimizer.worker import Worker
@@ -149,7 +150,7 @@ def test_one_commit_sent_twice_at_once_is_applied_once(table: Table) -> None:
 
 
 def test_one_batch_sent_by_two_writers_at_once_is_applied_once(server: RunningServer, table: Table) -> None:
-    frames = [_session(server).createDataFrame([(2, text)], "id BIGINT, v STRING") for text in "ab"]
+    frames = [create_local_frame(_session(server), [(2, text)], "id BIGINT, v STRING") for text in "ab"]
     written = at_once(*(partial(upsert, frame, table.name, batch="b", writer="w") for frame in frames))
     assert sorted(batch.was_there for batch in written) == [False, True]
     first = "ab"[[batch.was_there for batch in written].index(False)]

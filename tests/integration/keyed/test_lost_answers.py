@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from requests import ConnectionError as NoAnswer
 
+from firn.spark.local_frames import create_local_frame
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import upsert
 from optimizer.worker import Worker
@@ -127,7 +128,7 @@ def test_an_upsert_is_there_once(server: RunningServer, worker: Worker, fault: F
     theirs = [{**THEIRS, "_op": "U", "_source": None}]
     once = Once(table.change, fault, lambda: _ok(table.change.append(theirs)))
     with meddling_proxy(server.url, once) as proxy:
-        rows = _session(proxy.url).createDataFrame([(1, "mine")], "id BIGINT, v STRING")
+        rows = create_local_frame(_session(proxy.url), [(1, "mine")], "id BIGINT, v STRING")
         upsert(rows, table.name, batch="b", writer="w")
         once.wait()
     changes = server.rows(f"SELECT id, v FROM {table.name}.change")

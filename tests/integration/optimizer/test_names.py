@@ -8,6 +8,7 @@ import pytest
 
 import firn
 from firn.protocol.names import format_sql_name, join_name
+from firn.spark.local_frames import create_local_frame
 from firn.spark.reading import read
 from firn.spark.write import upsert
 from optimizer.worker import Worker
@@ -35,11 +36,11 @@ def test_a_keyed_table_is_made_written_merged_and_read_under_any_name(
     properties = "'firn.primary-key'='id', 'firn.merge.mode'='vectors'"
     spark.sql(f"CREATE TABLE {in_sql} ({COLUMNS}) USING iceberg TBLPROPERTIES ({properties})")
 
-    upsert(spark.createDataFrame([(1, "a"), (2, "b")], COLUMNS), full)
+    upsert(create_local_frame(spark, [(1, "a"), (2, "b")], COLUMNS), full)
     assert server.rows(f"SELECT * FROM {in_sql}") == [(1, "a"), (2, "b")]
     _run(server, worker, short, "merge")
     assert server.rows(f"SELECT * FROM {in_sql}.base") == [(1, "a"), (2, "b")]
-    upsert(spark.createDataFrame([(2, "c"), (3, "d")], COLUMNS), full)
+    upsert(create_local_frame(spark, [(2, "c"), (3, "d")], COLUMNS), full)
     assert sorted(map(tuple, read(full, spark).collect())) == [(1, "a"), (2, "c"), (3, "d")]
     for kind in ("merge", "rewrite", "expire"):
         _run(server, worker, short, kind)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from firn.spark.errors import RowsRefused
+from firn.spark.local_frames import create_local_frame
 from firn.spark.write import upsert
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable
@@ -28,7 +29,7 @@ def check(table: KeyedTable, *rows: tuple[Any, ...]) -> None:
 def patch(table: KeyedTable, columns: str, *rows: tuple[Any, ...]) -> None:
     """Upsert some columns; the first is the key."""
     names = [column.split()[0] for column in columns.split(", ")]
-    frame = table.server.spark.createDataFrame(list(rows), columns)
+    frame = create_local_frame(table.server.spark, list(rows), columns)
     upsert(frame, table.name, columns=names[1:])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from firn.protocol.leases import Result
+from firn.spark.local_frames import create_local_frame
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.lease_keeper import LeaseKeeper
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 
 def insert(table: KeyedTable, *rows: tuple[Any, ...], into: str = "") -> None:
-    table.server.spark.createDataFrame(rows, table.columns).coalesce(1).writeTo(f"{table.name}{into}").append()
+    create_local_frame(table.server.spark, rows, table.columns).coalesce(1).writeTo(f"{table.name}{into}").append()
 
 
 def plan(table: KeyedTable, kind: str) -> dict[str, Any]:
