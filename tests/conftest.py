@@ -5,6 +5,9 @@ docs/testing.md describes the two tiers.
 
 from __future__ import annotations
 
+from firn import garbage_collection  # first: it makes the imports of tests faster
+
+# isort: split
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -66,6 +69,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         "all": False,
     }
     return True if ignored[config.getoption("tier")] else None
+
+
+def pytest_collection_finish() -> None:
+    garbage_collection.resume()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
