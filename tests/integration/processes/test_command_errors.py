@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.command_line import Command, serving
+from tests.forked_programs import ForkedProgram
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(run: Command, free_port: int) -> None:
@@ -107,13 +108,16 @@ def test_databases_that_are_none_of_ours(tmp_path: Path) -> None:
 
 
 def _refused(tmp_path: Path, *flags: str, env: dict[str, str] | None = None, code: int = 2) -> str:
-    """What a server says that does not start."""
-    command = [sys.executable, "-m", "server", "--data-dir", str(tmp_path / "data"), "--port", "0", *flags]
-    told = {**os.environ, **(env or {})}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=told)
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr
+    """Start a server that refuses to start, and return what it writes to standard error."""
+    log = tmp_path / "refused.log"
+    log.unlink(missing_ok=True)
+    arguments = ["--data-dir", str(tmp_path / "data"), "--port", "0", *flags]
+    with ForkedProgram("server", *arguments, environment={**os.environ, **(env or {})}, log=log) as program:
+        printed, returned = program.stdout.read(), program.wait(60)
+    errors = log.read_text(encoding="utf-8")
+    assert (returned, printed) == (code, ""), errors
+    assert "Traceback" not in errors
+    return errors
 
 
 def test_without_pyspark_firn_up_ended_in_a_traceback_about_py4j(run: Command, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from tests.databases import BOTH
+from tests.postgres_fixtures import PostgresServer
 from tests.server.lake import COLUMNS
 
 WORKERS = 2
@@ -142,15 +144,49 @@ def served(directory: Path, database_url: str) -> Iterator[Served]:
             parent.wait(PATIENCE)
 
 
-on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # the database plays no part
+on_sqlite = pytest.mark.parametrize("shared", ["sqlite"], indirect=True)  # the database plays no part
 
 
-@pytest.fixture
-def server(database_url: str, tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path, database_url) as running:
+@contextmanager
+def served_with_table(directory: Path, database_url: str) -> Iterator[Served]:
+    with served(directory, database_url) as running:
         running.request("POST", "/iceberg/v1/lake/namespaces", json={"namespace": ["db"]})
         made = running.request("POST", TABLE.removesuffix("/t"), json={"name": "t", "schema": COLUMNS})
         assert made.status_code == 200
+        yield running
+
+
+@pytest.fixture(params=BOTH, scope="module")
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for each database, because each of its processes imports for seconds."""
+    directory = tmp_path_factory.mktemp("workers")
+    if request.param == "postgres":
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        url = postgres.url(postgres.new_database())
+    else:
+        url = f"sqlite:///{directory / 'firn.db'}"
+    with served_with_table(directory, url) as running:
+        yield running
+
+
+@pytest.fixture
+def server(shared: Served) -> Served:
+    """The shared server, once all of its workers answer: the test before may have killed one."""
+    answering: set[int] = set()
+
+    def do_all_answer() -> bool:
+        answering.add(shared.answered("/api/v1/health")[0])
+        workers = shared.workers()
+        return len(workers) == WORKERS and workers <= answering
+
+    assert within(do_all_answer)
+    return shared
+
+
+@pytest.fixture
+def mortal(sqlite_url: str, tmp_path: Path) -> Iterator[Served]:
+    """A server of the test's own, which the test ends."""
+    with served_with_table(tmp_path, sqlite_url) as running:
         yield running
 
 
@@ -168,6 +204,20 @@ def committed(server: Served, key: str) -> str:
             return key
         assert answer.status_code in (500, 503), answer.text
     raise AssertionError(f"{key} was never acknowledged")
+
+
+def test_every_worker_answers_and_one_does_the_background_work(server: Served) -> None:
+    """It comes first, before a test kills the worker that does it: for an hour no other one would."""
+    seen: dict[int, bool] = {}
+
+    def all_seen_and_one_has_planned() -> bool:
+        seen.update([server.has_planned()])
+        return len(seen) == WORKERS and any(seen.values())
+
+    assert within(all_seen_and_one_has_planned)
+    for _ in range(20):
+        seen.update([server.has_planned()])
+    assert sorted(seen.values()) == [False, True]
 
 
 def test_killed_workers_are_replaced_and_no_acknowledged_commit_is_lost(server: Served) -> None:
@@ -195,19 +245,6 @@ def test_a_worker_that_dies_while_it_is_asked_whether_it_lives_is_replaced_at_on
     time.sleep(2)  # it is asked twice a second
     os.kill(victim, signal.SIGKILL)
     assert within(lambda: len(server.workers() - {victim}) == WORKERS, seconds=30)
-
-
-def test_every_worker_answers_and_one_does_the_background_work(server: Served) -> None:
-    seen: dict[int, bool] = {}
-
-    def all_seen_and_one_has_planned() -> bool:
-        seen.update([server.has_planned()])
-        return len(seen) == WORKERS and any(seen.values())
-
-    assert within(all_seen_and_one_has_planned)
-    for _ in range(20):
-        seen.update([server.has_planned()])
-    assert sorted(seen.values()) == [False, True]
 
 
 @on_sqlite
@@ -244,19 +281,17 @@ def test_workers_of_another_server_are_not_let_in_at_the_port(server: Served, tm
         assert f"cannot listen on 127.0.0.1:{server.port}" in second.stderr
 
 
-@on_sqlite
-def test_sigterm_ends_all_of_them(server: Served) -> None:
-    workers = server.workers()
-    server.parent.send_signal(signal.SIGTERM)
-    assert server.parent.wait(PATIENCE) == 0
+def test_sigterm_ends_all_of_them(mortal: Served) -> None:
+    workers = mortal.workers()
+    mortal.parent.send_signal(signal.SIGTERM)
+    assert mortal.parent.wait(PATIENCE) == 0
     assert not any(alive(pid) for pid in workers)
-    assert is_free(server.port)
+    assert is_free(mortal.port)
 
 
-@on_sqlite
-def test_workers_end_by_themselves_when_their_parent_is_killed(server: Served) -> None:
-    workers = server.workers()
-    server.parent.kill()
-    server.parent.wait(PATIENCE)
+def test_workers_end_by_themselves_when_their_parent_is_killed(mortal: Served) -> None:
+    workers = mortal.workers()
+    mortal.parent.kill()
+    mortal.parent.wait(PATIENCE)
     assert within(lambda: not any(alive(pid) for pid in workers))
-    assert is_free(server.port)
+    assert is_free(mortal.port)
