@@ -172,7 +172,7 @@ def _plan_existing(
     return TablePlan(
         table=table,
         topic=topic,
-        sources=sources,
+        sources=[*known, *new] if known else sources,
         action=Action.CHANGE if missing or new else Action.NONE,
         primary_key=loaded.primary_key,
         columns=missing,

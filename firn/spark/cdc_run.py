@@ -70,11 +70,17 @@ class CdcRun:
     _seen: dict[str, dict[int, int]] = field(default_factory=dict)
     _observed: dict[str, Observation] = field(default_factory=dict)
     _drains: dict[str, BoundedDrain] = field(default_factory=dict)
+    _paused: set[str] = field(default_factory=set)
+    """The tables whose streams this process has seen paused."""
 
     def run_once(self) -> list[TableProgress]:
         """Look at all topics, and drain their tables. A problem of one table or topic stops no other."""
-        progress = []
-        for topic in self.cluster.list_topics(self.config):
+        progress: list[TableProgress] = []
+        try:
+            topics = self.cluster.list_topics(self.config)
+        except FirnError as error:
+            return [TableProgress(table="", topic="", problem=error.message)]
+        for topic in topics:
             try:
                 progress += self._run_topic(topic)
             except FirnError as error:
@@ -92,16 +98,24 @@ class CdcRun:
     def _observe(self, topic: str, bounds: Bounds) -> dict[int, int]:
         """Look at the next records of a topic; the answer is up to where all have been looked at."""
         seen = self._seen.get(topic, {})
+        if any(seen.get(number, 0) > stable for number, (_, stable) in bounds.items()):
+            seen = {}  # the topic was created again
         start = {number: max(seen.get(number, 0), first) for number, (first, _) in bounds.items()}
         share = max(MOST_OBSERVED // max(len(bounds), 1), 1)
         end = {number: min(max(stable, start[number]), start[number] + share) for number, (_, stable) in bounds.items()}
         batch = LogBatch(topic=topic, start=start, end=end)
         if batch.most_records:
-            options = self._build_options()
-            looked = observe_range(self.spark, batch, options, self.config.format)
-            self._observed.setdefault(topic, Observation()).merge(looked)
+            self._observed.setdefault(topic, Observation()).merge(self._look(batch))
         self._seen[topic] = end
         return end
+
+    def _look(self, batch: LogBatch) -> Observation:
+        try:
+            return observe_range(self.spark, batch, self._build_options(), self.config.format)
+        except FirnError:
+            raise
+        except Exception as error:  # Java throws many types of errors
+            raise FirnError(f"topic {batch.topic} could not be read: {reason(error)}") from error
 
     def _build_options(self) -> dict[str, str]:
         name = self.config.connection
@@ -174,13 +188,16 @@ class CdcRun:
         return self._drains[table]
 
     def _pause_stream(self, table: str) -> None:
-        """Keep optimizers from the table, unless one drains it already: then a user has resumed the stream."""
+        """Keep optimizers from the table. Raises Refused if a user has handed it to them by resuming its stream."""
         name = self.client.name(table)
         stream = self.client.streams.find(name.catalog, name.table)
         if stream.status == StreamStatus.RUNNING:
             raise Refused(f"optimizer {stream.owner} drains {table}: `firn stream pause {table}` gives it back")
         if stream.status == StreamStatus.WAITING:
+            if table in self._paused:
+                raise Refused(f"{table} waits for an optimizer: `firn stream pause {table}` gives it back")
             self.client.streams.pause(stream.id)
+        self._paused.add(table)
 
     def _load_table(self, table: str) -> TableOut | None:
         try:

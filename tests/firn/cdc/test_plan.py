@@ -89,9 +89,13 @@ def test_paimon_3511_new_columns_and_sources_of_a_table(config: CdcConfig) -> No
     table = only(plan(config, [ORDER], loaded()))
     assert (table.action, table.columns, table.new_sources) == (Action.CHANGE, {"note": "string"}, [])
     assert only(plan(config, [ORDER], loaded(columns=["ID", "Note"]))).action is Action.NONE
-    with_source = {"firn.log.source-tables": "shop_eu.customers", "firn.log.source-column": "source"}
+    with_source = {
+        "firn.log.source-tables": "shop_eu.customers, shop_old.customers",
+        "firn.log.source-column": "source",
+    }
     shards = only(plan(config, SHARDS, loaded(properties=with_source)))
     assert shards.new_sources == ["shop_us.customers"]
+    assert shards.sources == ["shop_eu.customers", "shop_old.customers", "shop_us.customers"]
 
 
 @pytest.mark.parametrize(

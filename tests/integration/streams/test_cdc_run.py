@@ -147,6 +147,15 @@ def test_two_processes_and_a_resumed_stream(server: RunningServer, new_topic: Ne
     assert merged(server, "twice.orders", "id, note") == [(1, "a"), (2, "b"), (3, "c")]
     assert len(server.rows("SELECT id FROM lake.twice.orders.change")) == 3
 
+    # A user hands the table to optimizers: the process adds columns only, until somebody pauses the stream.
+    first.client.streams.resume(stream.id)
+    send(topic, [order("c", 4, note="d", amount=1)])
+    assert "waits for an optimizer" in problems(first.run_once())[0]
+    assert merged(server, "twice.orders", "id, amount") == [(1, None), (2, None), (3, None)]
+    first.client.streams.pause(stream.id)
+    assert problems(first.run_once()) == []
+    assert merged(server, "twice.orders", "id, amount") == [(1, None), (2, None), (3, None), (4, 1)]
+
 
 def test_a_drain_never_passes_the_records_that_were_looked_at(
     server: RunningServer, new_topic: NewTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
