@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firn.protocol.answers.quarantine import QuarantineWriterOut
+from firn.protocol.answers.quarantine import QuarantineOut, QuarantineWriterOut
 from firn.protocol.answers.writers import WriterOut
 from firn.transport import Transport
 
@@ -18,6 +18,14 @@ class TableQuarantine:
 
     transport: Transport
     path: str
+
+    def show(self) -> QuarantineOut:
+        """How many records are in it."""
+        return QuarantineOut.read(self.transport.get(self.path))
+
+    def drop(self, snapshot_id: str) -> QuarantineOut:
+        """Delete all its rows, and return what there was. Refused if it has changed since this snapshot."""
+        return QuarantineOut.read(self.transport.change("POST", f"{self.path}/drop", {"snapshot_id": snapshot_id}))
 
     def register(self, epoch: int, *, create: bool, stream_lease: str | None = None) -> WriterOut | None:
         """Register the drain with this epoch at the quarantine; None if there is no quarantine and none is created.

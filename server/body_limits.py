@@ -67,6 +67,7 @@ _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/rollback"): FORM,
     ("POST", f"{_ITEM}/writers/{{writer}}"): FORM,
     ("POST", f"{_ITEM}/consumers/{{consumer}}"): FORM,
+    ("POST", f"{_ITEM}/log/quarantine/drop"): FORM,
     ("POST", f"{_ITEM}/log/quarantine/writer"): FORM,
     ("POST", f"{_ITEM}/log/skip"): FORM,  # a position of at most 32,768 characters
     ("POST", f"{_CATALOG}/views/{{view}}/rollback"): FORM,

@@ -29,6 +29,7 @@ from firn.cli import (
     policies,
     principals,
     processes,
+    quarantine,
     roles,
     sql,
     status,
@@ -56,6 +57,7 @@ app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(convert.app, name="hive")  # with the other commands of Hive tables
 app.add_typer(writers.app, name="writer")
 app.add_typer(logs.app, name="log")
+app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(streams.app, name="stream")
 app.add_typer(cdc.app, name="cdc")
 app.add_typer(consumers.app, name="consumer")

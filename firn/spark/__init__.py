@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from firn.spark.log_drain import Drained, drain, skip
     from firn.spark.log_reading import read_log
     from firn.spark.lookup import enrich
+    from firn.spark.quarantine_retry import Retried, retry_quarantine
     from firn.spark.reading import read
     from firn.spark.real_time import realtime
     from firn.spark.sessions import catalog_conf, configure, session, sql
@@ -34,6 +35,7 @@ __all__ = [
     "Drained",
     "NotKeyed",
     "NotPublished",
+    "Retried",
     "RowsRefused",
     "WriteError",
     "WriteUnknown",
@@ -51,6 +53,7 @@ __all__ = [
     "realtime",
     "reason",
     "resume",
+    "retry_quarantine",
     "session",
     "skip",
     "sql",
@@ -76,6 +79,7 @@ _HOMES = {
     "firn.spark.log_reading": ("read_log",),
     "firn.spark.lookup": ("enrich",),
     "firn.spark.real_time": ("realtime",),
+    "firn.spark.quarantine_retry": ("Retried", "retry_quarantine"),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
     "firn.spark.sinks": ("append_sink", "resume", "upsert_sink", "write_stream"),

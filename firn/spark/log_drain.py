@@ -22,14 +22,14 @@ from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.streams import StreamStatus
 from firn.spark.bad_records import BadRecords
+from firn.spark.change_append import append_changes
 from firn.spark.decoded import INDEX, OWN, fail_on_bad
 from firn.spark.drain_errors import DrainOvertaken, DrainStopped
 from firn.spark.errors import reason
 from firn.spark.log_order import order_changes
 from firn.spark.log_records import decode_changes, read_records
-from firn.spark.quiet_logs import silence_failure_logs
-from firn.spark.sessions import client_of
-from firn.spark.target import SET_COLUMN, Target, load_target
+from firn.spark.sessions import client_of, find_session
+from firn.spark.target import Target, load_target
 from firn.streams import Streams
 
 TRIES = 4
@@ -67,25 +67,18 @@ def skip(table: str, spark: SparkSession | None = None) -> str:
     The records between are not in the table. This ends a stop of drains, see `drain`; a stream of the table that has
     stopped starts again.
     """
-    client, name = client_of(_find_session(spark), table)
+    client, name = client_of(find_session(spark), table)
     return client.tables[name].log.skip().position
 
 
 def _open(table: str, spark: SparkSession | None, password: str | None) -> LogDrain:
-    active = _find_session(spark)
+    active = find_session(spark)
     client, name = client_of(active, table)
     handle = client.tables[name]
     _refuse_running(handle)
     writer = handle.writers.register(LOG_WRITER)  # before the position is read (docs/protocols.md, rule 6.2)
     secret = password if password is not None else os.environ.get(PASSWORD_VARIABLE)
     return LogDrain(active, handle, load_target(active, table), writer, secret)
-
-
-def _find_session(spark: SparkSession | None) -> SparkSession:
-    active = spark or SparkSession.getActiveSession()
-    if active is None:
-        raise RuntimeError("no Spark session is running: start one with firn.spark.session(client, kafka=True)")
-    return active
 
 
 def _refuse_running(handle: TableHandle) -> None:
@@ -206,17 +199,7 @@ class LogDrain:
             "firn.position": batch.position,
             "firn.log-topic-id": log.topic_id,
         }
-        own = ["_source", *([SET_COLUMN] if self.target.has_partial_columns else [])]
-        missing = [name for name in own if name not in frame.columns]  # null: the record sets all columns
-        writer = frame.withColumns({name: F.lit(None).cast("string") for name in missing}).writeTo(self.target.change)
-        # Iceberg would shuffle by partition, and sort by partition and by the table's sort order, and so lose the order
-        # of changes.
-        writer = writer.option("distribution-mode", "none").option("use-table-distribution-and-ordering", "false")
-        writer = writer.option("fanout-enabled", "true")
-        for key, text in summary.items():
-            writer = writer.option(f"snapshot-property.{key}", text)
-        with silence_failure_logs(self.spark):
-            writer.append()
+        append_changes(frame, self.target, summary)
 
     def _has_committed(self, batch: LogBatch) -> bool:
         """Whether the table has the batch; DrainStopped if another drain has started."""

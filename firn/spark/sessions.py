@@ -86,6 +86,14 @@ def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
     return active.sql(statement)
 
 
+def find_session(spark: SparkSession | None) -> SparkSession:
+    """The given or the running session; raise RuntimeError without one."""
+    active = spark or SparkSession.getActiveSession()
+    if active is None:
+        raise RuntimeError("no Spark session is running: start one with firn.spark.session(client, kafka=True)")
+    return active
+
+
 def client_of(spark: SparkSession, table: str) -> tuple[Client, str]:
     """A client of the server of a session's table, and the table's name there.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import Field
 
-from firn.protocol.answers.quarantine import QuarantineWriterOut
+from catalog.keyed.spec import QUARANTINE
+from catalog.names import TableName
+from firn.protocol.answers.quarantine import QuarantineOut, QuarantineWriterOut
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.writers import build_writer_out
+from server.service.streams.quarantine_drops import QuarantineState
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}/log/quarantine", tags=["logs"])
 
@@ -20,6 +23,36 @@ class QuarantineWriterIn(In):
     epoch: int = Field(ge=1)
     create: bool = False
     stream_lease: str | None = Field(default=None, max_length=300)
+
+
+class QuarantineDropIn(In):
+    """The snapshot that the user has seen: the server refuses to drop rows that have come since."""
+
+    snapshot_id: str = Field(pattern="^[0-9]{1,19}$")
+
+
+@router.get("", summary="Show the quarantine of a table", responses=refusals(404))
+def show_quarantine(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> QuarantineOut:
+    """Show how many records of the table's log are in its quarantine. Its rows are those of an Iceberg table."""
+    return _build_quarantine_out(table, services.quarantine_drops.show(catalog, table))
+
+
+@router.post("/drop", summary="Drop the records in a quarantine", responses=refusals(400, 403, 404, 409))
+def drop_quarantine(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, body: QuarantineDropIn
+) -> QuarantineOut:
+    """Delete all rows of the quarantine, and show what there was. 409 if it has changed since the named snapshot."""
+    dropped = services.quarantine_drops.drop(catalog, table, expected=int(body.snapshot_id))
+    return _build_quarantine_out(table, dropped)
+
+
+def _build_quarantine_out(table: TableName, state: QuarantineState) -> QuarantineOut:
+    return QuarantineOut(
+        table=str(TableName(table.as_namespace, QUARANTINE)),
+        rows=state.rows,
+        snapshot_id=None if state.snapshot_id is None else str(state.snapshot_id),
+        changed_at=state.changed_at,
+    )
 
 
 @router.post("/writer", summary="Register a drain at the quarantine", responses=refusals(400, 403, 404))

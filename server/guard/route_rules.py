@@ -70,7 +70,7 @@ _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _STREAM_TURNS = ("pause", "resume", "restart")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check", "/log/pin")
+_STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check", "/log/pin", "/log/quarantine")
 _CHANGES = ("/changes", "/changes/plan", "/consumers", "/consumers/{consumer}")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
@@ -116,6 +116,7 @@ _TABLES: Rules = {
     ("POST", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
     ("DELETE", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
     ("POST", f"{_ITEM}/log/skip"): changes(on.dotted_table(WRITE), audit_target.log_skip),
+    ("POST", f"{_ITEM}/log/quarantine/drop"): changes(on.dotted_table(WRITE)),
     ("POST", f"{_ITEM}/log/quarantine/writer"): changes(body_targets.registered_at_quarantine),
     ("POST", f"{_ITEM}/consumers/{{consumer}}"): changes(on.dotted_table(READ), audit_target.consumer),
     ("DELETE", f"{_ITEM}/consumers/{{consumer}}"): changes(on.dotted_table(READ), audit_target.consumer),

@@ -47,6 +47,7 @@ from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
 from server.service.streams.log_skips import LogSkips
+from server.service.streams.quarantine_drops import QuarantineDrops
 from server.service.streams.stream_services import StreamServices
 from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
@@ -146,6 +147,11 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices, St
     def log_skips(self) -> LogSkips:
         """Skips of lost records."""
         return LogSkips(self.log_stores, self.writers, self.committer, self.image_writes.files, self.streams)
+
+    @property
+    def quarantine_drops(self) -> QuarantineDrops:
+        """Drops of bad records."""
+        return QuarantineDrops(self.quarantines, self.committer, self.image_writes.files)
 
     def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
         """Drop a plain or a keyed table, or a view."""

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.base import Out
+
+
+class QuarantineOut(Out):
+    """The quarantine of a table, whose rows are in the Iceberg table of this name. No snapshot: no record was bad."""
+
+    table: str
+    rows: int
+    snapshot_id: str | None
+    changed_at: datetime | None
 
 
 class QuarantineWriterOut(Out):

@@ -331,7 +331,7 @@ WITHOUT = {
     *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
     *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
     "POST /catalogs/{catalog}/tables/{table}/log/skip",
-    "POST /catalogs/{catalog}/tables/{table}/log/quarantine/writer",
+    *(f"POST /catalogs/{{catalog}}/tables/{{table}}/log/quarantine/{verb}" for verb in ("writer", "drop")),
     *(f"POST /streams/{{stream_id}}/{verb}" for verb in ("pause", "resume", "restart")),
     "POST /hadoop/check",  # the warehouses of the catalogs alone
     "POST /connections",  # addresses of brokers, by an administrator

@@ -162,3 +162,28 @@ def test_changes_of_the_table_know_nothing_of_the_quarantine(lake: Lake) -> None
     assert lake.keyed().version == version
     lake.append(CHANGE)
     assert lake.keyed().version == version + 1
+
+
+def test_a_drop_removes_what_the_user_has_seen(lake: Lake) -> None:
+    drops = lake.services.quarantine_drops
+    with pytest.raises(NotFound):
+        drops.drop(LAKE, ORDERS, expected=1)
+    assert (drops.show(LAKE, ORDERS).rows, drops.show(LAKE, ORDERS).snapshot_id) == (0, None)
+    register(lake)
+    lake.append(QUARANTINE, rows=3)
+    seen = drops.show(LAKE, ORDERS)
+    assert (seen.rows, seen.snapshot_id is None) == (3, False)
+    lake.append(QUARANTINE, rows=2)
+    files = lake.metadata_files()
+    with pytest.raises(Conflict, match="has changed since you looked"):
+        drops.drop(LAKE, ORDERS, expected=seen.snapshot_id or 0)
+    assert (drops.show(LAKE, ORDERS).rows, lake.metadata_files()) == (5, files)
+    newer = drops.show(LAKE, ORDERS)
+    assert drops.drop(LAKE, ORDERS, expected=newer.snapshot_id or 0).rows == 5
+    after = drops.show(LAKE, ORDERS)
+    assert (after.rows, after.snapshot_id == newer.snapshot_id) == (0, False)
+    head = lake.metadata(QUARANTINE)["snapshots"][-1]
+    assert (head["parent-snapshot-id"], head["summary"]["operation"]) == (newer.snapshot_id, "delete")
+    assert head["summary"]["deleted-records"] == "5"
+    lake.append(QUARANTINE, rows=1)
+    assert drops.show(LAKE, ORDERS).rows == 1
