@@ -41,6 +41,8 @@ class Relations(Protocol):
         """
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]: ...
+    def quarantines_of(self, owner_ids: Collection[RelationId]) -> Mapping[RelationId, RelationId]:
+        """The quarantines of those of these keyed tables that have one."""
 
     def list(
         self,

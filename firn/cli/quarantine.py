@@ -38,7 +38,8 @@ def list_records(
     shown = [_to_json(row) for row in rows[:limit]]
 
     def describe() -> None:
-        ctx.show.table(("records", "reason", "column"), [(r["records"], r["reason"], r["column"]) for r in counted])
+        counts = [(group["records"], group["reason"], group["column"]) for group in counted]
+        ctx.show.table(("records", "reason", "column"), counts, none="no reasons")
         cells = [
             (row["partition"], row["offset"], row["reason"], row["column"], moment(row["at"])) for row in rows[:limit]
         ]
@@ -67,7 +68,7 @@ def show_record(
 
     def describe() -> None:
         for record in records:
-            ctx.show.table(("field", "value"), [(name, str(value)) for name, value in record.items()])
+            ctx.show.table(("field", "value"), [(name, str(value)) for name, value in record.items()], none="")
 
     ctx.show.emit(records, describe)
 

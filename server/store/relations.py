@@ -126,6 +126,12 @@ class SqlRelations:
         """List a keyed table's stores."""
         return [to_relation(row) for row in self.session.execute(_STORES, {"owner_id": owner_id})]
 
+    def quarantines_of(self, owner_ids: Collection[RelationId]) -> Mapping[RelationId, RelationId]:
+        """Find the quarantines of keyed tables, by the id of the table."""
+        of_tables = RelationRow.owner_id.in_(owner_ids), RelationRow.kind == RelationKind.QUARANTINE
+        rows = self.session.scalars(select(RelationRow).where(*of_tables))
+        return {RelationId(row.owner_id): RelationId(row.id) for row in rows if row.owner_id is not None}
+
     def list(
         self,
         catalog: CatalogName,

@@ -109,8 +109,8 @@ class _StoredState:
 def _read_state(uow: UnitOfWork, catalog: CatalogName, change: TableCommit, lease: Lease | None) -> _StoredState:
     relation = get_table(uow, catalog, change.name)
     batch, writer = read_writer_and_batch(change.updates), name_writer_with_progress(change.updates)
-    is_plain = relation.owner_id is None or relation.kind is RelationKind.QUARANTINE
-    keyed = None if is_plain else uow.keyed.get(relation.owner_id)
+    owner_id = None if relation.kind is RelationKind.QUARANTINE else relation.owner_id  # its commits are as of a table
+    keyed = None if owner_id is None else uow.keyed.get(owner_id)
     is_base = relation.kind is RelationKind.BASE
     owner = relation if keyed is None else uow.relations.get(keyed.relation_id)
     is_linked = owner.hive_name is not None

@@ -1,4 +1,4 @@
-"""Retries of records in the quarantine, on a real broker: once each, also if the process dies (rule 6.13)."""
+"""Retries of records in the quarantine, on a real broker: once each, also if the process dies."""
 
 from __future__ import annotations
 

@@ -285,6 +285,7 @@ def test_metrics_show_the_lag_of_each_stream_and_which_have_stopped(site: Site) 
     assert f"firn_stream_rows_per_second{labels} 2.5" in text
     assert f"firn_stream_stopped{labels} 0.0" in text
     assert 'firn_streams{status="running"} 1.0' in text
+    assert f"firn_stream_bad_rows{labels} 0.0" in text
     site.report(lease, "stopped", reason="3 records are gone")
     stopped = site.http.get("/metrics").text
     assert f"firn_stream_stopped{labels} 1.0" in stopped
