@@ -198,3 +198,34 @@ def test_changed_rows_are_followed_and_a_writer_and_a_consumer_are_ended(
     page.get_by_role("button", name="Reset it").click()
     expect(page.get_by_role("table", name="consumers")).to_contain_text("up to date")
     assert server.get(f"{at}/consumers/web shop")["version"] == 2
+
+
+def test_bad_records_are_counted_and_dropped_as_the_user_has_seen_them(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    log = {"firn.log.topic": "t", "firn.log.brokers": "127.0.0.1:1", "firn.log.format": "firn-json"}
+    columns = [{"name": "id", "type": "long"}]
+    made = {"name": "shop.logged", "columns": columns, "primary_key": ["id"], "properties": log}
+    server.post("catalogs/lake/tables", made)
+    at = "catalogs/lake/tables/shop.logged"
+    page = open_page(f"{server.url}/c/lake/tables/shop.logged?tab=quarantine")
+    expect(page.get_by_text("No bad records")).to_be_visible()
+    epoch = server.post(f"{at}/writers/log")["epoch"]
+    server.post(f"{at}/log/quarantine/writer", {"epoch": epoch, "create": True})
+    bad = table(server, "shop.logged.quarantine")
+    rows = pa.Table.from_pylist([{"reason": "r", "partition": 0, "offset": 5}], schema=bad.schema().as_arrow())
+    bad.append(rows)
+    page.reload()
+    expect(page.get_by_role("heading", name="1 bad record")).to_be_visible()
+    expect(page.get_by_label("retry command", exact=True)).to_have_text("firn quarantine retry shop.logged")
+    assert violations(page) == []
+    page.get_by_role("button", name="Drop…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("stay missing in shop.logged")
+    assert violations(page) == []
+    bad.append(rows)
+    page.get_by_role("button", name="Drop them").click()
+    expect(page.get_by_role("dialog")).to_contain_text("has changed since you looked")
+    page.reload()
+    page.get_by_role("button", name="Drop…").click()
+    page.get_by_role("button", name="Drop them").click()
+    expect(page.get_by_text("No bad records")).to_be_visible()

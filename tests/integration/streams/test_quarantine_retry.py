@@ -130,7 +130,7 @@ def test_the_commands_list_show_and_drop_bad_records(
 
     def run(*arguments: str) -> Any:
         capsys.readouterr()
-        assert run_command(["--server", server.url, "--json", "quarantine", *arguments]) == 0
+        assert run_command(["quarantine", *arguments, "--server", server.url, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
     assert run("list", "db.listed")["rows"] == 0

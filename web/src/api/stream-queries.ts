@@ -37,6 +37,13 @@ export const plannedSkip = (catalog: string, name: string) =>
     gcTime: 0,
   });
 
+export const tableQuarantine = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'quarantine'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/log/quarantine', at(catalog, name))),
+    refetchInterval: SLOW_MS,
+  });
+
 export const writers = (catalog: string, name: string) =>
   infiniteQueryOptions({
     ...paged,

@@ -16,6 +16,7 @@ export type Comparison = Schemas['ComparisonOut'];
 export type Connection = Schemas['ConnectionOut'];
 export type Consumer = Schemas['ConsumerOut'];
 export type TableLog = Schemas['LogOut'];
+export type Quarantine = Schemas['QuarantineOut'];
 export type Version = Schemas['VersionOut'];
 export type Writer = Schemas['WriterOut'];
 export type Ref = Schemas['RefOut'];

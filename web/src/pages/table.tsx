@@ -17,6 +17,7 @@ import { Copy } from '../components/snippet';
 import { need, onTable } from '../lib/access';
 import { count } from '../lib/format';
 import { fullName, paths } from '../lib/paths';
+import { logOf } from '../lib/streams';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
 import { PublishRequestPanel } from './table/publish-request';
@@ -31,6 +32,7 @@ import { keysFact, DuplicateKeys } from './table/keys';
 import { NextJob } from './table/next-job';
 import { PolicyTab } from './table/policy';
 import { PropertiesTab } from './table/properties';
+import { QuarantineTab } from './table/quarantine';
 import { RefsTab } from './table/refs';
 import { SchemaTab } from './table/schema';
 import { SnapshotsTab } from './table/snapshots';
@@ -167,13 +169,14 @@ function Figures({ table }: { table: Table }) {
   );
 }
 
-const TABS = ['schema', 'layout', 'history', 'changes', 'writers', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
+const TABS = ['schema', 'layout', 'history', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
   schema: 'Schema',
   layout: 'Layout',
   history: 'History',
   changes: 'Changes',
   writers: 'Writers and consumers',
+  quarantine: 'Quarantine',
   refs: 'Branches and tags',
   snapshots: 'Snapshots',
   jobs: 'Jobs',
@@ -189,6 +192,7 @@ const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, a
 function isShown(tab: (typeof TABS)[number], table: Table): boolean {
   if (tab === 'hive') return table.hive_name !== null;
   if (tab === 'changes') return table.kind === 'keyed';
+  if (tab === 'quarantine') return table.kind === 'keyed' && logOf(table) !== null;
   return tab !== 'writers' || table.kind !== 'view';
 }
 
@@ -214,6 +218,7 @@ function Details({ table }: { table: Table }) {
         <Tabs.Panel value="history"><HistoryTab catalog={table.catalog} name={fullName(table)} table={table} /></Tabs.Panel>
         {table.kind === 'keyed' && <Tabs.Panel value="changes"><ChangesTab table={table} /></Tabs.Panel>}
         {table.kind !== 'view' && <Tabs.Panel value="writers"><WritersTab table={table} /></Tabs.Panel>}
+        {isShown('quarantine', table) && <Tabs.Panel value="quarantine"><QuarantineTab table={table} /></Tabs.Panel>}
         <Tabs.Panel value="refs"><RefsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="snapshots"><SnapshotsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="jobs"><JobsTab table={table} /></Tabs.Panel>
