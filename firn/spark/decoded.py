@@ -10,13 +10,8 @@ Reasons are few fixed sentences without values of the record, because users see 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-
-from firn.protocol.answers.logs import LogOut
-from firn.spark.target import Target
 
 PARTITION, OFFSET = "_firn_partition", "_firn_offset"
 RECORD = "_firn_record"
@@ -27,8 +22,6 @@ INDEX = "_firn_index"
 OWN = (PARTITION, OFFSET, RECORD, REASON, COLUMN)
 _TASK = "_firn_task"
 
-Decoder = Callable[[DataFrame, LogOut, Target], DataFrame]
-"""Decodes the records of one format."""
 _BAD = "bad record"
 
 

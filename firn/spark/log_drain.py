@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -157,7 +158,7 @@ class LogDrain:
         """
         decoded = self._read(log, batch)
         is_split = self.bad_records.are_likely()
-        changes = self.bad_records.split(decoded, log, batch) if is_split else decoded
+        changes = self.bad_records.split(decoded, log, batch) if is_split else self._read_without_reasons(log, batch)
         tries = 0
         while True:
             try:
@@ -179,16 +180,19 @@ class LogDrain:
             else:
                 return
 
-    def _read(self, log: LogOut, batch: LogBatch) -> DataFrame:
+    def _read_without_reasons(self, log: LogOut, batch: LogBatch) -> DataFrame:
+        return self._read(log, batch, with_reasons=False)
+
+    def _read(self, log: LogOut, batch: LogBatch, *, with_reasons: bool = True) -> DataFrame:
         if batch.most_records == 0:
             return self.build_empty().withColumns({name: F.lit(None).cast("string") for name in OWN})
         records = read_records(self.spark, batch, build_kafka_options(log, self.password))
-        return decode_changes(records, log, self.target)
+        return decode_changes(records, log, self.target, with_reasons=with_reasons)
 
     def _order(self, changes: DataFrame, log: LogOut, batch: LogBatch) -> DataFrame:
         """Put the changes of a key into one file, in the order of the log. A bad record fails its task."""
         good = fail_on_bad(changes)
-        return order_changes(good, self.target, log, batch, lambda part: self._read(log, part)).drop(*OWN, INDEX)
+        return order_changes(good, self.target, log, batch, partial(self._read_without_reasons, log)).drop(*OWN, INDEX)
 
     def append(self, frame: DataFrame, log: LogOut, batch: LogBatch) -> None:
         """Append changes, with the step of the position in the summary."""

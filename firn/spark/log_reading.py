@@ -94,14 +94,15 @@ class _PinnedLog:
 
     def read_tail(self) -> DataFrame:
         """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
-        records = fail_on_bad(decode_changes(read_records(self.spark, self.tail, self._options), self.log, self.target))
+        records = read_records(self.spark, self.tail, self._options)
+        changes = fail_on_bad(decode_changes(records, self.log, self.target, with_reasons=False))
         # A row id of its own for each change: two of one key in two partitions would otherwise both be the newest, and
         # the changes of one record have one offset.
         number = F.col(OFFSET) * F.lit(len(self.tail.end)) + F.col(PARTITION)
-        index = F.col(INDEX) if INDEX in records.columns else F.lit(0)
+        index = F.col(INDEX) if INDEX in changes.columns else F.lit(0)
         row_id = F.lit(_ABOVE) + F.shiftleft(number.cast("long"), _INDEX_BITS) + index
-        has_set = not self.pin.partial or SET_COLUMN in records.columns  # null: the record sets all columns
-        rows = records.withColumns(
+        has_set = not self.pin.partial or SET_COLUMN in changes.columns  # null: the record sets all columns
+        rows = changes.withColumns(
             {
                 "_row_id": row_id.cast("long"),
                 "_last_updated_sequence_number": F.lit(_ABOVE).cast("long"),
@@ -116,7 +117,7 @@ class _PinnedLog:
         reader = self.spark.readStream.format("kafka").options(**self._options)
         reader = reader.option("subscribe", self.log.topic).option("includeHeaders", "true")
         records = reader.option("startingOffsets", json.dumps(starts)).load()
-        return fail_on_bad(decode_changes(records, self.log, self.target)).drop(*OWN, INDEX)
+        return fail_on_bad(decode_changes(records, self.log, self.target, with_reasons=False)).drop(*OWN, INDEX)
 
     @property
     def _options(self) -> dict[str, str]:

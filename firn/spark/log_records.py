@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -11,14 +11,16 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.logs import LogBatch
 from firn.protocol.answers.logs import LogOut
-from firn.protocol.cdc.formats import CDC_FORMATS
 from firn.protocol.names import quote_name
 from firn.spark.cdc_records import decode_envelopes
-from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, Decoder, carry_record, select_rows
+from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, carry_record, select_rows
 from firn.spark.target import Target
 
 _CORRUPT, _RANK, _WHY, _VALUE, _KEY = "_firn_corrupt", "_firn_rank", "_firn_why", "_firn_value", "_firn_key"
 _TEXTS, _REASON_TYPE = "_firn_texts", "struct<reason: string, column: string>"
+_NO_CHANGE = "the record is no change of the table"
+_Parts = Mapping[str, tuple[str, Sequence[StructField]]]
+_Explain = Callable[[DataFrame, _Parts, Column], DataFrame]
 FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
 
 
@@ -31,11 +33,20 @@ def read_records(spark: SparkSession, batch: LogBatch, options: Mapping[str, str
     return reader.load()
 
 
-def decode_changes(records: DataFrame, log: LogOut, target: Target) -> DataFrame:
-    """Decode records with Kafka's columns, see `firn.spark.decoded`."""
-    decoded = _DECODERS[log.format](records, log, target)
+def decode_changes(records: DataFrame, log: LogOut, target: Target, *, with_reasons: bool = True) -> DataFrame:
+    """Decode records with Kafka's columns, see `firn.spark.decoded`.
+
+    Without reasons, every bad record may have the same one. Whoever expects no bad record saves the code that tells
+    reasons apart: it has a branch for each column, and costs even where it never runs.
+    """
+    json_decoder = _JSON_DECODERS.get(log.format)
+    if json_decoder is None:
+        decoded = decode_envelopes(records, log, target)
+    else:
+        decoded = json_decoder(records, target, _explain if with_reasons else _detect)
     decoder = F.when(F.col(REASON).isNotNull(), F.struct(F.col(REASON).alias("reason"), F.col(COLUMN).alias("column")))
-    named = _name_reason(decoded.withColumn(_WHY, F.coalesce(decoder, _check_row(target), _check_deletes(log))))
+    row = _check_row(target) if with_reasons else _detect_bad_row(target)
+    named = _name_reason(decoded.withColumn(_WHY, F.coalesce(decoder, row, _check_deletes(log))))
     if log.deletes != "ignore":
         return named
     return select_rows(named, (F.col("_op") != "D") | F.col(REASON).isNotNull())
@@ -49,22 +60,22 @@ def keep_newest(changes: DataFrame, target: Target) -> DataFrame:
     return changes.withColumn(_RANK, F.row_number().over(window)).where(F.col(_RANK) == 1).drop(_RANK)
 
 
-def _decode_firn_json(records: DataFrame, _log: LogOut, target: Target) -> DataFrame:
+def _decode_firn_json(records: DataFrame, target: Target, explain: _Explain) -> DataFrame:
     fields = [*target.fields, StructField("_op", StringType())]
     parsed = records.select(*carry_record(), "value", _parse("value", fields).alias(_VALUE))
-    explained = _name_reason(_explain(parsed, {"value": (_VALUE, fields)}, F.lit("value")))
+    explained = _name_reason(explain(parsed, {"value": (_VALUE, fields)}, F.lit("value")))
     columns = [F.col(f"{_VALUE}.{quote_name(field.name)}") for field in target.fields]
     return explained.select(*OWN, *columns, F.coalesce(F.col(f"{_VALUE}._op"), F.lit("U")).alias("_op"))
 
 
-def _decode_upserts(records: DataFrame, _log: LogOut, target: Target) -> DataFrame:
+def _decode_upserts(records: DataFrame, target: Target, explain: _Explain) -> DataFrame:
     """Flink's `upsert-kafka`: a record without a value deletes the key."""
     keys = [field for field in target.fields if field.name in target.key]
     value, key = _parse("value", target.fields).alias(_VALUE), _parse("key", keys).alias(_KEY)
     parsed = records.select(*carry_record(), "key", "value", value, key)
     deletes = F.col("value").isNull()
     parts = {"key": (_KEY, keys), "value": (_VALUE, target.fields)}
-    explained = _name_reason(_explain(parsed, parts, F.when(deletes, "key").otherwise("value")))
+    explained = _name_reason(explain(parsed, parts, F.when(deletes, "key").otherwise("value")))
     columns = [
         (
             F.when(deletes, F.col(f"{_KEY}.{name}")).otherwise(F.col(f"{_VALUE}.{name}"))
@@ -77,8 +88,7 @@ def _decode_upserts(records: DataFrame, _log: LogOut, target: Target) -> DataFra
     return explained.select(*OWN, *columns, F.when(deletes, "D").otherwise("U").alias("_op"))
 
 
-_JSON_DECODERS: Mapping[str, Decoder] = {FIRN_JSON: _decode_firn_json, UPSERT_JSON: _decode_upserts}
-_DECODERS = {**_JSON_DECODERS, **dict.fromkeys(CDC_FORMATS, decode_envelopes)}
+_JSON_DECODERS = {FIRN_JSON: _decode_firn_json, UPSERT_JSON: _decode_upserts}
 
 
 def _parse(column: str, fields: Sequence[StructField]) -> Column:
@@ -88,7 +98,7 @@ def _parse(column: str, fields: Sequence[StructField]) -> Column:
     return F.from_json(F.col(column).cast("string"), schema, options)
 
 
-def _explain(parsed: DataFrame, parts: Mapping[str, tuple[str, Sequence[StructField]]], has_row: Column) -> DataFrame:
+def _explain(parsed: DataFrame, parts: _Parts, has_row: Column) -> DataFrame:
     """Add why a record is no row of the table; null if it is one.
 
     `parts` maps key and value to their parsed columns and fields; `has_row` names the part that has the row.
@@ -99,6 +109,16 @@ def _explain(parsed: DataFrame, parts: Mapping[str, tuple[str, Sequence[StructFi
     for part, (column, fields) in parts.items():
         why = F.when(has_row == part, _explain_part(part, column, fields)).otherwise(why)
     return with_texts.withColumn(_WHY, why)
+
+
+def _detect(parsed: DataFrame, parts: _Parts, has_row: Column) -> DataFrame:
+    """Add one reason for all records that are no row of the table: those for which `_explain` has a reason."""
+    is_bad = F.lit(False)
+    for part, (column, _) in parts.items():
+        text = F.col(part).cast("string")
+        is_object = F.ltrim(text).startswith("{") & F.is_valid_utf8(text)
+        is_bad = F.when(has_row == part, F.col(part).isNull() | ~is_object | _is_bad(column)).otherwise(is_bad)
+    return parsed.withColumn(_WHY, F.when(is_bad, _reason(_NO_CHANGE)))
 
 
 def _explain_part(part: str, parsed: str, fields: Sequence[StructField]) -> Column:
@@ -141,6 +161,17 @@ def _check_row(target: Target) -> Column:
         is_missing = (op == "D") & F.col(quote_name(name)).isNull()
         why = why.when(is_missing, _reason("a delete needs the column", name))
     return why
+
+
+def _detect_bad_row(target: Target) -> Column:
+    """One reason for all rows for which `_check_row` has a reason."""
+    op = F.col("_op")
+    is_bad = ~op.isin("I", "U", "D")
+    for name in [*target.key, *([target.sequence_field] if target.sequence_field else [])]:
+        is_bad |= F.col(quote_name(name)).isNull()
+    for name in target.delete_columns:
+        is_bad |= (op == "D") & F.col(quote_name(name)).isNull()
+    return F.when(is_bad, _reason(_NO_CHANGE))
 
 
 def _check_deletes(log: LogOut) -> Column:

@@ -84,9 +84,10 @@ GOOD: list[tuple[bytes, dict[str, Any]]] = [
 ]
 
 
-def decode(values: list[bytes | None], **changes: Any) -> Any:
+def decode(values: list[bytes | None], *, with_reasons: bool = True, **changes: Any) -> Any:
     rows: list[Any] = [(None, value, "orders", 0, number, None, []) for number, value in enumerate(values)]
-    return decode_changes(shared_spark().createDataFrame(rows, KAFKA), log(**changes), TARGET)
+    records = shared_spark().createDataFrame(rows, KAFKA)
+    return decode_changes(records, log(**changes), TARGET, with_reasons=with_reasons)
 
 
 def test_each_bad_record_has_its_reason_and_its_column() -> None:
@@ -96,6 +97,19 @@ def test_each_bad_record_has_its_reason_and_its_column() -> None:
     changes = [row.asDict() for row in select_changes(decoded).orderBy(OFFSET).collect()]
     for row, (_, expected) in zip(changes, GOOD, strict=True):
         assert {"_op": "U"} | expected == {name: row[name] for name in (*FIELDS, "_op") if row[name] is not None}
+
+
+@pytest.mark.parametrize("format_", ["firn-json", "upsert-json"])
+def test_without_reasons_the_same_records_are_bad(format_: str) -> None:
+    values = [*(value for value, _, _ in BAD), *(value for value, _ in GOOD)]
+    if format_ == "upsert-json":
+        values = [value for value in values if value is not None]  # which would be a delete, of a record without a key
+    of_both = [
+        [row.asDict() for row in decode(values, format=format_, with_reasons=with_reasons).orderBy(OFFSET).collect()]
+        for with_reasons in (True, False)
+    ]
+    named, plain = ([{**row, REASON: row[REASON] is None, COLUMN: None} for row in rows] for rows in of_both)
+    assert plain == named
 
 
 def test_a_delete_is_bad_or_left_out_if_the_table_says_so() -> None:
