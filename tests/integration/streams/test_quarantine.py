@@ -65,9 +65,9 @@ def test_a_record_with_one_bad_change_is_bad_as_a_whole(server: RunningServer, n
     dying = _open("lake.db.parts", server.spark, None)
     real = dying._read
 
-    def read_twice(*arguments: Any) -> Any:
+    def read_twice(*arguments: Any, **options: Any) -> Any:
         """As from a decoder that makes two changes of a record: a good one beside the bad one."""
-        decoded = real(*arguments)
+        decoded = real(*arguments, **options)
         return decoded.unionByName(decoded.where("_firn_reason IS NOT NULL").selectExpr(*_good(decoded.columns)))
 
     dying._read = read_twice  # type: ignore[method-assign, assignment]
