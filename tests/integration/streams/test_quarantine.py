@@ -70,7 +70,7 @@ def test_a_record_with_one_bad_change_is_bad_as_a_whole(server: RunningServer, n
         decoded = real(*arguments, **options)
         return decoded.unionByName(decoded.where("_firn_reason IS NOT NULL").selectExpr(*_good(decoded.columns)))
 
-    dying._read = read_twice  # type: ignore[method-assign, assignment]
+    dying._read = read_twice  # type: ignore[method-assign]
     dying.run()
     assert sorted(changes(server, "parts")) == [(0, 1, "U"), (1, 1, "U")]
     assert len(quarantined(server, "parts")) == 1
@@ -103,7 +103,7 @@ def test_a_drain_that_dies_between_its_two_commits_loses_and_doubles_nothing(
             real(*arguments)
             raise KeyboardInterrupt
 
-        dying.bad_records.append = append_and_die  # type: ignore[method-assign, assignment]
+        dying.bad_records.append = append_and_die  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         dying.run()
     assert (len(quarantined(server, name)), changes(server, name)) == (2, [])
