@@ -103,7 +103,7 @@ def test_a_drain_that_dies_between_its_two_commits_loses_and_doubles_nothing(
             real(*arguments)
             raise KeyboardInterrupt
 
-        dying.bad_records.append = append_and_die  # type: ignore[method-assign]
+        dying.bad_records.append = append_and_die  # type: ignore[method-assign, assignment]
     with pytest.raises(KeyboardInterrupt):
         dying.run()
     assert (len(quarantined(server, name)), changes(server, name)) == (2, [])
