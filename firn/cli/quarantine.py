@@ -39,7 +39,8 @@ def list_records(
 
     def describe() -> None:
         counts = [(group["records"], group["reason"], group["column"]) for group in counted]
-        ctx.show.table(("records", "reason", "column"), counts, none="no reasons")
+        if counts:
+            ctx.show.table(("records", "reason", "column"), counts, none="")
         cells = [
             (row["partition"], row["offset"], row["reason"], row["column"], moment(row["at"])) for row in rows[:limit]
         ]
@@ -52,8 +53,8 @@ def list_records(
 def show_record(
     ctx: CliContext,
     table: TableArg,
-    partition: Annotated[int, typer.Argument(min=0, help="Partition of the record.")],
-    offset: Annotated[int, typer.Argument(min=0, help="Offset of the record.")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="Partition of the record.")],
+    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="Offset of the record.")],
 ) -> None:
     """Show a bad record as a whole. Of a topic that was created again, there may be several."""
     quarantine = ctx.client.tables[table].log.quarantine.show()
@@ -68,7 +69,8 @@ def show_record(
 
     def describe() -> None:
         for record in records:
-            ctx.show.table(("field", "value"), [(name, str(value)) for name, value in record.items()], none="")
+            cells = [(name, None if value is None else str(value)) for name, value in record.items()]
+            ctx.show.table(("field", "value"), cells, none="")
 
     ctx.show.emit(records, describe)
 
@@ -81,6 +83,7 @@ def retry(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memo
         retried = firn.spark.retry_quarantine(name, spark)
     result = {"sent": retried.sent, "still_bad": retried.still_bad, "waiting": retried.waiting}
     order = "the sequence field orders them" if retried.is_ordered_by_field else "they win over rows that came since"
+    order = order if retried.sent else "nothing has changed"
     text = f"{retried.sent:,} records went to {table}: {order}; {retried.still_bad:,} are still bad"
     waiting = f"; {retried.waiting:,} wait until a drain has passed them" if retried.waiting else ""
     ctx.show.emit(result, lambda: ctx.show.line(text + waiting))

@@ -22,7 +22,7 @@ interface LanesProps {
   choose: (id: number) => void;
 }
 
-export const laneOf = (event: CommitEvent): string => /\.(base|change)$/.exec(event.table)?.[1] ?? 'table';
+export const laneOf = (event: CommitEvent): string => /\.(base|change|quarantine)$/.exec(event.table)?.[1] ?? 'table';
 
 /** One lane for each store and one for jobs. Arrow keys go through all of them in the order of time. */
 export function Lanes({ events, jobs, chosen, choose }: LanesProps) {
@@ -30,7 +30,7 @@ export function Lanes({ events, jobs, chosen, choose }: LanesProps) {
   const now = useNow();
   const moments = momentsOf(events, jobs);
   const axis = axisFor(moments, now);
-  const lanes = ['change', 'base', 'table'].filter((lane) => events.some((event) => laneOf(event) === lane));
+  const lanes = ['change', 'base', 'quarantine', 'table'].filter((lane) => events.some((event) => laneOf(event) === lane));
   const move = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;

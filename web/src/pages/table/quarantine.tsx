@@ -48,7 +48,7 @@ function Commands({ table, quarantine }: { table: Table; quarantine: Quarantine 
   const name = fullName(table);
   const rows = `SELECT partition, offset, reason, column, CAST(value AS STRING)\nFROM ${dotted([table.catalog])}.${quarantine.table} ORDER BY at DESC;`;
   return (
-    <>
+    <div className={`stack ${styles.commands}`}>
       <div>Count the reasons, and show the newest records:</div>
       <Snippet code={`firn quarantine list ${name}`} label="list command" />
       <Snippet code={rows} label="query" />
@@ -57,7 +57,7 @@ function Commands({ table, quarantine }: { table: Table; quarantine: Quarantine 
         rows that came since.
       </div>
       <Snippet code={`firn quarantine retry ${name}`} label="retry command" />
-    </>
+    </div>
   );
 }
 
