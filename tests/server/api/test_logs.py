@@ -89,7 +89,7 @@ def test_a_log_shows_its_position_its_end_and_its_lag(http: Client, lake: Lake, 
     assert (summary["firn.log-position"], summary["firn.log-topic-id"]) == ("orders:0:2,1:0", "id of orders")
     pin = http.get(f"{AT}/db.orders/log/pin").json()
     head = lake.metadata(CHANGE)["current-snapshot-id"]
-    assert (pin["position"], pin["change"], pin["has_set"]) == ("orders:0:2,1:0", f"change_at_{head}_0", False)
+    assert (pin["position"], pin["change"], pin["partial"]) == ("orders:0:2,1:0", f"change_at_{head}_0", False)
     assert all(f"`{pin[view]}`" in pin["sql"] for view in ("base_view", "change_view"))
 
     clusters.create("orders", 2, id="another")
