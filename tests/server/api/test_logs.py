@@ -142,18 +142,18 @@ def test_a_skip_names_what_is_lost_before_it_goes_on(http: Client, lake: Lake, c
 def test_a_check_finds_problems_before_the_first_drain(http: Client, clusters: FakeClusters) -> None:
     create(http)
     empty = http.get(f"{AT}/db.orders/log/check").json()
-    assert [found["severity"] for found in empty["findings"]] == ["ok", "ok", "warning"]
+    assert [finding["severity"] for finding in empty["findings"]] == ["ok", "ok", "warning"]
     clusters.produce("orders", (b"1", b'{"id": 1, "more": 2}'), (b"2", b'{"id": "x"}'))
     check = http.get(f"{AT}/db.orders/log/check").json()
-    assert [(found["severity"]) for found in check["findings"]] == ["ok", "ok", "failed", "warning"]
+    assert [(finding["severity"]) for finding in check["findings"]] == ["ok", "ok", "failed", "warning"]
     assert "1 of the 2 newest records" in check["findings"][2]["message"]
     assert [record["problem"] for record in check["sample"]] == [None, 'id is "x", which is no long']
     clusters.create("orders", 2, retention_ms=60_000, is_compacted=True)
-    warnings = [found["severity"] for found in http.get(f"{AT}/db.orders/log/check").json()["findings"]]
+    warnings = [finding["severity"] for finding in http.get(f"{AT}/db.orders/log/check").json()["findings"]]
     assert warnings == ["ok", "warning", "warning", "warning"]
     clusters.topics.clear()
     gone = http.get(f"{AT}/db.orders/log/check").json()
-    assert [found["severity"] for found in gone["findings"]] == ["failed"]
+    assert [finding["severity"] for finding in gone["findings"]] == ["failed"]
 
 
 def test_a_log_by_a_connection(http: Client, clusters: FakeClusters) -> None:

@@ -39,13 +39,13 @@ def read(client: firn.Client, **options: Any) -> list[dict[str, Any]]:
 
 def steps(feed: list[dict[str, Any]]) -> list[Step]:
     """The changes of a feed with both images."""
-    found = []
+    changed = []
     for row in feed:
         before, after = row["_before"], row["_after"]
         assert row["_change_type"] == ("insert" if before is None else "delete" if after is None else "update")
         assert row["id"] == (before or after)["id"]
-        found.append((row["id"], before and before["note"], after and after["note"]))
-    return found
+        changed.append((row["id"], before and before["note"], after and after["note"]))
+    return changed
 
 
 def fold(rows: Rows, changes: list[Step]) -> Rows:
