@@ -84,7 +84,7 @@ def test_a_changelog_that_is_inserted_into_the_change_store_loses_its_deletes(
     server: RunningServer, new_topic: NewTopic, flink: Flink
 ) -> None:
     """Why the docs name the ways that work. Flink sends the insert and the retraction of a row as two rows."""
-    create(server, new_topic(1), "wrong")
+    create(server, new_topic(1), "kinds")
     session = flink.session(STREAMING)
     session.sql(
         f"CREATE CATALOG lake WITH ('type' = 'iceberg', 'catalog-type' = 'rest', 'uri' = '{server.url}/iceberg', "
@@ -92,8 +92,8 @@ def test_a_changelog_that_is_inserted_into_the_change_store_loses_its_deletes(
         "CREATE TEMPORARY VIEW words AS SELECT * FROM (VALUES (7), (7)) AS v(id)",
     )
     session.sql(
-        "INSERT INTO lake.wrong.change (id, n, _op) SELECT n, count(*), 'U' "
+        "INSERT INTO lake.kinds.change (id, n, _op) SELECT n, count(*), 'U' "
         "FROM (SELECT id, count(*) AS n FROM words GROUP BY id) GROUP BY n"
     )
     # The only number came twice, so no number has the count 1 any more: Flink has deleted that row, and it is back.
-    assert merged(server, "wrong") == {1: 1, 2: 1}
+    assert merged(server, "kinds") == {1: 1, 2: 1}
