@@ -129,7 +129,7 @@ def _create_topic(brokers: str) -> None:
 
 
 def _changes_of(day: date) -> Iterator[Change]:
-    """All flights are announced; then those that left have a delay, and those that did not are cancelled."""
+    """A program announces all flights; then it sends the delays of those that left, and cancels the others."""
     flights = load("flights").to_pylist()
     of_day = [flight for flight in flights if (flight["month"], flight["day"]) == (day.month, day.day)]
     for flight in of_day:

@@ -64,7 +64,7 @@ def _sync(beside: Stage, name: str, message: str) -> Cost:
 def _sync_unchanged(sides: Sides, stages: dict[str, Stage], names: dict[str, str], rounds: int, report: Report) -> None:
     """Syncs that find nothing, and the calls of one."""
     costs: dict[str, list[Cost]] = {side: [] for side in stages}
-    time.sleep(1.1)  # until the upgrade is older than the second in which a sync lists: then the next sync need not
+    time.sleep(1.1)  # a sync in the second of the upgrade lists again
     for number in range(-1, rounds):
         for side, beside in stages.items():
             forget_peak(beside.server.pid)
