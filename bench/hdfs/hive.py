@@ -21,6 +21,8 @@ from tests.integration.hdfs.mini_cluster import java_command
 
 NAME = "hive"
 _SHELL = "org.apache.hadoop.fs.FsShell"
+_SETTLE_SECONDS = 11.1
+"""Clocks of clusters may differ: a directory on HDFS that changed in the last ten seconds is listed again."""
 
 
 def run(ends: ExitStack, sides: Sides, options: argparse.Namespace) -> Report:
@@ -64,7 +66,7 @@ def _sync(beside: Stage, name: str, message: str) -> Cost:
 def _sync_unchanged(sides: Sides, stages: dict[str, Stage], names: dict[str, str], rounds: int, report: Report) -> None:
     """Syncs that find nothing, and the calls of one."""
     costs: dict[str, list[Cost]] = {side: [] for side in stages}
-    time.sleep(1.1)  # a sync in the second of the upgrade lists again
+    time.sleep(_SETTLE_SECONDS)
     for number in range(-1, rounds):
         for side, beside in stages.items():
             forget_peak(beside.server.pid)

@@ -40,7 +40,7 @@ class Stage:
 
     def create_table(self, topic: str, *, partitioned: bool = False) -> str:
         """A new keyed table with the topic as its log; its name with the catalog."""
-        name = f"lake.db.orders{next(_NUMBERS)}"
+        name = f"lake.db.drained{os.getpid()}_{next(_NUMBERS)}"
         given = {
             "firn.primary-key": "id",
             "firn.log.topic": topic,
