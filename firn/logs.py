@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from firn.errors import Refused
-from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogSkipOut
+from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogResetOut, LogSkipOut
 from firn.protocol.connections import Mechanism, Security
 from firn.quarantine import TableQuarantine
 from firn.transport import Transport
@@ -46,6 +46,15 @@ class TableLog:
         Refused if drains can go on without this.
         """
         return LogSkipOut.read(self.transport.change("POST", f"{self.path}/skip", None, {"dry_run": dry_run}))
+
+    def reset(self, to: str, *, start: str | None = None, dry_run: bool = False) -> LogResetOut:
+        """Set the position to `earliest`, `latest`, a time with its zone, or offsets as `orders:0:123,1:456`.
+
+        Records between stay missing in the table, or come again; the answer counts them. A running drain ends. With
+        `start`, the position that a dry run has shown, the server refuses the reset if the table is elsewhere by then.
+        """
+        body = {"to": to, "start": start}
+        return LogResetOut.read(self.transport.change("POST", f"{self.path}/reset", body, {"dry_run": dry_run}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +116,12 @@ def plan_tail(log: LogOut, position: str | None) -> LogBatch:
 def require_drains(log: LogOut, table: str) -> None:
     """Raise Refused if drains of the log have stopped: nobody knows then which of its records the table will have."""
     if log.problem is not None:
-        raise Refused(f"{table}: {log.problem.message}", hint=f"`firn log skip {table}` goes on from {log.skip_to}")
+        raise Refused(f"{table}: {log.problem.message}", hint=suggest_remedy(log, table))
+
+
+def suggest_remedy(log: LogOut, table: str) -> str:
+    """What a user can do about the problem of a log."""
+    return f"`firn log skip {table}` goes on from {log.skip_to}; `firn log reset {table} --to …` sets another position"
 
 
 def require_short(tail: LogBatch, log: LogOut, table: str) -> None:

@@ -69,6 +69,7 @@ _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/consumers/{{consumer}}"): FORM,
     ("POST", f"{_ITEM}/log/quarantine/drop"): FORM,
     ("POST", f"{_ITEM}/log/quarantine/writer"): FORM,
+    ("POST", f"{_ITEM}/log/reset"): DOCUMENT,  # two positions of at most 32,768 characters
     ("POST", f"{_ITEM}/log/skip"): FORM,  # a position of at most 32,768 characters
     ("POST", f"{_CATALOG}/views/{{view}}/rollback"): FORM,
     ("POST", f"{_CATALOG}/dropped/{{entry_id}}/undrop"): FORM,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from catalog.kafka.cluster import ClusterSummary, KafkaRecord, Topic
@@ -42,6 +43,11 @@ class KafkaClusters(Protocol):
 
     def describe(self, connection: Connection, password: str | None, topic: str) -> Topic:
         """The topic with the offsets of its partitions now; NotFound."""
+
+    def find_offsets(
+        self, connection: Connection, password: str | None, topic: Topic, at: datetime
+    ) -> Mapping[int, int]:
+        """The offset of each partition's first record since a time, within its bounds; the end if there is none."""
 
     def read_newest(self, connection: Connection, password: str | None, topic: Topic, most: int) -> list[KafkaRecord]:
         """Up to so many of the newest committed records of a topic, in the order of partition and offset."""

@@ -1,4 +1,4 @@
-"""`firn log show|check|skip` and `firn drain`: topics of Kafka in front of keyed tables."""
+"""`firn log show|check|skip|reset` and `firn drain`: topics of Kafka in front of keyed tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import firn.spark
 from firn.cli.context import CliContext, command
 from firn.cli.sql import open_session
 from firn.cli.tables import TableArg
-from firn.protocol.answers.logs import LogOut, LogRecordOut
+from firn.logs import TableLog, suggest_remedy
+from firn.protocol.answers.logs import LogOut, LogRecordOut, LogResetOut
 
 app = typer.Typer(help="Show, check and repair the logs of keyed tables.", no_args_is_help=True)
 
@@ -60,6 +61,44 @@ def skip(
     ctx.show.emit(skipped.json_value(), lambda: ctx.show.line(text))
 
 
+@command(app, "reset")
+def reset(
+    ctx: CliContext,
+    table: TableArg,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", help="earliest, latest, a time with its zone, or offsets of all partitions as orders:0:123,1:456."
+        ),
+    ] = "earliest",
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do, and reset nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Reset without asking.")] = False,
+) -> None:
+    """Set the position of a log. Records between stay missing in the table, or come again. A running drain ends."""
+    log = ctx.client.tables[table].log
+    made = log.reset(to, dry_run=dry_run) if dry_run or yes else _agree(table, log, to)
+    ctx.show.emit(made.json_value(), lambda: _print_reset(ctx, table, made))
+
+
+def _agree(table: str, log: TableLog, to: str) -> LogResetOut:
+    """Show what a reset does, ask, and reset exactly that."""
+    plan = log.reset(to, dry_run=True)
+    for warning in plan.warnings:
+        typer.echo(warning, err=True)
+    typer.confirm(f"Set {table} from {plan.start or 'none'} to {plan.position}?", abort=True, err=True)
+    return log.reset(plan.position, start=plan.start or "none")
+
+
+def _print_reset(ctx: CliContext, table: str, made: LogResetOut) -> None:
+    goes = "would go" if made.dry_run else "goes"
+    ctx.show.line(f"{table} {goes} from {made.start or 'none'} to {made.position}")
+    for warning in made.warnings:
+        ctx.show.line(f"  {warning}")
+    rows = [(step.partition, step.start, step.position, step.left_out, step.repeated) for step in made.partitions]
+    ctx.show.table(("partition", "from", "to", "left out", "again"), rows, none="no partitions")
+
+
 def drain(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memory: Memory = "2g") -> None:
     """Bring the records of a table's topic into the table, up to the last stable offset, once each.
 
@@ -81,7 +120,7 @@ def _print_log(ctx: CliContext, table: str, log: LogOut) -> None:
     show.line(f"position: {log.position or 'none'}; up to {log.lag:,} records wait")
     if log.problem is not None:
         show.line(f"stopped: {log.problem.message}")
-        show.line(f"         `firn log skip {table}` goes on from {log.skip_to}")
+        show.line(f"         {suggest_remedy(log, table)}")
     rows = [(number, log.start[number], log.end[number], log.end[number] - log.start[number]) for number in log.end]
     show.table(("partition", "next", "end", "lag"), rows, none="no partitions")
 

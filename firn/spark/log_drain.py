@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.client import TableHandle
 from firn.errors import FirnError, Refused
-from firn.logs import LogBatch, build_kafka_options, plan_batch
+from firn.logs import LogBatch, build_kafka_options, plan_batch, suggest_remedy
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.streams import StreamStatus
@@ -139,10 +139,8 @@ class LogDrain:
         """Ask the server for the log; DrainStopped if a user has to act first."""
         log = self.handle.log.show()
         if log.problem is not None:
-            raise DrainStopped(
-                f"{self.table}: {log.problem.message}",
-                hint=f"`firn log skip {self.handle.name}` goes on from {log.skip_to}",
-            )
+            remedy = suggest_remedy(log, str(self.handle.name))
+            raise DrainStopped(f"{self.table}: {log.problem.message}", hint=remedy)
         return log
 
     def build_empty(self) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.client import TableHandle
 from firn.errors import FirnError, Refused
+from firn.logs import suggest_remedy
 from firn.names import split_name
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
@@ -112,9 +113,8 @@ class Retry:
     def _look(self) -> LogOut:
         log = self.handle.log.show()
         if log.problem is not None:
-            raise Refused(
-                f"{self.handle.name}: {log.problem.message}", hint=f"first run `firn log skip {self.handle.name}`"
-            )
+            name = str(self.handle.name)
+            raise Refused(f"{name}: {log.problem.message}", hint=f"first: {suggest_remedy(log, name)}")
         return log
 
     def _commit(self, changes: DataFrame, log: LogOut, names: RecordNames) -> None:

@@ -20,7 +20,9 @@ from firn.protocol.answers.logs import (
     LogPinOut,
     LogProblemOut,
     LogRecordOut,
+    LogResetOut,
     LogSkipOut,
+    PartitionResetOut,
 )
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep
@@ -96,6 +98,47 @@ def skip_log(
     skip = services.log_skips.skip(catalog, table, expected=expected, dry_run=dry_run)
     start = None if skip.start == NO_POSITION else skip.start
     return LogSkipOut(dry_run=dry_run, start=start, position=skip.end, problem=_build_problem(skip.problem))
+
+
+class LogResetIn(In):
+    """Where the log is to be, and the position from which the user agreed to go (`none` before the first drain)."""
+
+    to: str
+    start: str | None = None
+
+
+@router.post("/reset", summary="Set the position of a log", responses=refusals(400, 403, 404, 409, 503))
+def reset_log(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    body: LogResetIn,
+    *,
+    dry_run: Annotated[bool, Query(description="report what a reset would do, and reset nothing")] = False,
+) -> LogResetOut:
+    """Set the position to `earliest`, `latest`, a time with its zone, or offsets as `orders:0:123,1:456`.
+
+    Records between stay missing, or come again. A drain that runs now ends, and a stream that ran or has stopped
+    starts again. The server refuses the reset if the table is no longer at `start`.
+    """
+    reset = services.log_resets.reset(catalog, table, body.to, expected=body.start, dry_run=dry_run)
+    partitions = [
+        PartitionResetOut(
+            partition=step.partition,
+            start=step.start,
+            position=step.end,
+            left_out=step.left_out,
+            repeated=step.repeated,
+        )
+        for step in reset.partitions
+    ]
+    return LogResetOut(
+        dry_run=dry_run,
+        start=None if reset.start == NO_POSITION else reset.start,
+        position=reset.end,
+        partitions=partitions,
+        warnings=[*reset.warnings],
+    )
 
 
 def build_log_out(log: LogStatus) -> LogOut:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from textwrap import shorten
 
 from fastapi.exceptions import RequestValidationError
 
 from catalog.access.privileges import Securable
 from catalog.names import CatalogName, TableName
 from firn.protocol.connections import ConnectionRequest
+from server.api.logs import LogResetIn
 from server.api.principals import ServiceIn, UserIn
 from server.api.roles import GrantIn, RoleIn, ScopeIn
 from server.api.table_jobs import StartJobIn
 from server.api.tokens import TokenIn
 from server.guard.requirements import AuditTarget, GuardedRequest
+
+_LONGEST_TARGET = 200
+"""In characters, of a position: an audit log is read line by line."""
 
 
 def started_job(request: GuardedRequest) -> AuditTarget:
@@ -34,6 +39,14 @@ def log_skip(request: GuardedRequest) -> AuditTarget:
     dry = "dry run of " if request.parameter("dry_run") in ("true", "True", "1") else ""
     target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
     return AuditTarget(str(target), f"{dry}skip")
+
+
+def log_reset(request: GuardedRequest) -> AuditTarget:
+    """Name the table and the target, and whether this only shows what a reset would do."""
+    dry = "dry run of " if request.parameter("dry_run") in ("true", "True", "1") else ""
+    target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
+    to = shorten(request.model(LogResetIn).to, _LONGEST_TARGET, placeholder="…")
+    return AuditTarget(str(target), f"{dry}reset to {to}")
 
 
 def new_connection(request: GuardedRequest) -> AuditTarget:

@@ -63,6 +63,18 @@ class ConfluentClusters:
             is_compacted="compact" in settings.get("cleanup.policy", ""),
         )
 
+    def find_offsets(
+        self, connection: Connection, password: str | None, topic: Topic, at: datetime
+    ) -> Mapping[int, int]:
+        """Ask for the first records since a time. Offsets of open transactions count as the end."""
+        since = admin.OffsetSpec.for_timestamp(max(0, int(at.timestamp() * 1000)))
+        with self._calling(connection, password) as client:
+            offsets = self._list_offsets(client, topic.name, [*topic.partitions], since)
+        return {
+            number: bounds.stable if offsets[number] < 0 else min(max(offsets[number], bounds.earliest), bounds.stable)
+            for number, bounds in topic.partitions.items()
+        }
+
     def read_newest(self, connection: Connection, password: str | None, topic: Topic, most: int) -> list[KafkaRecord]:
         """Read the last records below the last stable offset. Gaps of transactions may leave fewer."""
         starts = [

@@ -46,7 +46,9 @@ from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
+from server.service.streams.log_resets import LogResets
 from server.service.streams.log_skips import LogSkips
+from server.service.streams.position_moves import PositionMoves
 from server.service.streams.quarantine_drops import QuarantineDrops
 from server.service.streams.stream_services import StreamServices
 from server.service.tables.change_feeds import ChangeFeeds
@@ -146,7 +148,16 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices, St
     @property
     def log_skips(self) -> LogSkips:
         """Skips of lost records."""
-        return LogSkips(self.log_stores, self.writers, self.committer, self.image_writes.files, self.streams)
+        return LogSkips(self._position_moves)
+
+    @property
+    def log_resets(self) -> LogResets:
+        """Resets of positions."""
+        return LogResets(self._position_moves)
+
+    @property
+    def _position_moves(self) -> PositionMoves:
+        return PositionMoves(self.log_stores, self.writers, self.committer, self.image_writes.files, self.streams)
 
     @property
     def quarantine_drops(self) -> QuarantineDrops:

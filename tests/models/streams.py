@@ -51,6 +51,10 @@ class Rules(NamedTuple):
     """6.9: the transaction that gives a copy the lease registers it."""
     pause_fences: bool = True
     """6.10: the transaction that pauses the stream increments the epoch."""
+    reset_fences: bool = True
+    """6.15: the transaction that resets the position registers a copy, so earlier copies commit nothing more."""
+    reset_compares: bool = True
+    """6.15: a reset compares the position at which the user agreed to it with the stored one."""
     one_lease: bool = True
     """6.9: a copy gets the lease only if no other one has it. Saves work, and protects nothing."""
     lost_lease_ends: bool = True
@@ -114,12 +118,14 @@ class World(NamedTuple):
     lease: int = 0  # the current one; 0 while no copy has it
     leases: int = 0  # so many were given
     is_paused: bool = False
+    planned: tuple[int, int] | None = None
+    """The reset to which a user has agreed: from a position to another one."""
     broken: str | None = None
     left: tuple[tuple[str, int], ...] = ()
 
 
 def budget(**more: int) -> tuple[tuple[str, int], ...]:
-    """How often each event may still happen. Events of leases happen only where they are named."""
+    """How often each event may still happen. Events of leases and resets happen only where they are named."""
     few = {"produce": 2, "register": 2, "lose": 1, "crash": 1, "forget": 1, "other": 1, "rollback": 1, "expire": 1}
     few["overtake"] = 1
     return tuple((few | more).items())
@@ -177,6 +183,7 @@ class StreamModel:
     def steps(self, world: World) -> Iterator[tuple[str, World]]:
         yield from self._topic(world)
         yield from self._others(world)
+        yield from self._reset(world)
         yield from self._stream(world)
         for number, copy in enumerate(world.copies):
             yield from self._copy(world, number, copy)
@@ -224,6 +231,32 @@ class StreamModel:
             snapshot = world.head._replace(position=world.earliest)
             after = _move_head(world, snapshot)._replace(position=world.earliest, skipped=skipped)
             yield "a user skips what the topic no longer has", _excuse(after)
+
+    def _reset(self, world: World) -> Iterator[tuple[str, World]]:
+        """A user looks at what a reset would lose or repeat, and agrees to it; later the server moves the position."""
+        if world.planned is None:
+            for to in range(world.earliest, stable_offset(world.topic) + 1):
+                if to != world.position and (after := _spend(world, "reset")) is not None:
+                    yield (
+                        f"a user agrees to go from {world.position} to {to}",
+                        after._replace(planned=(world.position, to)),
+                    )
+            return
+        start, to = world.planned
+        dropped = world._replace(planned=None)
+        if self.rules.reset_compares and start != world.position:
+            yield "the reset is refused: the position has moved", dropped
+        elif to >= world.earliest:
+            yield f"the position goes from {world.position} to {to}", self._move_position(dropped, start, to)
+
+    def _move_position(self, world: World, start: int, to: int) -> World:
+        """The user has agreed to miss the records from start to `to`, or to read those from `to` to start again."""
+        again = range(to, start)
+        records = tuple(offset for offset in world.head.records if offset not in again)
+        head = Snapshot(records, to, max(records, default=-1))
+        epoch = world.epoch + 1 if self.rules.reset_fences else world.epoch
+        moved = _move_head(world, head)._replace(position=to, epoch=epoch, earlier=())
+        return moved._replace(skipped=(world.skipped | set(range(start, to))) - set(again))
 
     def _stream(self, world: World) -> Iterator[tuple[str, World]]:
         """The stream's lease: given to a copy, silent for too long, lost; a user pauses and resumes the stream."""

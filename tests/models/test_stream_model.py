@@ -35,9 +35,13 @@ NEEDED = [
     ("numbers_rebased", "two changes have one row id"),
     ("orders_changes", "an older change of a key wins"),
     ("keeps_last", "an older change of a key wins"),
+    ("reset_fences", "a writer has gone on past records that the table does not have"),
+    ("reset_compares", "a read of table and topic shows a record twice"),
 ]
 OF_LEASES = {"lease_registers", "pause_fences"}
+OF_RESETS = {"reset_fences", "reset_compares"}
 LEASED = {"take": 4, "lapse": 2, "pause": 1}
+RESET = {"reset": 3, "rollback": 0}
 
 
 def test_the_rules_hold() -> None:
@@ -58,13 +62,27 @@ def test_the_rules_hold_with_three_copies_in_random_histories() -> None:
 @pytest.mark.parametrize(("rule", "violation"), NEEDED)
 def test_each_rule_is_needed(rule: str, violation: str) -> None:
     seen = walk(
-        World(left=budget(produce=4, register=4, lose=2, forget=2, **(LEASED if rule in OF_LEASES else {}))),
+        World(left=budget(**{"produce": 4, "register": 4, "lose": 2, "forget": 2, **_events_of(rule)})),
         stream_steps(Rules()._replace(**{rule: False})),
         CHECK,
         histories=600,
         length=30,
     )
     assert violation in seen.violations
+
+
+def _events_of(rule: str) -> dict[str, int]:
+    return {**(LEASED if rule in OF_LEASES else {}), **(RESET if rule in OF_RESETS else {})}
+
+
+def test_the_rules_hold_with_resets() -> None:
+    start = World(left=budget(produce=2, register=2, lose=1, other=0, forget=0, **RESET))
+    seen = exhaust(start, stream_steps(Rules()), CHECK, STATES)
+    assert seen.violations == {}
+    assert seen.states >= STATES
+    more = budget(produce=6, register=6, lose=4, crash=3, other=3, expire=2, overtake=3, **RESET)
+    seen = walk(World(left=more), stream_steps(Rules()), CHECK, histories=500, length=60)
+    assert seen.violations == {}
 
 
 def test_every_rule_has_a_history_that_breaks_without_it() -> None:

@@ -65,6 +65,29 @@ class LogSkipOut(Out):
     problem: LogProblemOut
 
 
+class PartitionResetOut(Out):
+    """The reset of a partition from the offset `start` to `position`; `start` is null if it is of another topic.
+
+    At most `left_out` records stay missing in the table, and at most `repeated` records come again.
+    """
+
+    partition: int
+    start: int | None
+    position: int
+    left_out: int
+    repeated: int
+
+
+class LogResetOut(Out):
+    """A reset from the position `start` to `position`; with `dry_run` it was not made. `warnings` are for people."""
+
+    dry_run: bool
+    start: str | None
+    position: str
+    partitions: list[PartitionResetOut]
+    warnings: list[str]
+
+
 class LogPinOut(Out):
     """Both stores of a table at one moment, and the records of the log that the change store has.
 

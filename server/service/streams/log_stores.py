@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from catalog.commits.positions import NO_POSITION
 from catalog.commits.writers import Writer
@@ -11,6 +12,7 @@ from catalog.errors import CatalogError, NotFound
 from catalog.iceberg.reading import current_schema, current_snapshot
 from catalog.kafka.connection import Connection, parse_brokers
 from catalog.kafka.decoded_record import DecodedRecord, TableColumns
+from catalog.kafka.log_reset import TableOrder
 from catalog.kafka.log_state import LogState, compare_log
 from catalog.kafka.records import decode_record
 from catalog.keyed.column_rules import read_rules
@@ -22,6 +24,7 @@ from catalog.policy.log_settings import LogSettings
 from catalog.ports.hadoop import Severity
 from catalog.ports.kafka import KafkaClusters
 from catalog.ports.store import Database
+from firn.protocol.partial import ColumnRule
 from server.service.streams.connections import Connections
 from server.service.tables.keyed_tables import KeyedTables, Pin
 
@@ -40,6 +43,7 @@ class LogStatus:
     """The writer under whose name drains commit; None before the first one."""
     one_change_per_key: bool
     """Whether a drain keeps only the newest change of each key in a commit (docs/streams.md)."""
+    order: TableOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,11 @@ class LogStores:
     def show(self, catalog: CatalogName, table: TableName) -> LogStatus:
         """The log of a table; NotFound for a table without one, Unavailable or Forbidden if Kafka does not answer."""
         return self._load(self.keyed.pin(catalog, table))
+
+    def find_offsets(self, log: LogStatus, at: datetime) -> Mapping[int, int]:
+        """The offset of each partition's first committed record since a time; its end if there is none."""
+        password = self.connections.reveal_password(log.connection)
+        return self._clusters.find_offsets(log.connection, password, log.state.topic, at)
 
     def pin(self, catalog: CatalogName, table: TableName) -> tuple[Pin, str | None]:
         """Both stores at one moment, and the position of the log that the change store's head has; NotFound."""
@@ -112,11 +121,18 @@ class LogStores:
         )
         # A column with a rule needs every change of its key (docs/protocols.md, rule 1.8).
         # So does a table whose changes may set some columns only (rule 1.7).
-        needs_all = read_rules(pin.base.get("properties") or {}) or is_partial(pin.change)
+        rules = read_rules(pin.base.get("properties") or {})
+        needs_all = rules or is_partial(pin.change)
         keeps_newest = settings.every_change is False and not needs_all
         single = keeps_newest or may_keys_move(pin.base, pin.keyed.spec)
+        sums = [column for column, rule in rules.items() if rule is ColumnRule.SUM]
         return LogStatus(
-            settings=settings, connection=connection, state=state, writer=writer, one_change_per_key=single
+            settings=settings,
+            connection=connection,
+            state=state,
+            writer=writer,
+            one_change_per_key=single,
+            order=TableOrder(sequence_field=pin.keyed.spec.sequence_field, summed_columns=sums),
         )
 
     def _find_connection(self, settings: LogSettings) -> Connection:
@@ -160,7 +176,9 @@ def _find(log: LogStatus) -> Iterator[LogFinding]:
     text = f"topic {topic.name} has {len(topic.partitions)} partitions and up to {state.lag:,} records for the table"
     yield LogFinding(Severity.OK, text)
     if state.problem is not None:
-        yield LogFinding(Severity.FAILED, f"{state.problem.message}; `firn log skip` goes on")
+        yield LogFinding(
+            Severity.FAILED, f"{state.problem.message}; `firn log skip` goes on, `firn log reset` sets another position"
+        )
     if topic.is_compacted:
         text = f"topic {topic.name} is compacted: changes that newer ones replace may be gone before a drain reads them"
         yield LogFinding(Severity.WARNING, text)

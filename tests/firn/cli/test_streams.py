@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from typing import Any
+
+import pytest
+
 import firn
+from firn.logs import TableLog
+from firn.protocol.answers.logs import LogResetOut, PartitionResetOut
 from tests.command_line import Command
 
 LOG = {"firn.log.topic": "t", "firn.log.brokers": "127.0.0.1:1", "firn.log.format": "firn-json"}
@@ -33,3 +40,30 @@ def test_streams_are_listed_paused_resumed_and_restarted(run: Command, client: f
     assert ["paused" in logged, "resumed" in logged] == [True, True]
     client.tables.create("streamed.u", [{"name": "id", "type": "long"}], primary_key=["id"])
     assert "has no stream" in run("stream", "show", "streamed.u").err
+
+
+def test_a_reset_asks_and_then_resets_exactly_what_it_has_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = list[tuple[str, dict[str, Any]]]()
+
+    def reset(self: TableLog, to: str, **more: Any) -> LogResetOut:
+        sent.append((to, more))
+        step = PartitionResetOut(partition=0, start=9, position=2, left_out=0, repeated=7)
+        return LogResetOut(
+            dry_run=bool(more.get("dry_run")),
+            start="t:0:9",
+            position="t:0:2",
+            partitions=[step],
+            warnings=["up to 7 records are brought again"],
+        )
+
+    monkeypatch.setattr(TableLog, "reset", reset)
+    monkeypatch.setattr("sys.stdin", StringIO("n\ny\n"))
+    refused = run("log", "reset", "streamed.t", "--to", "earliest")
+    assert (refused.code, "up to 7 records" in refused.err) == (1, True)
+    assert sent == [("earliest", {"dry_run": True})]
+    agreed = run("log", "reset", "streamed.t", "--to", "earliest", "--json")
+    assert agreed.json["position"] == "t:0:2"
+    assert sent[2:] == [("t:0:2", {"start": "t:0:9"})]
+    assert "would go from t:0:9 to t:0:2" in run("log", "reset", "streamed.t", "--dry-run").out
+    assert run("log", "reset", "streamed.t", "--to", "latest", "--yes").code == 0
+    assert sent[3:] == [("earliest", {"dry_run": True}), ("latest", {"dry_run": False})]

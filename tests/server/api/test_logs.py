@@ -139,6 +139,100 @@ def test_a_skip_names_what_is_lost_before_it_goes_on(http: Client, lake: Lake, c
         commit_nothing(lake, 2, late)
 
 
+def test_a_reset_says_what_is_left_out_and_what_comes_again(http: Client, lake: Lake, clusters: FakeClusters) -> None:
+    create(http)
+    at, dry = f"{AT}/db.orders/log/reset", {"dry_run": True}
+    clusters.produce("orders", *[(b"1", b"{}")] * 9)
+    first = register(http, "none", "orders:0:5,1:0", **{"firn.log-topic-id": "id of orders"})
+    commit_nothing(lake, 1, first)
+    epoch = http.get(f"{AT}/db.orders/writers/log").json()["epoch"]
+    forward = http.post(at, params=dry, json={"to": "latest"}).json()
+    assert (forward["start"], forward["position"]) == ("orders:0:5,1:0", "orders:0:9,1:0")
+    assert forward["partitions"][0] == {"partition": 0, "start": 5, "position": 9, "left_out": 4, "repeated": 0}
+    assert forward["warnings"] == ["up to 4 records are left out: they stay missing in the table"]
+    back = http.post(at, params=dry, json={"to": "orders:0:2,1:0"}).json()
+    assert (back["dry_run"], back["partitions"][0]["repeated"]) == (True, 3)
+    assert back["warnings"][0] == "up to 3 records are brought again"
+    assert "without a sequence field" in back["warnings"][1]
+    assert http.get(f"{AT}/db.orders/writers/log").json()["epoch"] == epoch, "a dry run ends no drain"
+
+    with lake.services.database.writing() as uow:
+        stream = uow.streams.find(lake.keyed().relation_id, StreamKind.DRAIN)
+        assert stream is not None
+        uow.streams.put(replace(stream, status=StreamStatus.STOPPED))
+    moved = http.post(at, json={"to": "orders:0:2,1:0", "start": "orders:0:4,1:0"})
+    assert (moved.status_code, "is at 'orders:0:5,1:0' now" in moved.text) == (409, True)
+    done = http.post(at, json={"to": back["position"], "start": back["start"]}).json()
+    assert (done["dry_run"], done["position"]) == (False, "orders:0:2,1:0")
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["position"], log["lag"], log["problem"]) == ("orders:0:2,1:0", 7, None)
+    assert [stream["status"] for stream in http.get("/api/v1/streams").json()["items"]] == ["waiting"]
+    late = {**first, "firn.position-from": "orders:0:2,1:0", "firn.position": "orders:0:9,1:0"}
+    with pytest.raises(WriterFenced):  # a drain that ran meanwhile
+        commit_nothing(lake, 2, late)
+    again = http.post(at, json={"to": "orders:0:2,1:0"})
+    assert (again.status_code, "already" in again.text) == (409, True)
+
+
+def test_a_reset_to_a_time_and_after_the_topic_was_created_again(
+    http: Client, lake: Lake, clusters: FakeClusters
+) -> None:
+    create(http)
+    clusters.produce("orders", *[(b"1", b"{}")] * 3)
+    record = http.get(f"{AT}/db.orders/log/check").json()["sample"][1]
+    at = f"{AT}/db.orders/log/reset"
+    assert http.post(at, json={"to": record["timestamp"]}).json()["position"] == "orders:0:1,1:0"
+    clusters.create("orders", 2, id="another")
+    clusters.produce("orders", *[(b"1", b"{}")] * 5)
+    reset = http.post(at, json={"to": "latest"}).json()
+    assert (reset["start"], reset["position"]) == ("orders:0:1,1:0", "orders:0:5,1:0")
+    assert reset["partitions"][0]["start"] is None
+    assert reset["warnings"] == [
+        "records of the old topic after 'orders:0:1,1:0' are lost",
+        "up to 5 records are left out: they stay missing in the table",
+    ]
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["position"], log["problem"]) == ("orders:0:5,1:0", None)
+
+
+@pytest.mark.parametrize(
+    ("to", "message"),
+    [
+        ("orders:0:1", "lacks [1]"),
+        ("orders:0:1,1:0,2:0", "names [2]"),
+        ("orders:0:1,1:9", "partition 1 of topic orders has no offset 9"),
+        ("others:0:1,1:0", "reads topic orders"),
+        ("newest", "is no target of a reset"),
+        ("2026-11-21T09:30:00", "is no target of a reset"),
+        ("9" * 40_000, "is no target of a reset"),
+        ("orders:0:01,1:0", "without leading zeros"),
+    ],
+)
+def test_a_bad_target_of_a_reset_is_refused(http: Client, clusters: FakeClusters, to: str, message: str) -> None:
+    create(http)
+    clusters.produce("orders", (b"1", b"{}"), (b"1", b"{}"))
+    refused = http.post(f"{AT}/db.orders/log/reset", json={"to": to})
+    assert (refused.status_code, message in refused.text) == (400, True), refused.text
+
+
+def test_a_drain_that_registers_between_registration_and_commit_of_a_reset_is_fenced_in_the_next_try(
+    http: Client, lake: Lake, clusters: FakeClusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(http)
+    clusters.produce("orders", *[(b"1", b"{}")] * 3)
+    describe, raced = clusters.describe, list[int]()
+
+    def register_meanwhile(*arguments: Any) -> Any:
+        if len(raced) == 1:  # the second look follows the registration
+            http.post(f"{AT}/db.orders/writers/log")
+        raced.append(1)
+        return describe(*arguments)
+
+    monkeypatch.setattr(clusters, "describe", register_meanwhile)
+    assert http.post(f"{AT}/db.orders/log/reset", json={"to": "latest"}).json()["position"] == "orders:0:3,1:0"
+    assert len(raced) == 3
+
+
 def test_a_check_finds_problems_before_the_first_drain(http: Client, clusters: FakeClusters) -> None:
     create(http)
     empty = http.get(f"{AT}/db.orders/log/check").json()

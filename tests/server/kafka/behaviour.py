@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import pytest
@@ -89,6 +90,23 @@ class ClusterBehaviour:
         assert newest(cluster, topic) == [(0, 3, b"c")]
         state = compare_log(topic, f"{name}:0:0", topic_id=topic.id, starts_latest=False, orders_by_field=False)
         assert (state.lag, state.problem) == (4, None)  # an upper bound
+
+    def test_offsets_of_a_time_are_those_of_the_next_record(self, cluster: Cluster) -> None:
+        name = cluster.create("times", 2)
+        for value in (b"a", b"b", b"c"):
+            cluster.send(name, value)
+            time.sleep(0.005)  # the times of records have milliseconds
+        cluster.send(name, b"d", partition=1)
+        topic = describe(cluster, name)
+        records = cluster.clusters.read_newest(cluster.connection, None, topic, 10)
+        at = records[1].timestamp
+        assert at is not None
+        find = cluster.clusters.find_offsets
+        assert find(cluster.connection, None, topic, at) == {0: 1, 1: 0}
+        assert find(cluster.connection, None, topic, at + timedelta(days=1)) == {0: 3, 1: 1}
+        assert find(cluster.connection, None, topic, datetime(1960, 1, 1, tzinfo=UTC)) == {0: 0, 1: 0}
+        cluster.drop_before(name, 2)
+        assert find(cluster.connection, None, describe(cluster, name), at) == {0: 2, 1: 0}
 
     def test_a_missing_topic_is_said_to_be_missing(self, cluster: Cluster) -> None:
         with pytest.raises(NotFound, match="has no such topic"):

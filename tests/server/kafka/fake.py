@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 
 from catalog.errors import Forbidden, NotFound, Unavailable
@@ -89,6 +89,20 @@ class FakeClusters:
             for number, entries in self.entries[topic].items()
         }
         return replace(self.topics[topic], partitions=offsets)
+
+    def find_offsets(self, connection: Connection, password: str | None, topic: Topic, at: datetime) -> dict[int, int]:
+        self._sign_in(connection, password)
+        return {
+            number: next(
+                (
+                    entry.record.offset
+                    for entry in self.entries[topic.name][number][bounds.earliest : bounds.stable]
+                    if entry.record is not None and (entry.record.timestamp or NOW) >= at
+                ),
+                bounds.stable,
+            )
+            for number, bounds in topic.partitions.items()
+        }
 
     def read_newest(self, connection: Connection, password: str | None, topic: Topic, most: int) -> list[KafkaRecord]:
         self._sign_in(connection, password)

@@ -1158,6 +1158,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set the position of a log
+         * @description Set the position to `earliest`, `latest`, a time with its zone, or offsets as `orders:0:123,1:456`.
+         *
+         *     Records between stay missing, or come again. A drain that runs now ends, and a stream that ran or has stopped
+         *     starts again. The server refuses the reset if the table is no longer at `start`.
+         */
+        post: operations["reset_log_catalogs__catalog__tables__table__log_reset_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/log/skip": {
         parameters: {
             query?: never;
@@ -5573,6 +5596,32 @@ export interface components {
             timestamp: string | null;
         };
         /**
+         * LogResetIn
+         * @description Where the log is to be, and the position from which the user agreed to go (`none` before the first drain).
+         */
+        LogResetIn: {
+            /** Start */
+            start?: string | null;
+            /** To */
+            to: string;
+        };
+        /**
+         * LogResetOut
+         * @description A reset from the position `start` to `position`; with `dry_run` it was not made. `warnings` are for people.
+         */
+        LogResetOut: {
+            /** Dry Run */
+            dry_run: boolean;
+            /** Partitions */
+            partitions: components["schemas"]["PartitionResetOut"][];
+            /** Position */
+            position: string;
+            /** Start */
+            start: string | null;
+            /** Warnings */
+            warnings: string[];
+        };
+        /**
          * LogSkipIn
          * @description The position to which the user agrees: the server refuses to go on from another one.
          */
@@ -6218,6 +6267,24 @@ export interface components {
             small_files: number;
             /** Store */
             store: string;
+        };
+        /**
+         * PartitionResetOut
+         * @description The reset of a partition from the offset `start` to `position`; `start` is null if it is of another topic.
+         *
+         *     At most `left_out` records stay missing in the table, and at most `repeated` records come again.
+         */
+        PartitionResetOut: {
+            /** Left Out */
+            left_out: number;
+            /** Partition */
+            partition: number;
+            /** Position */
+            position: number;
+            /** Repeated */
+            repeated: number;
+            /** Start */
+            start: number | null;
         };
         /**
          * PolicyChangeIn
@@ -12049,6 +12116,92 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    reset_log_catalogs__catalog__tables__table__log_reset_post: {
+        parameters: {
+            query?: {
+                /** @description report what a reset would do, and reset nothing */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogResetIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogResetOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };
