@@ -3,7 +3,8 @@
     python -m bench.stream
     python -m bench.stream --part drain --records 20000 --rounds 1
 
-drain       A drain of all records, against Kafka and `from_json` alone, in turns, in one Spark.
+drain       A drain of all records, against Kafka and `from_json` alone, and against these with an append to a plain
+            Iceberg table, in turns, in one Spark.
 skew        29 partitions, with 90 % of the rows in one: how evenly `upsert`, a drain and Iceberg's own distribution
             spread the rows over tasks, and how many files they write.
 

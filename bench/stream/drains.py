@@ -1,4 +1,4 @@
-"""A drain of one large batch against the least that any reader of the topic does: Kafka and `from_json`."""
+"""A drain of one large batch against the least that any reader of the topic does, and that any writer of it does."""
 
 from __future__ import annotations
 
@@ -17,36 +17,49 @@ AIM = 0.9
 
 
 def run(scratch: Path, options: argparse.Namespace) -> Report:
-    """Both in turns, over the same records; each round drains them into a new table."""
+    """All ways in turns, over the same records; each round drains them into a new table.
+
+    parse       Kafka and `from_json`, without a result.
+    append      The same, and an append to a plain Iceberg table, with as many tasks as the drain has.
+    drain       A drain.
+    """
     report = Report(
         "stream-drain", records=options.records, keys=options.keys, partitions=options.partitions, rounds=options.rounds
     )
     upserts = Upserts(options.keys)
-    costs: dict[str, list[Cost]] = {"parse": [], "drain": []}
+    costs: dict[str, list[Cost]] = {"parse": [], "append": [], "drain": []}
     with stage(scratch, options.memory) as running:
         topic = running.fill_topic(upserts, options.records, options.partitions)
         for number in range(-options.warm_rounds, options.rounds):
             for way in list(costs) if number % 2 else list(costs)[::-1]:
-                cost = _parse(running, topic) if way == "parse" else _drain(running, topic, upserts, options.records)
+                cost = _measure(way, running, topic, upserts, options.records)
                 report.line("round", round=number, way=way, **cost.to_json())
                 costs[way] += [cost] if number >= 0 else []
-    parse, drained = median(costs["parse"]), median(costs["drain"])
+    medians = {way: median(each) for way, each in costs.items()}
     report.line(
         "drain",
-        rate_of_parse={"wall": round(parse.wall / drained.wall, 2), "cpu": round(parse.cpu / drained.cpu, 2)},
+        **{f"rate_of_{way}": _compare_rates(medians["drain"], medians[way]) for way in ("parse", "append")},
         aim=AIM,
-        records_per_cpu_s={"parse": round(options.records / parse.cpu), "drain": round(options.records / drained.cpu)},
-        records_per_s={"parse": round(options.records / parse.wall), "drain": round(options.records / drained.wall)},
+        records_per_cpu_s={way: round(options.records / cost.cpu) for way, cost in medians.items()},
+        records_per_s={way: round(options.records / cost.wall) for way, cost in medians.items()},
     )
     return report
 
 
-def _parse(running: Stage, topic: str) -> Cost:
-    def parse() -> None:
-        value = F.from_json(F.col("value").cast("string"), COLUMNS).alias("v")
-        running.read_topic(topic).select(value).select("v.*").write.format("noop").mode("overwrite").save()
+def _compare_rates(cost: Cost, peer: Cost) -> dict[str, float]:
+    return {"wall": round(peer.wall / cost.wall, 2), "cpu": round(peer.cpu / cost.cpu, 2)}
 
-    return running.clock.cost(parse)[0]
+
+def _measure(way: str, running: Stage, topic: str, upserts: Upserts, records: int) -> Cost:
+    if way == "drain":
+        return _drain(running, topic, upserts, records)
+    value = F.from_json(F.col("value").cast("string"), COLUMNS).alias("v")
+    rows = running.read_topic(topic).select(value).select("v.*")
+    if way == "parse":
+        return running.clock.cost(lambda: rows.write.format("noop").mode("overwrite").save())[0]
+    table = running.create_plain_table()
+    tasks = running.spark.sparkContext.defaultParallelism
+    return running.clock.cost(lambda: rows.coalesce(tasks).writeTo(table).append())[0]
 
 
 def _drain(running: Stage, topic: str, upserts: Upserts, records: int) -> Cost:

@@ -53,6 +53,12 @@ class Stage:
         self.spark.sql(f"CREATE TABLE {name} ({COLUMNS}) USING iceberg {by} TBLPROPERTIES ({assignments})")
         return name
 
+    def create_plain_table(self) -> str:
+        """A new table without a key; its name with the catalog."""
+        name = f"lake.db.plain{os.getpid()}_{next(_NUMBERS)}"
+        self.spark.sql(f"CREATE TABLE {name} ({COLUMNS}) USING iceberg")
+        return name
+
     def read_topic(self, topic: str) -> DataFrame:
         """All records that the topic has now."""
         reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.brokers)

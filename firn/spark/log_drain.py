@@ -154,9 +154,8 @@ class LogDrain:
         Bad records go to the quarantine before (docs/protocols.md, rule 6.11). A batch without any costs nothing more:
         the append fails at the first bad record, and then the batch begins again.
         """
-        decoded = self._read(log, batch)
         is_split = self.bad_records.are_likely()
-        changes = self.bad_records.split(decoded, log, batch) if is_split else self._read_without_reasons(log, batch)
+        changes = self._split(log, batch) if is_split else self._read_without_reasons(log, batch)
         tries = 0
         while True:
             try:
@@ -165,8 +164,8 @@ class LogDrain:
                 self.check()
                 if self._has_committed(batch):
                     return
-                if not is_split and self.bad_records.are_in(decoded):
-                    is_split, changes = True, self.bad_records.split(decoded, log, batch)
+                if not is_split and self.bad_records.are_in(self._read(log, batch)):
+                    is_split, changes = True, self._split(log, batch)
                     continue
                 tries += 1
                 if tries == TRIES or self.handle.log.show().position != log.position:
@@ -177,6 +176,9 @@ class LogDrain:
                 self.pause(0.5 * 2**tries)
             else:
                 return
+
+    def _split(self, log: LogOut, batch: LogBatch) -> DataFrame:
+        return self.bad_records.split(self._read(log, batch), log, batch)
 
     def _read_without_reasons(self, log: LogOut, batch: LogBatch) -> DataFrame:
         return self._read(log, batch, with_reasons=False)
