@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from firn.history import quoted
 from firn.protocol.answers.connections import ConnectionCheckOut, ConnectionOut
@@ -11,6 +11,15 @@ from firn.protocol.connections import Mechanism, Security
 from firn.transport import Transport
 
 _PATH = "/connections"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRegistry:
+    """Where the schemas of Avro records are."""
+
+    url: str
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,7 @@ class Connections:
         """One connection, without its password."""
         return ConnectionOut.read(self.transport.get(f"{_PATH}/{quoted(name)}"))
 
-    def create(
+    def create(  # noqa: PLR0913 -- one for each property of a connection
         self,
         name: str,
         brokers: Sequence[str],
@@ -37,8 +46,12 @@ class Connections:
         username: str | None = None,
         password: str | None = None,
         ca: str | None = None,
+        registry: SchemaRegistry | None = None,
     ) -> ConnectionOut:
-        """Create a connection. The server keeps the password encrypted. `ca` is the text of PEM certificates."""
+        """Create a connection. The server keeps passwords encrypted. `ca` is the text of PEM certificates.
+
+        The schema registry is for topics with Avro records.
+        """
         body = {
             "name": name,
             "brokers": [*brokers],
@@ -47,11 +60,14 @@ class Connections:
             "username": username,
             "password": password,
             "ca": ca,
+            "registry_url": None if registry is None else registry.url,
+            "registry_username": None if registry is None else registry.username,
+            "registry_password": None if registry is None else registry.password,
         }
         return ConnectionOut.read(self.transport.change("POST", _PATH, body))
 
     def check(self, name: str) -> ConnectionCheckOut:
-        """Have the server sign in to the cluster."""
+        """Have the server sign in to the cluster, and to the schema registry."""
         return ConnectionCheckOut.read(self.transport.change("POST", f"{_PATH}/{quoted(name)}/check"))
 
     def drop(self, name: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from firn.errors import Refused
-from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogResetOut, LogSkipOut
+from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogResetOut, LogSchemaOut, LogSkipOut
 from firn.protocol.connections import Mechanism, Security
 from firn.quarantine import TableQuarantine
 from firn.transport import Transport
@@ -34,6 +34,10 @@ class TableLog:
     def check(self) -> LogCheckOut:
         """Findings about topic and records, and the newest records as changes of the table."""
         return LogCheckOut.read(self.transport.get(f"{self.path}/check"))
+
+    def schema(self, number: int) -> LogSchemaOut:
+        """The Avro schema of this id, which the server has from the connection's registry. NotFound."""
+        return LogSchemaOut.read(self.transport.get(f"{self.path}/schemas/{number}"))
 
     @property
     def quarantine(self) -> TableQuarantine:

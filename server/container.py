@@ -28,6 +28,7 @@ from server.files.sent_files import SentFileReader
 from server.identity.oidc import OidcIssuer
 from server.identity.sealing import Sealer
 from server.kafka.clusters import ConfluentClusters
+from server.kafka.schema_registries import HttpSchemaRegistries
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
 from server.rest_catalog.client import RestCatalogs
@@ -120,7 +121,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     tables = _build_tables(adapters)
     removal = _build_removal(adapters, index)
     hive = _build_hive(adapters, tables, index)
-    connections = Connections(database, ConfluentClusters(), _sealer(settings))
+    connections = Connections(database, ConfluentClusters(), HttpSchemaRegistries(), _sealer(settings))
     return Services(
         **vars(tables),
         **vars(_build_planning(adapters)),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from catalog.errors import Invalid
+from catalog.kafka.schema_registry import SchemaRegistry, check_registry, is_https
 from catalog.locations.addresses import check_address
 from firn.protocol.connections import Mechanism, Security
 
@@ -30,7 +31,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\s[A-Za-z0-9+/=\s]+-----E
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A named connection to a Kafka cluster, without its password."""
+    """A named connection to a Kafka cluster, without passwords."""
 
     name: str
     brokers: tuple[str, ...]
@@ -40,6 +41,8 @@ class Connection:
     username: str | None = None
     ca: str | None = None
     """PEM certificates of the authorities that sign the brokers' certificates; None for those of the system."""
+    registry: SchemaRegistry | None = None
+    """The registry of the schemas of Avro records. It is trusted by `ca` or by the authorities of the system."""
     created_at: datetime | None = None
     """None for a connection that a table's own `firn.log.brokers` describes."""
     created_by: str | None = None
@@ -47,7 +50,7 @@ class Connection:
     """Encrypted with a key that the database does not have."""
 
 
-def check_connection(connection: Connection, password: str | None) -> Connection:
+def check_connection(connection: Connection, password: str | None, registry_password: str | None = None) -> Connection:
     """The connection itself; Invalid for a malformed value, or for values that do not go together."""
     check_connection_name(connection.name)
     check_brokers(connection.brokers)
@@ -63,6 +66,10 @@ def check_connection(connection: Connection, password: str | None) -> Connection
         _check_text("the user name", connection.username, LONGEST_USERNAME)
     if password is not None:
         _check_text("the password", password, LONGEST_SECRET)
+    if connection.registry is not None:
+        check_registry(connection.registry, registry_password)
+    elif registry_password is not None:
+        raise Invalid("a password for a schema registry needs its address")
     if connection.ca is not None:
         _check_certificates(connection)
     return connection
@@ -102,7 +109,7 @@ def _check_text(what: str, text: str, longest: int) -> None:
 
 def _check_certificates(connection: Connection) -> None:
     ca = connection.ca or ""
-    if not connection.security.encrypts:
+    if not connection.security.encrypts and not is_https(connection.registry):
         raise Invalid(f"security {connection.security} uses no certificates")
     rest = _CERTIFICATE.sub("", ca)
     if len(ca) > LONGEST_CERTIFICATES or rest == ca or rest.strip():

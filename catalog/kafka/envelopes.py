@@ -1,4 +1,4 @@
-"""Records of change data capture for a look at a few of them. Drains decode them by the same code."""
+"""Records of formats that drains decode in Python, for a look at a few of them: the same code decodes both."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import base64
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from catalog.kafka.cluster import KafkaRecord
 from catalog.kafka.decoded_record import DecodedRecord, TableColumns
 from catalog.policy.log_settings import LogSettings
-from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.envelope import BadRecord
-from firn.protocol.cdc.rows import RowColumns
+from firn.protocol.cdc.rows import Row, RowColumns
 from firn.protocol.cdc.sources import parse_sources
 
 
-def decode_envelope(record: KafkaRecord, settings: LogSettings, columns: TableColumns) -> DecodedRecord:
+class RowDecoder(Protocol):
+    """Decodes the records of one table."""
+
+    def decode(self, key: bytes | None, value: bytes | None) -> list[Row]:
+        """The rows of a record; BadRecord tells why it has none."""
+
+
+def decode_rows(record: KafkaRecord, decoder: RowDecoder) -> DecodedRecord:
     """Decode one record. If it has several changes, the answer has the first one; it has none for a heartbeat."""
-    decoder = EnvelopeDecoder(settings.format, build_row_columns(settings, columns))
     try:
         rows = decoder.decode(record.key, record.value)
     except BadRecord as bad:

@@ -1,6 +1,7 @@
 """Records of a log as changes of a table, for a look at a few of them. Drains decode by the same rules in Spark.
 
 `firn-json`   the value is an object of the table's columns; `_op` is `I`, `U` (the default) or `D`.
+`avro`        see firn/protocol/avro/decoding.py.
 `debezium-json`, `canal-json`, `maxwell-json`: see catalog/kafka/envelopes.py.
 `upsert-json` Flink's `upsert-kafka`: the key is an object of the key columns, the value one of all columns, or null for
               a delete.
@@ -10,32 +11,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from catalog.kafka.cluster import KafkaRecord
 from catalog.kafka.decoded_record import DecodedRecord, TableColumns
-from catalog.kafka.envelopes import decode_envelope
+from catalog.kafka.envelopes import RowDecoder, build_row_columns, decode_rows
 from catalog.keyed.schema import OP
 from catalog.policy.log_settings import UPSERT_JSON, LogSettings
+from firn.protocol.avro.decoding import AvroDecoder, Schemas
+from firn.protocol.avro.wire_format import AVRO
+from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.formats import CDC_FORMATS
 
 _OPERATIONS = ("I", "U", "D")
 _NUMBERS = ("float", "double", "decimal")
 
 
-def decode_record(record: KafkaRecord, settings: LogSettings, columns: TableColumns) -> DecodedRecord:
-    """Decode one record; every problem of it is part of the answer."""
-    if settings.format in CDC_FORMATS:
-        return decode_envelope(record, settings, columns)
-    try:
-        op, row = _read_upsert(record) if settings.format == UPSERT_JSON else _read_change(record)
-    except _BadRecordError as bad:
-        return DecodedRecord(record=record, problem=str(bad))
-    names = {field["name"] for field in columns.fields}
-    problem = _find_problem(op, row, columns)
-    unknown = tuple(sorted(row.keys() - names))
-    known = {name: value for name, value in row.items() if name in names}
-    return DecodedRecord(record=record, op=op, row=known, problem=problem, unknown=unknown)
+@dataclass(frozen=True)
+class RecordDecoder:
+    """Decodes records of one table. `schemas` are those of Avro records."""
+
+    settings: LogSettings
+    columns: TableColumns
+    schemas: Schemas = field(default_factory=dict)
+
+    def decode(self, record: KafkaRecord) -> DecodedRecord:
+        """Decode one record; every problem of it is part of the answer."""
+        own_decoder = self._row_decoder
+        return self._decode_json(record) if own_decoder is None else decode_rows(record, own_decoder)
+
+    @cached_property
+    def _row_decoder(self) -> RowDecoder | None:
+        """The decoder of a format that Python tasks decode; None for the others."""
+        if self.settings.format == AVRO:
+            return AvroDecoder(self.schemas, build_row_columns(self.settings, self.columns))
+        if self.settings.format in CDC_FORMATS:
+            return EnvelopeDecoder(self.settings.format, build_row_columns(self.settings, self.columns))
+        return None
+
+    def _decode_json(self, record: KafkaRecord) -> DecodedRecord:
+        try:
+            op, row = _read_upsert(record) if self.settings.format == UPSERT_JSON else _read_change(record)
+        except _BadRecordError as bad:
+            return DecodedRecord(record=record, problem=str(bad))
+        names = {column["name"] for column in self.columns.fields}
+        problem = _find_problem(op, row, self.columns)
+        unknown = tuple(sorted(row.keys() - names))
+        known = {name: value for name, value in row.items() if name in names}
+        return DecodedRecord(record=record, op=op, row=known, problem=problem, unknown=unknown)
 
 
 class _BadRecordError(Exception):
@@ -73,10 +98,10 @@ def _find_problem(op: str, row: Mapping[str, Any], columns: TableColumns) -> str
     missing = [name for name in needed if row.get(name) is None]
     if missing:
         return f"{', '.join(missing)} must not be null"
-    for field in columns.fields:
-        value = row.get(field["name"])
-        if value is not None and not _fits(value, field["type"]):
-            return f"{field['name']} is {json.dumps(value)[:40]}, which is no {field['type']}"
+    for column in columns.fields:
+        value = row.get(column["name"])
+        if value is not None and not _fits(value, column["type"]):
+            return f"{column['name']} is {json.dumps(value)[:40]}, which is no {column['type']}"
     return None
 
 

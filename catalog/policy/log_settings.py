@@ -12,6 +12,7 @@ from typing import Any
 from catalog.errors import Invalid
 from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
 from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_share, parse_text
+from firn.protocol.avro.wire_format import AVRO
 from firn.protocol.cdc.formats import CDC_FORMATS
 from firn.protocol.cdc.sources import parse_sources
 
@@ -32,8 +33,8 @@ SCHEMA = f"{LOG_PREFIX}schema"
 TRUNCATES = f"{LOG_PREFIX}truncates"
 
 FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
-_FORMATS = (FIRN_JSON, UPSERT_JSON, *CDC_FORMATS)
-_LATER_FORMATS = ("debezium-avro", "avro")
+_FORMATS = (FIRN_JSON, UPSERT_JSON, AVRO, *CDC_FORMATS)
+_LATER_FORMATS = ("debezium-avro",)
 _FOR_CDC = (SOURCE_TABLES, SOURCE_COLUMN, SCHEMA, TRUNCATES)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -85,6 +86,11 @@ class LogSettings:
             raise Invalid(
                 f"{LOG_TOPIC} needs either {CONNECTION} or {BROKERS}",
                 hint="an administrator creates connections: `firn connection create kafka`",
+            )
+        if named[FORMAT] == AVRO and CONNECTION not in named:
+            raise Invalid(
+                f"{FORMAT}={AVRO} needs {CONNECTION}: a connection names the schema registry",
+                hint="an administrator creates it: `firn connection create kafka NAME --registry URL`",
             )
         misplaced = sorted(key for key in _FOR_CDC if key in named)
         if misplaced and named[FORMAT] not in CDC_FORMATS:

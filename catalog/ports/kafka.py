@@ -8,6 +8,7 @@ from typing import Protocol
 
 from catalog.kafka.cluster import ClusterSummary, KafkaRecord, Topic
 from catalog.kafka.connection import Connection
+from catalog.kafka.schema_registry import RegisteredSchema, SchemaRegistry
 
 
 class Connections(Protocol):
@@ -51,3 +52,19 @@ class KafkaClusters(Protocol):
 
     def read_newest(self, connection: Connection, password: str | None, topic: Topic, most: int) -> list[KafkaRecord]:
         """Up to so many of the newest committed records of a topic, in the order of partition and offset."""
+
+
+class SchemaRegistries(Protocol):
+    """A client of schema registries. Safe to share between threads; each call takes a minute at most.
+
+    `ca` are PEM certificates of authorities beside those of the system. All methods raise Unavailable if the registry
+    does not answer, Forbidden if it refuses the user, and Invalid if it answers like something else.
+    """
+
+    def load_schema(
+        self, registry: SchemaRegistry, password: str | None, number: int, ca: str | None
+    ) -> RegisteredSchema:
+        """The Avro schema of an id; NotFound if there is none, or one of another kind."""
+
+    def count_subjects(self, registry: SchemaRegistry, password: str | None, ca: str | None) -> int:
+        """The number of subjects that the user sees."""

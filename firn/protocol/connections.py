@@ -42,7 +42,7 @@ class Mechanism(StrEnum):
 
 
 class ConnectionRequest(Request):
-    """A new connection. The server keeps the password encrypted, and never shows it."""
+    """A new connection. The server keeps passwords encrypted, and never shows them."""
 
     name: str = Field(description="Name, which tables give as `firn.log.connection`.")
     kind: str = Field(default="kafka", pattern="^kafka$", description="`kafka`.")
@@ -52,3 +52,6 @@ class ConnectionRequest(Request):
     username: str | None = Field(default=None, description="SASL user name.")
     password: SecretStr | None = Field(default=None, description="SASL password.")
     ca: str | None = Field(default=None, description="PEM certificates of the brokers' authorities.")
+    registry_url: str | None = Field(default=None, description="Address of the schema registry, for Avro records.")
+    registry_username: str | None = Field(default=None, description="User name at the schema registry.")
+    registry_password: SecretStr | None = Field(default=None, description="Password at the schema registry.")

@@ -1,4 +1,4 @@
-"""Records of change data capture as changes of a table, in Spark: Python tasks."""
+"""Records of formats that Python tasks of Spark decode: change data capture, and Avro."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 )
 
 from firn.protocol.answers.logs import LogOut
+from firn.protocol.avro.wire_format import AVRO
 from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.envelope import BadRecord
 from firn.protocol.cdc.rows import Row, RowColumns
@@ -36,6 +37,8 @@ from firn.spark.target import SET_COLUMN, Target, read_field_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from firn.protocol.avro.decoding import AvroDecoder, Schemas
 
 _CARRIED = (PARTITION, OFFSET, RECORD)
 _TYPES: dict[type[DataType], str] = {
@@ -52,8 +55,11 @@ _TYPES: dict[type[DataType], str] = {
 }
 
 
-def decode_envelopes(records: DataFrame, log: LogOut, target: Target) -> DataFrame:
-    """Decode records with Kafka's columns, see `firn.spark.decoded`. INDEX numbers the changes of a record."""
+def decode_rows(records: DataFrame, log: LogOut, target: Target, schemas: Schemas) -> DataFrame:
+    """Decode records with Kafka's columns, see `firn.spark.decoded`. INDEX numbers the changes of a record.
+
+    `schemas` are those of Avro records.
+    """
     use_own_python(records.sparkSession)
     carried = records.select(*carry_record(), "key", "value")
     nullable = [StructField(column.name, column.dataType) for column in target.fields]
@@ -61,13 +67,21 @@ def decode_envelopes(records: DataFrame, log: LogOut, target: Target) -> DataFra
     set_column = [StructField(SET_COLUMN, StringType())] if target.has_partial_columns else []
     added = StructType([*nullable, *own, StructField(INDEX, IntegerType()), *set_column])
     decoder = BatchDecoder(
-        decoder=EnvelopeDecoder(log.format, build_row_columns(log, target)),
+        decoder=_build_decoder(log, target, schemas),
         added=added,
         field_ids=read_field_ids(records.sparkSession, target) if target.has_partial_columns else {},
         key=target.key,
     )
     schema = StructType([*(carried.schema[name] for name in _CARRIED), *added])
     return carried.mapInArrow(decoder.decode, schema)
+
+
+def _build_decoder(log: LogOut, target: Target, schemas: Schemas) -> EnvelopeDecoder | AvroDecoder:
+    if log.format != AVRO:
+        return EnvelopeDecoder(log.format, build_row_columns(log, target))
+    from firn.protocol.avro.decoding import AvroDecoder  # noqa: PLC0415 -- it needs fastavro, which a driver may lack
+
+    return AvroDecoder(schemas, build_row_columns(log, target))
 
 
 def use_own_python(spark: SparkSession) -> None:
@@ -105,7 +119,7 @@ def name_type(type_: DataType) -> str:
 class BatchDecoder:
     """Decodes batches of Arrow. It travels to Spark's Python tasks."""
 
-    decoder: EnvelopeDecoder
+    decoder: EnvelopeDecoder | AvroDecoder
     added: StructType
     field_ids: dict[str, int]
     key: Sequence[str]

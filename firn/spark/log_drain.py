@@ -22,6 +22,7 @@ from firn.logs import LogBatch, build_kafka_options, plan_batch, suggest_remedy
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.streams import StreamStatus
+from firn.spark.avro_schemas import BatchSchemas
 from firn.spark.bad_records import BadRecords
 from firn.spark.change_append import append_changes
 from firn.spark.decoded import INDEX, OWN, fail_on_bad
@@ -109,9 +110,11 @@ class LogDrain:
     stream_lease: str | None = field(default=None, repr=False)
     """The lease of the table's stream, if an optimizer runs the drain."""
     bad_records: BadRecords = field(init=False)
+    schemas: BatchSchemas = field(init=False)
 
     def __post_init__(self) -> None:
         self.table = self.table or self.target.name
+        self.schemas = BatchSchemas(self.handle.log)
         self.bad_records = BadRecords(
             spark=self.spark,
             handle=self.handle,
@@ -187,7 +190,8 @@ class LogDrain:
         if batch.most_records == 0:
             return self.build_empty().withColumns({name: F.lit(None).cast("string") for name in OWN})
         records = read_records(self.spark, batch, build_kafka_options(log, self.password))
-        return decode_changes(records, log, self.target, with_reasons=with_reasons)
+        schemas = self.schemas.load(records, log, batch)
+        return decode_changes(records, log, self.target, with_reasons=with_reasons, schemas=schemas)
 
     def _order(self, changes: DataFrame, log: LogOut, batch: LogBatch) -> DataFrame:
         """Put the changes of a key into one file, in the order of the log. A bad record fails its task."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.errors import Refused
 from firn.logs import PASSWORD_VARIABLE, LogBatch, build_kafka_options, plan_tail, require_drains, require_short
 from firn.names import split_name
 from firn.protocol.answers.logs import LogOut, LogPinOut
+from firn.protocol.avro.wire_format import AVRO
 from firn.protocol.names import format_sql_name, quote_name
+from firn.spark.avro_schemas import BatchSchemas
 from firn.spark.decoded import INDEX, OFFSET, OWN, PARTITION, fail_on_bad
 from firn.spark.log_records import decode_changes, read_records
 from firn.spark.sessions import client_of
@@ -61,8 +65,10 @@ def _pin(spark: SparkSession, table: str) -> _PinnedLog:
         handle = client.tables[name]
         log = handle.log.show()  # the end of the log first: the pair may have later records, and never fewer
         require_drains(log, name)
-        pin = handle.log.pin()
-    return _PinnedLog(spark, table, load_target(spark, table), log, pin)
+        pinned = _PinnedLog(spark, table, load_target(spark, table), log, handle.log.pin())
+        if log.format != AVRO or not pinned.tail.most_records:
+            return pinned
+        return replace(pinned, schemas=BatchSchemas(handle.log).load(pinned.load_tail(), log))
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,8 @@ class _PinnedLog:
     target: Target
     log: LogOut
     pin: LogPinOut
+    schemas: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Those of the tail's records, if they are Avro."""
 
     @property
     def tail(self) -> LogBatch:
@@ -92,10 +100,14 @@ class _PinnedLog:
         columns = [*map(quote_name, self.target.columns), "_op", *set_column]
         return self._load(self.pin.change).select(*columns, "_row_id", "_last_updated_sequence_number")
 
+    def load_tail(self) -> DataFrame:
+        """The records that the change store does not have."""
+        return read_records(self.spark, self.tail, self._options)
+
     def read_tail(self) -> DataFrame:
         """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
-        records = read_records(self.spark, self.tail, self._options)
-        changes = fail_on_bad(decode_changes(records, self.log, self.target, with_reasons=False))
+        decoded = decode_changes(self.load_tail(), self.log, self.target, with_reasons=False, schemas=self.schemas)
+        changes = fail_on_bad(decoded)
         # A row id of its own for each change: two of one key in two partitions would otherwise both be the newest, and
         # the changes of one record have one offset.
         number = F.col(OFFSET) * F.lit(len(self.tail.end)) + F.col(PARTITION)
@@ -112,7 +124,12 @@ class _PinnedLog:
         return rows.drop(*OWN, INDEX)
 
     def follow(self) -> DataFrame:
-        """All later records as a stream of changes."""
+        """All later records as a stream of changes; Refused for Avro, whose schemas a stream cannot ask for."""
+        if self.log.format == AVRO:
+            raise Refused(
+                f"{self.table}: a stream cannot read records of the format {AVRO}",
+                hint="read the changes of the table: firn.spark.on_changes(table, function)",
+            )
         starts = {self.log.topic: {str(number): offset for number, offset in self.tail.start.items()}}
         reader = self.spark.readStream.format("kafka").options(**self._options)
         reader = reader.option("subscribe", self.log.topic).option("includeHeaders", "true")

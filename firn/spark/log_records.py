@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from firn.logs import LogBatch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.names import quote_name
-from firn.spark.cdc_records import decode_envelopes
+from firn.spark.cdc_records import decode_rows
 from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, carry_record, select_rows
 from firn.spark.target import Target
 
@@ -33,15 +33,22 @@ def read_records(spark: SparkSession, batch: LogBatch, options: Mapping[str, str
     return reader.load()
 
 
-def decode_changes(records: DataFrame, log: LogOut, target: Target, *, with_reasons: bool = True) -> DataFrame:
-    """Decode records with Kafka's columns, see `firn.spark.decoded`.
+def decode_changes(
+    records: DataFrame,
+    log: LogOut,
+    target: Target,
+    *,
+    with_reasons: bool = True,
+    schemas: Mapping[int, Sequence[str]] | None = None,
+) -> DataFrame:
+    """Decode records with Kafka's columns, see `firn.spark.decoded`. `schemas` are those of Avro records.
 
     Without reasons, every bad record may have the same one. Whoever expects no bad record saves the code that tells
     reasons apart: it has a branch for each column, and costs even where it never runs.
     """
     json_decoder = _JSON_DECODERS.get(log.format)
     if json_decoder is None:
-        decoded = decode_envelopes(records, log, target)
+        decoded = decode_rows(records, log, target, schemas or {})
     else:
         decoded = json_decoder(records, target, _explain if with_reasons else _detect)
     decoder = F.when(F.col(REASON).isNotNull(), F.struct(F.col(REASON).alias("reason"), F.col(COLUMN).alias("column")))

@@ -20,6 +20,7 @@ from firn.protocol.answers.writers import WriterOut
 from firn.protocol.names import format_sql_name
 from firn.quarantine import NAME
 from firn.record_names import RecordNames, take_while_short
+from firn.spark.avro_schemas import BatchSchemas
 from firn.spark.change_append import append_changes
 from firn.spark.decoded import INDEX, OFFSET, OWN, PARTITION, fail_on_bad, select_bad
 from firn.spark.errors import reason
@@ -101,7 +102,9 @@ class Retry:
             keys = [(row.partition, row.offset) for row in chunk.select("partition", "offset").collect()]
             if not keys:
                 return sent
-            decoded = decode_changes(self._join(rows.select(*_RECORD), keys, ("partition", "offset")), log, self.target)
+            records = self._join(rows.select(*_RECORD), keys, ("partition", "offset"))
+            schemas = BatchSchemas(self.handle.log).load(records, log)
+            decoded = decode_changes(records, log, self.target, schemas=schemas)
             bad = {(row[0], row[1]) for row in select_bad(decoded).select(PARTITION, OFFSET).distinct().collect()}
             good = take_while_short(topic_id, [key for key in keys if key not in bad])
             after = good[-1] if len(good) < len(keys) - len(bad) else keys[-1]

@@ -126,6 +126,9 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_by", sa.String(length=255), nullable=True),
         sa.Column("sealed_password", sa.Text(), nullable=True),
+        sa.Column("registry_url", sa.Text(), nullable=True),
+        sa.Column("registry_username", sa.String(length=255), nullable=True),
+        sa.Column("sealed_registry_password", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_connection")),
     )
     op.create_table(

@@ -6,7 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from catalog.errors import Invalid
 from catalog.kafka.connection import Connection
+from catalog.kafka.schema_registry import SchemaRegistry
 from firn.protocol.answers.connections import ConnectionCheckOut, ConnectionOut
 from firn.protocol.connections import ConnectionRequest
 from firn.protocol.imports import reveal_secret
@@ -20,6 +22,7 @@ NameDep = Annotated[str, Path(description="connection")]
 
 def build_connection_out(connection: Connection) -> ConnectionOut:
     """Build the answer about a connection."""
+    registry = connection.registry
     return ConnectionOut(
         name=connection.name,
         kind="kafka",
@@ -29,6 +32,9 @@ def build_connection_out(connection: Connection) -> ConnectionOut:
         username=connection.username,
         has_password=connection.sealed_password is not None,
         ca=connection.ca,
+        registry_url=None if registry is None else registry.url,
+        registry_username=None if registry is None else registry.username,
+        has_registry_password=registry is not None and registry.sealed_password is not None,
         created_at=connection.created_at,
         created_by=connection.created_by,
     )
@@ -50,8 +56,18 @@ def create_connection(services: ServicesDep, body: ConnectionRequest) -> Connect
         mechanism=body.mechanism,
         username=body.username,
         ca=None if body.ca is None else body.ca.strip(),
+        registry=_read_registry(body),
     )
-    return build_connection_out(services.connections.create(connection, reveal_secret(body.password)))
+    passwords = reveal_secret(body.password), reveal_secret(body.registry_password)
+    return build_connection_out(services.connections.create(connection, *passwords))
+
+
+def _read_registry(body: ConnectionRequest) -> SchemaRegistry | None:
+    if body.registry_url is not None:
+        return SchemaRegistry(url=body.registry_url, username=body.registry_username)
+    if body.registry_username is not None:
+        raise Invalid("a user of a schema registry needs the registry's address")
+    return None
 
 
 @router.get("/{connection}", summary="Show a connection", responses=refusals(404))
@@ -62,9 +78,11 @@ def show_connection(services: ServicesDep, connection: NameDep) -> ConnectionOut
 
 @router.post("/{connection}/check", summary="Check a connection", responses=refusals(403, 404, 503))
 def check_connection(services: ServicesDep, connection: NameDep) -> ConnectionCheckOut:
-    """Sign in to the cluster, and count the brokers and the topics that the user may see."""
-    summary = services.connections.check(connection)
-    return ConnectionCheckOut(cluster=summary.cluster_id, brokers=summary.brokers, topics=summary.topics)
+    """Sign in to cluster and schema registry, and count the brokers, topics and subjects that the user may see."""
+    summary, subjects = services.connections.check(connection)
+    return ConnectionCheckOut(
+        cluster=summary.cluster_id, brokers=summary.brokers, topics=summary.topics, subjects=subjects
+    )
 
 
 @router.delete("/{connection}", status_code=204, summary="Drop a connection", responses=refusals(404))

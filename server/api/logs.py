@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from catalog.commits.positions import NO_POSITION
 from catalog.iceberg.reading import MAIN
@@ -21,9 +21,11 @@ from firn.protocol.answers.logs import (
     LogProblemOut,
     LogRecordOut,
     LogResetOut,
+    LogSchemaOut,
     LogSkipOut,
     PartitionResetOut,
 )
+from firn.protocol.avro.wire_format import HIGHEST_SCHEMA_ID
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
@@ -73,6 +75,18 @@ def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogP
 def _write_id(snapshot_id: int | None) -> str | None:
     """Snapshot ids are text in answers, because numbers of JavaScript are too small for them."""
     return None if snapshot_id is None else str(snapshot_id)
+
+
+@router.get("/schemas/{number}", summary="Show a schema of a log", responses=refusals(400, 403, 404, 503))
+def show_schema(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    number: Annotated[int, Path(ge=0, le=HIGHEST_SCHEMA_ID, description="id of the schema")],
+) -> LogSchemaOut:
+    """Show an Avro schema of the registry of the log's connection, with the schemas that it refers to."""
+    schema = services.log_schemas.load(catalog, table, number)
+    return LogSchemaOut(id=schema.id, texts=[*schema.texts])
 
 
 class LogSkipIn(In):

@@ -70,7 +70,8 @@ _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _STREAM_TURNS = ("pause", "resume", "restart")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_STREAMS = ("/writers", "/writers/{writer}", "/log", "/log/check", "/log/pin", "/log/quarantine")
+_LOGS = ("/log", "/log/check", "/log/pin", "/log/quarantine", "/log/schemas/{number}")
+_STREAMS = ("/writers", "/writers/{writer}", *_LOGS)
 _CHANGES = ("/changes", "/changes/plan", "/consumers", "/consumers/{consumer}")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 

@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.kafka.connection import Connection
+from catalog.kafka.schema_registry import SchemaRegistry
 from firn.protocol.connections import Mechanism, Security
 from server.store.session import ReadSession
 from server.store.stream_rows import ConnectionRow
@@ -31,6 +32,12 @@ class SqlConnections:
             "security": str(connection.security),
             "mechanism": None if connection.mechanism is None else str(connection.mechanism),
         }
+        if (registry := connection.registry) is not None:
+            values |= {
+                "registry_url": registry.url,
+                "registry_username": registry.username,
+                "sealed_registry_password": registry.sealed_password,
+            }
         if not insert_unless_taken(self.session, ConnectionRow, values):
             raise AlreadyExists(f"connection {connection.name} already exists")
 
@@ -58,4 +65,13 @@ def _to_connection(row: ConnectionRow) -> Connection:
         brokers=tuple(row.brokers),
         security=Security(row.security),
         mechanism=None if row.mechanism is None else Mechanism(row.mechanism),
+        registry=_read_registry(row),
+    )
+
+
+def _read_registry(row: ConnectionRow) -> SchemaRegistry | None:
+    if row.registry_url is None:
+        return None
+    return SchemaRegistry(
+        url=row.registry_url, username=row.registry_username, sealed_password=row.sealed_registry_password
     )

@@ -40,6 +40,9 @@ class ConnectionRow(Row):
     created_at: Mapped[datetime | None]
     created_by: Mapped[str | None] = mapped_column(String(255))
     sealed_password: Mapped[str | None] = mapped_column(Text)
+    registry_url: Mapped[str | None] = mapped_column(Text)
+    registry_username: Mapped[str | None] = mapped_column(String(255))
+    sealed_registry_password: Mapped[str | None] = mapped_column(Text)
 
 
 class StreamRow(Row):

@@ -19,13 +19,20 @@ class ConnectionOut(Out):
     username: str | None
     has_password: bool
     ca: str | None
+    registry_url: str | None
+    registry_username: str | None
+    has_registry_password: bool
     created_at: datetime | None
     created_by: str | None
 
 
 class ConnectionCheckOut(Out):
-    """A cluster that has answered: its id, and how many brokers and topics the connection's user sees."""
+    """A cluster that has answered: its id, and how many brokers and topics the connection's user sees.
+
+    `subjects` are those of the schema registry; null for a connection without one.
+    """
 
     cluster: str | None
     brokers: int
     topics: int
+    subjects: int | None

@@ -113,6 +113,13 @@ class LogPinOut(Out):
     partial: bool
 
 
+class LogSchemaOut(Out):
+    """An Avro schema of the records of a log: its text comes last, after the texts of the schemas that it refers to."""
+
+    id: int
+    texts: list[str]
+
+
 class LogFindingOut(Out):
     """The result of one check: `ok`, `warning` or `failed`."""
 

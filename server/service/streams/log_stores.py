@@ -10,11 +10,12 @@ from catalog.commits.positions import NO_POSITION
 from catalog.commits.writers import Writer
 from catalog.errors import CatalogError, NotFound
 from catalog.iceberg.reading import current_schema, current_snapshot
+from catalog.kafka.cluster import KafkaRecord
 from catalog.kafka.connection import Connection, parse_brokers
 from catalog.kafka.decoded_record import DecodedRecord, TableColumns
 from catalog.kafka.log_reset import TableOrder
 from catalog.kafka.log_state import LogState, compare_log
-from catalog.kafka.records import decode_record
+from catalog.kafka.records import RecordDecoder
 from catalog.keyed.column_rules import read_rules
 from catalog.keyed.moving_keys import list_partition_fields, may_keys_move
 from catalog.keyed.partial import is_partial
@@ -24,8 +25,11 @@ from catalog.policy.log_settings import LogSettings
 from catalog.ports.hadoop import Severity
 from catalog.ports.kafka import KafkaClusters
 from catalog.ports.store import Database
+from firn.protocol.avro.decoding import Schemas
+from firn.protocol.avro.wire_format import AVRO, read_schema_id
 from firn.protocol.partial import ColumnRule
 from server.service.streams.connections import Connections
+from server.service.streams.log_schemas import LogSchemas
 from server.service.tables.keyed_tables import KeyedTables, Pin
 
 SAMPLE = 10
@@ -69,6 +73,7 @@ class LogStores:
     database: Database
     keyed: KeyedTables
     connections: Connections
+    schemas: LogSchemas
 
     @property
     def _clusters(self) -> KafkaClusters:
@@ -98,10 +103,12 @@ class LogStores:
             log = self._load(pin)
             password = self.connections.reveal_password(log.connection)
             newest = self._clusters.read_newest(log.connection, password, log.state.topic, SAMPLE)
+            schemas = self._load_schemas(log, newest)
         except CatalogError as error:
             return LogCheck(findings=[LogFinding(Severity.FAILED, error.message)], sample=())
         columns = _list_columns(pin)
-        sample = [decode_record(record, log.settings, columns) for record in newest]
+        decoder = RecordDecoder(log.settings, columns, schemas)
+        sample = [decoder.decode(record) for record in newest]
         return LogCheck(findings=[*_find(log), *_judge(sample)], sample=sample)
 
     def _load(self, pin: Pin) -> LogStatus:
@@ -134,6 +141,12 @@ class LogStores:
             one_change_per_key=single,
             order=TableOrder(sequence_field=pin.keyed.spec.sequence_field, summed_columns=sums),
         )
+
+    def _load_schemas(self, log: LogStatus, records: Sequence[KafkaRecord]) -> Schemas:
+        if log.settings.format != AVRO:
+            return {}
+        ids = (read_schema_id(part) for record in records for part in (record.key, record.value))
+        return self.schemas.load_all(log.connection, [number for number in ids if number is not None])
 
     def _find_connection(self, settings: LogSettings) -> Connection:
         if settings.connection is not None:

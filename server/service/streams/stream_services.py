@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from server.service.jobs.leases import LeaseTimes
 from server.service.streams.connections import Connections
+from server.service.streams.log_schemas import LogSchemas
 from server.service.streams.log_stores import LogStores
 from server.service.streams.quarantines import Quarantines
 from server.service.streams.stream_leases import StreamLeases
@@ -19,6 +20,7 @@ class StreamServices:
 
     connections: Connections
     log_stores: LogStores
+    log_schemas: LogSchemas
     quarantines: Quarantines
     streams: Streams
     stream_leases: StreamLeases
@@ -26,10 +28,12 @@ class StreamServices:
 
 def build_stream_services(keyed: KeyedTables, connections: Connections, times: LeaseTimes) -> StreamServices:
     """Build the services over one database."""
-    log_stores = LogStores(keyed.database, keyed, connections)
+    log_schemas = LogSchemas(keyed, connections)
+    log_stores = LogStores(keyed.database, keyed, connections, log_schemas)
     return StreamServices(
         connections=connections,
         log_stores=log_stores,
+        log_schemas=log_schemas,
         quarantines=Quarantines(keyed.database, keyed.metadata),
         streams=Streams(keyed.database, log_stores),
         stream_leases=StreamLeases(keyed.database, connections, times),

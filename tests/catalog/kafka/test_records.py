@@ -9,7 +9,7 @@ import pytest
 
 from catalog.kafka.cluster import KafkaRecord
 from catalog.kafka.decoded_record import DecodedRecord, TableColumns
-from catalog.kafka.records import decode_record
+from catalog.kafka.records import RecordDecoder
 from catalog.policy.log_settings import LogSettings
 
 LOG = {"firn.log.topic": "orders", "firn.log.connection": "main"}
@@ -30,7 +30,7 @@ def decode(value: Any, key: Any = None, format: str = "firn-json", columns: Tabl
     record = KafkaRecord(partition=0, offset=7, timestamp=None, key=encode(key), value=encode(value))
     settings = LogSettings.from_properties({**LOG, "firn.log.format": format})
     assert settings is not None
-    return decode_record(record, settings, columns)
+    return RecordDecoder(settings, columns).decode(record)
 
 
 def test_changes() -> None:

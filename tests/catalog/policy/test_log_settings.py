@@ -29,7 +29,6 @@ def test_defaults() -> None:
         ("topic", "..", "is no topic"),
         ("topic", "t" * 250, "is no topic"),
         ("topic", "orders\n", "is no topic"),
-        ("format", "avro", "Firn does not read avro yet"),
         ("format", "debezium-avro", "Firn does not read debezium-avro yet"),
         ("source-tables", "shop.orders", "is for change data capture"),
         ("truncates", "apply", "is not one of stop, ignore"),
@@ -50,6 +49,14 @@ def test_bad_values(key: str, text: str, message: str) -> None:
     with pytest.raises(Invalid, match=message) as refused:
         LogSettings.from_properties({**GOOD, f"firn.log.{key}": text})
     assert "secret" not in refused.value.message
+
+
+def test_avro_needs_a_connection_which_names_the_registry() -> None:
+    properties = {**GOOD, "firn.log.format": "avro"}
+    assert LogSettings.from_properties(properties) is not None
+    del properties["firn.log.connection"]
+    with pytest.raises(Invalid, match=r"avro needs firn\.log\.connection"):
+        LogSettings.from_properties({**properties, "firn.log.brokers": "kafka:9092"})
 
 
 @pytest.mark.parametrize("missing", GOOD)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +15,13 @@ from confluent_kafka.cimpl import NewPartitions
 
 import firn
 import firn.spark
+from firn.connections import SchemaRegistry
 from firn.embedded.kafka import EmbeddedKafka
 from firn.spark import DrainStopped, drain, log_order
 from firn.spark.log_drain import LogDrain, _open
 from tests.integration.streams.topics import SECONDS, Topic, create_topic
 from tests.keyed_tables import a_worker
+from tests.schema_registry import encode, record, running_registry
 from tests.spark_fixtures import RunningServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -250,3 +253,42 @@ def test_upserts_of_flink_delete_by_a_record_without_a_value(server: RunningServ
     assert producer.flush(SECONDS) == 0
     drain("lake.db.flink", server.spark)
     assert merged(server, "flink") == {1: 10, 3: 3}
+
+
+def test_avro_records_are_read_by_the_schemas_of_a_registry(server: RunningServer, new_topic: NewTopic) -> None:
+    topic, client = new_topic(1), firn.connect(server.url)
+    key, old = record("Key", id="long"), record("Order", id="long", n="long")
+    new = record("Order", id="long", n=["null", "long"], more="string")
+    with running_registry(("reader", "secret")) as registry:
+        client.connections.create("avro", [topic.brokers], registry=SchemaRegistry(registry.url, "reader", "secret"))
+        properties = {"firn.log.topic": topic.name, "firn.log.connection": "avro", "firn.log.format": "avro"}
+        client.tables.create("db.avro", COLUMNS, primary_key=["id"], properties=properties)
+        ids = [registry.register(subject, schema) for subject, schema in (("k", key), ("v", old), ("v", new))]
+        unknown = struct.pack(">bi", 0, 99) + b"\x06"
+        producer = Producer({"bootstrap.servers": topic.brokers, "enable.idempotence": True})
+        for k, value in [
+            (1, encode(ids[1], old, {"id": 1, "n": 1})),
+            (2, encode(ids[1], old, {"id": 2, "n": 2})),
+            (1, encode(ids[2], new, {"id": 1, "n": None, "more": "x"})),
+            (2, None),
+            (3, unknown),
+            (4, encode(ids[2], new, {"id": 4, "n": 4, "more": "x"})),
+        ]:
+            producer.produce(topic.name, key=encode(ids[0], key, {"id": k}), value=value)
+        assert producer.flush(SECONDS) == 0
+        rows = firn.spark.read("lake.db.avro", server.spark, log=True)
+        with pytest.raises(Exception, match="bad record 0 4"):
+            rows.collect()
+        drain("lake.db.avro", server.spark)
+        assert merged(server, "avro") == {1: None, 4: 4}
+        reasons = server.rows("SELECT offset, reason FROM lake.db.avro.quarantine")
+        assert reasons == [(4, "the schema registry has no Avro schema of this id")]
+
+        for _ in range(99 - len(registry.schemas)):
+            registry.register("v", old)
+        registry.schemas[98] = {"schema": json.dumps(record("Order", id="long"))}
+        assert firn.spark.retry_quarantine("lake.db.avro", server.spark).sent == 1, "the schema came late"
+        producer.produce(topic.name, key=encode(ids[0], key, {"id": 5}), value=encode(ids[1], old, {"id": 5, "n": 5}))
+        assert producer.flush(SECONDS) == 0
+        tail = firn.spark.read("lake.db.avro", server.spark, log=True).select("id", "n").collect()
+        assert {row.id: row.n for row in tail} == {1: None, 3: None, 4: 4, 5: 5}

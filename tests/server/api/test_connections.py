@@ -9,6 +9,7 @@ import pytest
 
 from server.service.services import Services
 from server.settings import Settings
+from tests.schema_registry import running_registry
 from tests.server.asgi import Client, client_of
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import Lake
@@ -48,7 +49,12 @@ def test_a_connection_is_created_listed_checked_and_dropped(http: Client, servic
     assert [shown["name"] for shown in http.get(AT).json()] == ["plain", "secure"]
     shown = http.get(f"{AT}/secure").json()
     assert (shown["has_password"], shown["username"], shown["mechanism"]) == (True, "firn", "SCRAM-SHA-512")
-    assert http.post(f"{AT}/secure/check").json() == {"cluster": "fake", "brokers": 1, "topics": 0}
+    assert http.post(f"{AT}/secure/check").json() == {
+        "cluster": "fake",
+        "brokers": 1,
+        "topics": 0,
+        "subjects": None,
+    }
     for answer in (created, http.get(AT), http.get(f"{AT}/secure")):
         assert PASSWORD not in answer.text
         assert "sealed" not in answer.text
@@ -78,6 +84,39 @@ def test_clusters_that_refuse_or_do_not_answer(http: Client) -> None:
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
     assert http.post(f"{AT}/plain/check").status_code == 503
     assert http.post(f"{AT}/nothing/check").status_code == 404
+
+
+def test_a_connection_may_have_a_schema_registry(http: Client, services: Services) -> None:
+    with running_registry(("reader", PASSWORD)) as registry:
+        registry.register("orders-value", "string")
+        named = {"registry_url": registry.url, "registry_username": "reader", "registry_password": PASSWORD}
+        created = http.post(AT, json={**PLAIN, **named})
+        assert created.status_code == 201, created.text
+        shown = http.get(f"{AT}/plain").json()
+        assert (shown["registry_url"], shown["has_registry_password"]) == (registry.url, True)
+        assert PASSWORD not in created.text + http.get(AT).text
+        stored = services.connections.get("plain").registry
+        assert stored is not None
+        assert PASSWORD not in (stored.sealed_password or PASSWORD)
+        assert http.post(f"{AT}/plain/check").json()["subjects"] == 1
+    gone = http.post(f"{AT}/plain/check")
+    assert (gone.status_code, "does not answer" in gone.text) == (503, True)
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        {"registry_url": "http://169.254.169.254"},
+        {"registry_url": "ftp://registry"},
+        {"registry_username": "reader"},
+        {"registry_password": PASSWORD},
+        {"registry_url": "http://registry", "registry_username": "reader"},
+        {"registry_url": "http://registry", "registry_password": PASSWORD},
+    ],
+)
+def test_bad_registries_are_refused(http: Client, registry: dict[str, str]) -> None:
+    refused = http.post(AT, json={**PLAIN, **registry})
+    assert (refused.status_code, PASSWORD in refused.text) == (400, False), refused.text
 
 
 @pytest.mark.parametrize(

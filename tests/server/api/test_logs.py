@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from firn.protocol.streams import StreamKind, StreamStatus
 from server.service.services import Services
 from server.settings import Settings
 from tests.databases import OpenDatabase
+from tests.schema_registry import Registry, encode, nullable, record, running_registry
 from tests.server.asgi import Client, client_of
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import CHANGE, ORDERS, Lake, a_lake, appended
@@ -40,7 +42,9 @@ def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
 def http(lake: Lake, clusters: FakeClusters) -> Client:
     own: Services = lake.services
     connections = replace(own.connections, clusters=clusters)
-    services = replace(own, connections=connections, log_stores=replace(own.log_stores, connections=connections))
+    schemas = replace(own.log_schemas, connections=connections)
+    stores = replace(own.log_stores, connections=connections, schemas=schemas)
+    services = replace(own, connections=connections, log_stores=stores, log_schemas=schemas)
     return client_of(services, Settings(data_dir=lake.warehouse.parent / "data"))
 
 
@@ -263,10 +267,53 @@ def test_a_log_by_a_connection(http: Client, clusters: FakeClusters) -> None:
     assert http.get(f"{AT}/db.orders/log").status_code == 503
 
 
+def create_avro(http: Client, registry: Registry | None) -> None:
+    """The table `db.orders` with a log of Avro records."""
+    more = {} if registry is None else {"registry_url": registry.url}
+    http.post("/api/v1/connections", json={"name": "main", "brokers": ["kafka:9092"], **more})
+    properties = {"firn.log.topic": "orders", "firn.log.format": "avro", "firn.log.connection": "main"}
+    body = {"name": "db.orders", "columns": COLUMNS, "primary_key": ["id"], "properties": properties}
+    assert http.post(AT, json=body).is_success
+
+
+def test_a_check_decodes_avro_by_the_schemas_of_the_registry(http: Client, clusters: FakeClusters) -> None:
+    schema, at = record("Order", id="long", note=nullable("string")), f"{AT}/db.orders/log"
+    with running_registry() as registry:
+        create_avro(http, registry)
+        number = registry.register("orders-value", schema)
+        good = encode(number, schema, {"id": 1, "note": "x"})
+        clusters.produce("orders", (None, good), (None, encode(7, schema, {"id": 2})), (None, b'{"id": 3}'))
+        sample = http.get(f"{at}/check").json()["sample"]
+        assert sample[0]["row"] == {"id": 1, "note": "x"}
+        assert [entry["problem"] for entry in sample[1:]] == [
+            "the schema registry has no Avro schema of this id",
+            "the value does not begin with the id of a schema",
+        ]
+        assert http.get(f"{at}/schemas/{number}").json() == {"id": number, "texts": [json.dumps(schema)]}
+        assert http.get(f"{at}/schemas/7").status_code == 404
+        assert http.get(f"{at}/schemas/-1").status_code == 422
+        clusters.produce("orders", (None, encode(8, schema, {"id": 2})))
+    findings = http.get(f"{at}/check").json()["findings"]
+    assert [(finding["severity"], "does not answer" in finding["message"]) for finding in findings] == [
+        ("failed", True)
+    ]
+    assert http.get(f"{at}/schemas/8").status_code == 503
+
+
+def test_a_connection_without_a_registry_has_no_schemas(http: Client, clusters: FakeClusters) -> None:
+    create_avro(http, None)
+    clusters.produce("orders", (None, b"\x00\x00\x00\x00\x01"))
+    refused = http.get(f"{AT}/db.orders/log/schemas/1")
+    assert (refused.status_code, "has no schema registry" in refused.text) == (400, True)
+    findings = http.get(f"{AT}/db.orders/log/check").json()["findings"]
+    assert "has no schema registry" in findings[0]["message"]
+
+
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"firn.log.format": "avro"}, "Firn does not read avro yet"),
+        ({"firn.log.format": "debezium-avro"}, "Firn does not read debezium-avro yet"),
+        ({"firn.log.format": "avro"}, "firn.log.format=avro needs firn.log.connection"),
         ({"firn.log.brokers": "169.254.169.254:80"}, "is no address of another server"),
         ({"firn.log.brokers": "kafka:9092 x"}, "is no address of a broker"),
         ({"firn.log.connection": "main"}, "needs either"),

@@ -138,6 +138,7 @@ class Site:
         key = f"{method} {template}"
         of_engines = app == "/iceberg/v1"
         path = template.replace(":path}", "}").format(
+            number="1",
             catalog="lake",
             namespace="secret",
             table="t" if of_engines else "secret.t",

@@ -219,6 +219,7 @@ def _names(prefix: str) -> dict[str, str]:
         "writer": "w",
         "connection": "c",
         "consumer": "c",
+        "number": "1",
     }
 
 

@@ -1181,6 +1181,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log/schemas/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a schema of a log
+         * @description Show an Avro schema of the registry of the log's connection, with the schemas that it refers to.
+         */
+        get: operations["show_schema_catalogs__catalog__tables__table__log_schemas__number__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/log/skip": {
         parameters: {
             query?: never;
@@ -1651,7 +1671,7 @@ export interface paths {
         put?: never;
         /**
          * Check a connection
-         * @description Sign in to the cluster, and count the brokers and the topics that the user may see.
+         * @description Sign in to cluster and schema registry, and count the brokers, topics and subjects that the user may see.
          */
         post: operations["check_connection_connections__connection__check_post"];
         delete?: never;
@@ -3627,12 +3647,16 @@ export interface components {
         /**
          * ConnectionCheckOut
          * @description A cluster that has answered: its id, and how many brokers and topics the connection's user sees.
+         *
+         *     `subjects` are those of the schema registry; null for a connection without one.
          */
         ConnectionCheckOut: {
             /** Brokers */
             brokers: number;
             /** Cluster */
             cluster: string | null;
+            /** Subjects */
+            subjects: number | null;
             /** Topics */
             topics: number;
         };
@@ -3651,18 +3675,24 @@ export interface components {
             created_by: string | null;
             /** Has Password */
             has_password: boolean;
+            /** Has Registry Password */
+            has_registry_password: boolean;
             /** Kind */
             kind: string;
             mechanism: components["schemas"]["Mechanism"] | null;
             /** Name */
             name: string;
+            /** Registry Url */
+            registry_url: string | null;
+            /** Registry Username */
+            registry_username: string | null;
             security: components["schemas"]["Security"];
             /** Username */
             username: string | null;
         };
         /**
          * ConnectionRequest
-         * @description A new connection. The server keeps the password encrypted, and never shows it.
+         * @description A new connection. The server keeps passwords encrypted, and never shows them.
          */
         ConnectionRequest: {
             /**
@@ -3693,6 +3723,21 @@ export interface components {
              * @description SASL password.
              */
             password?: string | null;
+            /**
+             * Registry Password
+             * @description Password at the schema registry.
+             */
+            registry_password?: string | null;
+            /**
+             * Registry Url
+             * @description Address of the schema registry, for Avro records.
+             */
+            registry_url?: string | null;
+            /**
+             * Registry Username
+             * @description User name at the schema registry.
+             */
+            registry_username?: string | null;
             /**
              * @description How clients reach the brokers.
              * @default plaintext
@@ -5620,6 +5665,16 @@ export interface components {
             start: string | null;
             /** Warnings */
             warnings: string[];
+        };
+        /**
+         * LogSchemaOut
+         * @description An Avro schema of the records of a log: its text comes last, after the texts of the schemas that it refers to.
+         */
+        LogSchemaOut: {
+            /** Id */
+            id: number;
+            /** Texts */
+            texts: string[];
         };
         /**
          * LogSkipIn
@@ -12179,6 +12234,78 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_schema_catalogs__catalog__tables__table__log_schemas__number__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the schema */
+                number: number;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogSchemaOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
