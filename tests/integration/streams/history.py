@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,14 @@ from pyspark.sql import DataFrame
 import firn
 import firn.spark
 from firn.embedded.kafka import EmbeddedKafka
+from firn.embedded.ports import free_port
 from firn.errors import FirnError
 from firn.spark import DrainStopped
 from firn.spark.log_drain import LogDrain, _open
 from tests.integration.streams.queries import Pipeline
 from tests.integration.streams.topics import SECONDS, Topic
 from tests.lossy_proxy import Forward
-from tests.spark_fixtures import RunningServer
+from tests.spark_fixtures import RunningServer, running_server, server_process
 
 COLUMNS = "id BIGINT, n BIGINT, at BIGINT"
 KEYS = 12
@@ -46,9 +48,32 @@ class Killed(BaseException):
 
 
 @dataclass
+class MortalServer:
+    """A server on a port and a directory of its own, that dies by kill -9 and starts again there."""
+
+    directory: Path
+    port: int = field(default_factory=free_port)
+    ends: ExitStack = field(default_factory=ExitStack)
+
+    def start(self) -> RunningServer:
+        """Start it the first time, with a session of Spark."""
+        running = self.ends.enter_context(running_server(self.directory, FIRN_PORT=str(self.port)))
+        self.process = running.process
+        return running
+
+    def die(self) -> None:
+        """kill -9, and a new start on what is there."""
+        self.process.kill()
+        self.process.wait(SECONDS)
+        again = server_process(self.directory, FIRN_PORT=str(self.port))
+        self.process = self.ends.enter_context(again).process
+
+
+@dataclass
 class Network:
     """Meddles with the commits that go through its proxy: a fault strikes the next one."""
 
+    server: MortalServer
     fault: str = "none"
 
     def meddle(self, method: str, path: str, forward: Forward) -> httpx.Response | None:
@@ -62,6 +87,11 @@ class Network:
         elif fault == "answer late":  # the client has given up, and sends the commit once more
             forward()
             return forward()
+        elif fault == "server dies":
+            self.server.die()
+        elif fault == "server dies after it":
+            forward()
+            self.server.die()
         return None
 
 
@@ -177,7 +207,7 @@ class StreamHistory:
     # --- the drain ---------------------------------------------------------------------------------------------------
 
     def drain(self, fault: str) -> str:
-        if fault in ("request lost", "answer lost", "answer late"):
+        if fault in NETWORK_FAULTS:
             self.network.fault = fault
         copy = _open(self.drained, self.server.spark, None)
         copy.pause = lambda _seconds: time.sleep(0.1)
@@ -209,7 +239,7 @@ class StreamHistory:
         elif fault == "checkpoint older" and older.exists():
             shutil.rmtree(line.checkpoint, ignore_errors=True)
             shutil.copytree(older, line.checkpoint)
-        elif fault in ("request lost", "answer lost", "answer late"):
+        elif fault in NETWORK_FAULTS:
             self.network.fault = fault
         elif fault == "two copies":
             return f"query {line.name[0]}, two copies: {self._run_copies(line)}"
@@ -294,14 +324,10 @@ class StreamHistory:
         assert of_c == {key: record["n"] for key, record in newest.items()}
 
 
-DRAIN_FAULTS = (
-    "none", "dies before the commit", "dies after the commit", "request lost", "answer lost", "answer late",
-    "two at once",
-)  # fmt: skip
-QUERY_FAULTS = (
-    "none", "dies before the commit", "dies after the commit", "request lost", "answer lost", "answer late",
-    "two copies", "checkpoint lost", "checkpoint older",
-)  # fmt: skip
+NETWORK_FAULTS = ("request lost", "answer lost", "answer late", "server dies", "server dies after it")
+OWN_FAULTS = ("none", "dies before the commit", "dies after the commit")
+DRAIN_FAULTS = (*OWN_FAULTS, *NETWORK_FAULTS, "two at once")
+QUERY_FAULTS = (*OWN_FAULTS, *NETWORK_FAULTS, "two copies", "checkpoint lost", "checkpoint older")
 
 
 def _let_die(copy: LogDrain, fault: str, number: int) -> LogDrain:

@@ -10,17 +10,16 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from firn.embedded.kafka import EmbeddedKafka
 from firn.spark.sessions import catalog_conf
-from tests.integration.streams.history import Network, StreamHistory
+from tests.integration.streams.history import MortalServer, Network, StreamHistory
 from tests.integration.streams.topics import Topic
 from tests.lossy_proxy import meddling_proxy
-from tests.spark_fixtures import RunningServer
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 SEED = int(os.environ.get("HISTORY_SEED", "0")) or (random.SystemRandom().getrandbits(32) if SOAK_SECONDS else 1)
@@ -28,14 +27,23 @@ STEPS = 40 if SOAK_SECONDS else 12
 pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(900 + SOAK_SECONDS)]
 
 
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalServer]:
+    server = MortalServer(tmp_path / "firn")
+    with server.ends:
+        yield server
+
+
 def test_the_log_equals_its_tables_whatever_dies(
-    server: RunningServer,
+    mortal: MortalServer,
     kafka: EmbeddedKafka,
     new_topic: Callable[..., Topic],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    network, met, seed, deadline = Network(), Counter[str](), SEED, time.monotonic() + SOAK_SECONDS
+    network, met, seed, deadline = Network(mortal), Counter[str](), SEED, time.monotonic() + SOAK_SECONDS
+    server = mortal.start()
+    server.spark.sql("CREATE NAMESPACE lake.db")
     with meddling_proxy(server.url, network.meddle) as proxy:
         for key, value in catalog_conf(proxy.url, "lake", name="lossy").items():
             server.spark.conf.set(key, value)
