@@ -1,0 +1,36 @@
+"""Plans of pipelines: which rows of a query can differ after its inputs changed, and SQL that computes only these.
+
+    from firn.pipelines import incremental
+
+    plan = incremental("SELECT city, count(*) AS n FROM trip GROUP BY city", {"trip": {"city": "int"}})
+    plan.scope              # ("city",)
+    plan.affected({"trip"}) # SQL of the cities whose rows may differ
+    plan.rows()             # SQL of the rows of these cities
+
+The package only plans. It reads no table and needs neither a server nor Spark. It needs sqlglot: `pip install
+'firn[pipelines]'`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from firn.errors import FirnError
+from firn.lazy_names import load_name
+
+if TYPE_CHECKING:
+    from firn.pipelines.plan import Plan, Strategy
+    from firn.pipelines.planner import incremental
+
+__all__ = ["Plan", "Strategy", "incremental"]
+
+_MODULES = {"firn.pipelines.plan": ("Plan", "Strategy"), "firn.pipelines.planner": ("incremental",)}
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return load_name(__name__, _MODULES, name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "sqlglot":
+            raise
+        raise FirnError("sqlglot is not installed", hint="pip install 'firn[pipelines]'") from error

@@ -1,0 +1,115 @@
+"""SQL text into trees of sqlglot; each error has line and column."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from firn.pipelines.errors import InvalidDefinition
+
+DIALECT = "spark"
+MAX_CHARACTERS = 200_000
+MAX_NODES = 20_000
+_BEGINS_QUERY = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM, TokenType.VALUES)
+_TOO_DEEP = "the SQL nests too deeply"
+_SPLIT = "make parts of it tables or views of their own"
+
+
+def parse_query(text: str, *, line: int = 1, column: int = 1) -> exp.Query:
+    """Parse one SELECT statement that begins at a place of its file. Raises InvalidDefinition for anything else."""
+    check_size(text)
+    padded = f"{chr(10) * (line - 1)}{' ' * (column - 1)}{text}"
+    _require_query(padded)
+    tree = _parse(padded)
+    while isinstance(tree, (exp.Paren, exp.Subquery)) and not _has_modifiers(tree):
+        tree = tree.this
+    if not isinstance(tree, (exp.Select, exp.SetOperation)):
+        reason = f"{tree.key.upper()} stands where a query belongs"
+        raise InvalidDefinition(reason, line=line, column=column, hint="write one SELECT")
+    return tree
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of SQL. Raises InvalidDefinition if a quote or comment does not end."""
+    check_size(text)
+    try:
+        return list(sqlglot.tokenize(text, read=DIALECT))
+    except TokenError as error:
+        raise _refuse_open_text(text) from error
+
+
+def check_size(text: str) -> None:
+    """Raise InvalidDefinition for a text that is too large to be a definition."""
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidDefinition(f"the SQL has {len(text):,} characters; {MAX_CHARACTERS:,} are allowed", hint=_SPLIT)
+
+
+def find_position(node: exp.Expr) -> tuple[int | None, int | None]:
+    """Line and column at which the first word of a node stands, or one near it; None where the tree knows none."""
+    around: exp.Expr | None = node
+    while around is not None:
+        places = [
+            (meta["line"], meta["col"] - (meta["end"] - meta["start"]))
+            for meta in (part.meta for part in around.walk())
+            if {"line", "col", "start", "end"} <= meta.keys()
+        ]
+        if places:
+            return min(places)
+        around = around.parent
+    return None, None
+
+
+def too_deep() -> InvalidDefinition:
+    """The error for a query whose nesting exceeds what Python's stack holds."""
+    return InvalidDefinition(_TOO_DEEP, hint=_SPLIT)
+
+
+def _parse(text: str) -> exp.Expr:
+    try:
+        trees = [tree for tree in sqlglot.parse(text, read=DIALECT, max_nodes=MAX_NODES) if tree is not None]
+    except ParseError as error:
+        raise _refuse(error) from error
+    except SqlglotError as error:
+        raise InvalidDefinition(f"the SQL cannot be read: {str(error)[:200]}") from error
+    except RecursionError as error:
+        raise too_deep() from error
+    trees = [tree for tree in trees if not isinstance(tree, exp.Semicolon)]
+    if len(trees) != 1:  # a comment after the last semicolon is no statement
+        reason = "there is no query" if not trees else "several statements stand where one query belongs"
+        line, column = find_position(trees[1]) if len(trees) > 1 else (None, None)
+        raise InvalidDefinition(reason, line=line, column=column, hint="write one SELECT")
+    return trees[0]
+
+
+def _require_query(text: str) -> None:
+    tokens = tokenize(text)
+    if tokens and tokens[0].token_type not in _BEGINS_QUERY:
+        first = tokens[0]
+        raise InvalidDefinition(
+            f"{first.text.upper()[:40]} stands where a query belongs",
+            line=first.line,
+            column=first.col - (first.end - first.start),
+            hint="write one SELECT",
+        )
+
+
+def _refuse_open_text(text: str) -> InvalidDefinition:
+    return InvalidDefinition(
+        "a quoted text or a comment does not end", line=text.count("\n") + 1, hint="close the quote or the comment"
+    )
+
+
+def _refuse(error: ParseError) -> InvalidDefinition:
+    first = error.errors[0] if error.errors else {}
+    near = str(first.get("highlight") or "").strip()[:40]
+    what = str(first.get("description") or str(error)).partition(" but got ")[0].rstrip(".")[:200]
+    if "max" in what.lower() and "node" in what.lower():
+        return InvalidDefinition(f"the query has more than {MAX_NODES:,} parts", hint=_SPLIT)
+    reason = f"the SQL cannot be parsed near {near!r}: {what}" if near else f"the SQL cannot be parsed: {what}"
+    return InvalidDefinition(reason, line=first.get("line"), column=first.get("col"))
+
+
+def _has_modifiers(node: exp.Expr) -> bool:
+    return any(value for name, value in node.args.items() if name not in ("this", "alias"))

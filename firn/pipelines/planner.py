@@ -1,0 +1,144 @@
+"""`incremental(sql, schema)`: the plan of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from sqlglot import exp
+
+from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.full_reasons import NotIncremental, find_reasons
+from firn.pipelines.normalization import Schema, drop_positions, expand_windows, normalize
+from firn.pipelines.parsing import DIALECT, find_position, parse_query, too_deep
+from firn.pipelines.plan import Column, Input, Plan, Reason, State, Strategy
+from firn.pipelines.program import Program
+from firn.pipelines.relations import to_sql
+from firn.pipelines.scope import require_scope
+from firn.pipelines.selects import PREFIX
+from firn.pipelines.tables import find_tables, rename_tables, table_name
+
+
+def incremental(sql: str, schema: Schema, *, key: Sequence[str] = (), deterministic: Iterable[str] = ()) -> Plan:
+    """Plan a query of Spark SQL: incrementally if that is right for it, otherwise in full, with reasons.
+
+    `schema` has, for each table by the name that the query uses, the columns and their types of Spark. `key` are the
+    columns of the target's key; the scope consists of them as far as possible. `deterministic` are names of the user's
+    functions that always give one value for equal arguments. Raises InvalidDefinition if the SQL cannot be read, or
+    names unknown tables or columns.
+    """
+    return plan_query(parse_query(sql), schema, key=key, deterministic=deterministic)
+
+
+def plan_query(query: exp.Query, schema: Schema, *, key: Sequence[str] = (), deterministic: Iterable[str] = ()) -> Plan:
+    """The same for a parsed query, which stays as it is."""
+    try:
+        return _plan(query.copy(), schema, tuple(key), frozenset(name.lower() for name in deterministic))
+    except RecursionError as error:
+        raise too_deep() from error
+
+
+def _plan(tree: exp.Query, schema: Schema, key: tuple[str, ...], deterministic: frozenset[str]) -> Plan:
+    check_tables(tree, schema)
+    _check_aliases(tree)
+    prefixes = rename_tables(tree)
+    expand_windows(tree)
+    reasons = find_reasons(tree, deterministic)
+    renamed = {prefix: schema[name] for name, prefix in prefixes.items()}
+    inputs = tuple(Input(name, prefix, tuple(schema[name])) for name, prefix in prefixes.items())
+    query = None if any(map(_hides_columns, tree.walk())) else normalize(tree, renamed)
+    columns = () if query is None else read_columns(query)
+    key = _check_key(key, columns)
+    full = Plan(Strategy.FULL, columns, inputs, key=key, reasons=reasons, _full=_full_sql(tree))
+    if reasons or query is None:
+        return full
+    try:
+        scope = choose_scope(require_scope(query), key)
+        program = Program(query, scope, prefixes)
+        program.affected(frozenset(prefixes))
+        terms = program.terms()
+        drop_positions(query)
+    except NotIncremental as error:
+        return _with_reason(full, error.reason)
+    return Plan(
+        Strategy.INCREMENTAL, columns, inputs, scope=scope, key=key, terms=terms, _program=program, _full=full.full()
+    )
+
+
+def choose_scope(scope: tuple[str, ...], key: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the scope that are in the target's key; all of them if none is."""
+    return tuple(name for name in scope if name in key) or scope
+
+
+def read_columns(query: exp.Query) -> tuple[Column, ...]:
+    """The columns of a normalized query. Raises InvalidDefinition if one has no name, or two have one name."""
+    columns: dict[str, Column] = {}
+    for number, output in enumerate(query.selects, 1):
+        name = output.alias_or_name
+        line, column = find_position(output)
+        if not name or name.startswith("_col_"):
+            hint = "write … AS name"
+            raise InvalidDefinition(f"column {number} of the result has no name", line=line, column=column, hint=hint)
+        if name in columns:
+            hint = "name one of them otherwise with AS"
+            raise InvalidDefinition(f"two columns of the result are named {name}", line=line, column=column, hint=hint)
+        columns[name] = Column(name, _read_type(output))
+    return tuple(columns.values())
+
+
+def check_tables(tree: exp.Query, schema: Schema) -> None:
+    """Raise InvalidDefinition for the first table that the schema does not have."""
+    for table in find_tables(tree):
+        name = table_name(table)
+        if name not in schema:
+            near = get_close_matches(name, list(schema), n=1)
+            line, column = find_position(table)
+            hint = f"did you mean {near[0]}?" if near else "give the columns of the table"
+            raise InvalidDefinition(f"there is no table {name}", line=line, column=column, hint=hint)
+
+
+def _check_aliases(tree: exp.Query) -> None:
+    for identifier in tree.find_all(exp.Identifier):
+        if identifier.name.lower().startswith(PREFIX):
+            line, column = find_position(identifier)
+            text = f"the name {identifier.name} begins with {PREFIX}, which Firn uses for its own relations"
+            raise InvalidDefinition(text, line=line, column=column, hint="choose another name")
+
+
+def _check_key(key: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]:
+    """The key in lower case, as columns are. Raises InvalidDefinition for one that is not in the result."""
+    names = [column.name for column in columns]
+    lowered = tuple(name.lower() for name in key)
+    for name in lowered if names else ():
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the result has {', '.join(names)}"
+            raise InvalidDefinition(f"the key column {name} is not in the result", hint=hint)
+    return lowered
+
+
+def _hides_columns(node: exp.Expr) -> bool:
+    """Whether the columns of the result cannot be told from the text and the schema of the tables."""
+    if isinstance(node, exp.Join) and node.method:
+        return True
+    return isinstance(node, (exp.Lateral, exp.Pivot)) or (
+        isinstance(node, exp.With) and bool(node.args.get("recursive"))
+    )
+
+
+def _read_type(output: exp.Expr) -> str | None:
+    type_ = output.type
+    if not isinstance(type_, exp.DataType) or type_.is_type("unknown", "null"):
+        return None
+    return type_.sql(DIALECT).lower()
+
+
+def _full_sql(tree: exp.Query) -> str:
+    copy = tree.copy()
+    for table in list(find_tables(copy)):
+        table.set("this", exp.to_identifier(f"{table.name}__{State.NEW}", quoted=True))
+    return to_sql(copy)
+
+
+def _with_reason(plan: Plan, reason: Reason) -> Plan:
+    return Plan(Strategy.FULL, plan.columns, plan.inputs, key=plan.key, reasons=(reason,), _full=plan.full())

@@ -1,0 +1,54 @@
+"""The SQL of an incremental plan, made on demand: it depends on which inputs changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from sqlglot import exp
+
+from firn.pipelines.affected import AffectedBuilder, describe_terms
+from firn.pipelines.plan import Step, Term
+from firn.pipelines.recompute import Prune, find_prunes, rows_sql
+
+
+@dataclass(frozen=True)
+class Program:
+    """A normalized query with its scope. `prefixes` are the names of its inputs in the query, by their real names."""
+
+    query: exp.Query
+    scope: tuple[str, ...]
+    prefixes: Mapping[str, str]
+
+    def affected(self, changed: frozenset[str]) -> tuple[Step, ...]:
+        """The steps that compute the affected values if the inputs `changed` have changed."""
+        known = frozenset(prefix for name, prefix in self.prefixes.items() if name in changed)
+        return AffectedBuilder(known).build(self.query, self.scope)
+
+    def rows(self, values: Mapping[str, Sequence[Any]]) -> str:
+        """SQL of the rows with affected values, with inputs restricted by values of columns of the scope."""
+        return rows_sql(self.query, self.scope, self._prunes, values)
+
+    def pruned_columns(self) -> dict[str, tuple[str, ...]]:
+        """For each column of the scope, the columns of inputs that `rows` restricts by its values."""
+        names = {prefix: name for name, prefix in self.prefixes.items()}
+        columns: dict[str, list[str]] = {}
+        for prune in self._prunes:
+            columns.setdefault(prune.output, []).append(f"{names[prune.prefix]}.{prune.column}")
+        return {output: tuple(dict.fromkeys(found)) for output, found in columns.items()}
+
+    def terms(self) -> tuple[Term, ...]:
+        """How the changes of each input find the affected values, in the order of the query."""
+        names = {prefix: name for name, prefix in self.prefixes.items()}
+
+        def translate(prefixes: Sequence[str]) -> tuple[str, ...]:
+            return tuple(names[prefix] for prefix in prefixes)
+
+        terms = describe_terms(self.query, self.scope)
+        return tuple(replace(term, inputs=translate(term.inputs), joined=translate(term.joined)) for term in terms)
+
+    @cached_property
+    def _prunes(self) -> list[Prune]:
+        return list(find_prunes(self.query, {name: name for name in self.scope}))

@@ -1,0 +1,60 @@
+"""The tables that a query reads: names of CTEs are none, and each table gets a name without dots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from firn.protocol.names import join_name
+
+
+def find_tables(node: exp.Expr, ctes: frozenset[str] = frozenset()) -> Iterator[exp.Table]:
+    """The references to tables in a query, at any depth, in order. `ctes` are names in lower case that hide tables."""
+    with_ = node.args.get("with_")
+    for cte in [] if with_ is None else with_.expressions:
+        name = cte.alias.lower()
+        yield from find_tables(cte.this, ctes | {name} if with_ is not None and with_.args.get("recursive") else ctes)
+        ctes = ctes | {name}
+    for child in node.iter_expressions():
+        if child is with_:
+            continue
+        if isinstance(child, exp.Table) and is_named(child) and (child.db or child.name.lower() not in ctes):
+            yield child
+        yield from find_tables(child, ctes)
+
+
+def is_named(table: exp.Table) -> bool:
+    """Whether it is a table with a name, not a function that gives rows."""
+    return isinstance(table.this, (exp.Identifier, exp.Dot))
+
+
+def table_name(table: exp.Table) -> str:
+    """The dotted name as the query writes it; parts with dots are in backticks."""
+    return join_name([part.name for part in table.parts])
+
+
+def rename_tables(tree: exp.Query) -> dict[str, str]:
+    """Give each table of the query a name without dots, in place. Returns these prefixes by the names of the tables."""
+    taken = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
+    prefixes: dict[str, str] = {}
+    for table in list(find_tables(tree)):
+        name = table_name(table)
+        if name not in prefixes:
+            prefixes[name] = _choose_prefix(name, taken)
+            taken.add(prefixes[name])
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("this", exp.to_identifier(prefixes[name], quoted=True).update_positions(table.this))
+        table.set("db", None)
+        table.set("catalog", None)
+    return prefixes
+
+
+def _choose_prefix(name: str, taken: set[str]) -> str:
+    stem = "t_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    prefix, number = stem, 2
+    while prefix in taken:
+        prefix, number = f"{stem}_{number}", number + 1
+    return prefix

@@ -1,0 +1,160 @@
+"""Plans of pipelines against a full computation, on DuckDB: after each round of random changes both must be equal."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from firn.pipelines import Plan, incremental
+from firn.pipelines.plan import Step
+from tests.pipeline_shapes import SCHEMA
+
+Row = tuple[int | None, ...]
+VALUES = {"id": 40, "k": 6, "g": 4, "v": 10, "t": 20, "city": 4, "w": 5, "flag": 2, "region": 2}
+LARGEST = {"f": 18, "d": 8, "e": 8, "c": 5}
+
+
+@dataclass
+class Round:
+    """What a round of changes led to."""
+
+    affected: int
+    rows: int
+
+
+@dataclass
+class Model:
+    """A query, its inputs, and the target that its plan keeps up to date. `seed` makes all that is random."""
+
+    sql: str
+    seed: object = 0
+    key: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self.connection = _connect()
+        self.random = random.Random(f"{self.sql}{self.seed}")
+        self.plan: Plan = incremental(self.sql, SCHEMA, key=self.key)
+        assert self.plan.is_incremental, (self.sql, self.plan.reasons)
+        self.inputs = [source.name for source in self.plan.inputs]
+        self.state = {name: self._random_rows(name, self.random.choice([0, 3, LARGEST[name]])) for name in self.inputs}
+        self.held: dict[str, list[Row]] = {}
+        self.followed: dict[frozenset[str], tuple[Step, ...]] = {}
+        for name, rows in self.state.items():
+            self._load(f"t_{name}__new", rows)
+            self._run(f"create or replace view {name} as select * from t_{name}__new")
+        self._run(f"create or replace table target as {to_duckdb(self.plan.full())}")
+
+    def run(self, rounds: int) -> list[Round]:
+        """Change the inputs and follow the plan, so many times. Raises AssertionError at the first difference."""
+        return [self._run_round() for _ in range(rounds)]
+
+    def _run_round(self) -> Round:
+        changed = self._choose_changed()
+        old = self.state
+        self.state = {name: self._change(name, rows) if name in changed else rows for name, rows in old.items()}
+        for name in self.inputs:
+            self._load_states(name, old[name], self.state[name])
+        result = self._follow(changed)
+        self._compare(changed)
+        return result
+
+    def _choose_changed(self) -> frozenset[str]:
+        """Inputs that change; few sets of them for each query, because their SQL costs more than the rounds."""
+        if len(self.followed) > 2:
+            return self.random.choice(list(self.followed))
+        chosen = {name for name in self.inputs if self.random.random() < 0.6} or {self.random.choice(self.inputs)}
+        changed = frozenset(chosen if self.followed else self.inputs)
+        self.followed.setdefault(changed, self.plan.affected(changed))
+        return changed
+
+    def _follow(self, changed: frozenset[str]) -> Round:
+        """Do with the target what the plan says."""
+        for step in self.followed[changed]:
+            self._run(f"create or replace temp table {step.name} as {to_duckdb(step.sql)}")
+        affected = self._run("select * from firn_affected")
+        self._run(
+            f"create or replace temp table computed as {to_duckdb(self.plan.rows(self._choose_values(affected)))}"
+        )
+        same = " and ".join(f'target."{name}" is not distinct from a."{name}"' for name in self.plan.scope)
+        self._run(f"delete from target where exists (select 1 from firn_affected a where {same})")
+        rows = self._run("insert into target select * from computed")
+        return Round(len(affected), rows[0][0])
+
+    def _choose_values(self, affected: list[Any]) -> dict[str, list[Any]]:
+        """The values of some columns of the scope, by which the inputs are restricted."""
+        names = self.random.choice([[], [], list(self.plan.pruned_columns()), list(self.plan.pruned_columns())[:1]])
+        return {name: sorted({row[self.plan.scope.index(name)] for row in affected}, key=str) for name in names}
+
+    def _compare(self, changed: frozenset[str]) -> None:
+        expected, actual = Counter(self._run(to_duckdb(self.sql))), Counter(self._run("select * from target"))
+        assert actual == expected, (
+            f"{self.sql}\nseed {self.seed}, changed {sorted(changed)}, scope {self.plan.scope}\n"
+            f"missing {expected - actual}\nsurplus {actual - expected}"
+        )
+
+    def _load_states(self, name: str, old: list[Row], new: list[Row]) -> None:
+        before, after = Counter(old) - Counter(new), Counter(new) - Counter(old)
+        if self.random.random() < 0.2 and old != new:  # rows that a rewrite of files only copied
+            copied = Counter(row for row in (Counter(old) & Counter(new)).elements() if self.random.random() < 0.3)
+            before, after = before + copied, after + copied
+        for suffix, rows in (("old", old), ("new", new), ("before", before.elements()), ("after", after.elements())):
+            self._load(f"t_{name}__{suffix}", list(rows))
+
+    def _load(self, name: str, rows: list[Row]) -> None:
+        if self.held.get(name) == rows:
+            return
+        self.held[name] = rows
+        columns = SCHEMA[name.removeprefix("t_").partition("__")[0]]
+        self._run(f"create or replace table {name} ({', '.join(f'{column} int' for column in columns)})")
+        if rows:
+            values = ", ".join(f"({', '.join('null' if v is None else str(v) for v in row)})" for row in rows)
+            self._run(f"insert into {name} values {values}")
+
+    def _random_rows(self, name: str, count: int) -> list[Row]:
+        return [tuple(self._random_value(column) for column in SCHEMA[name]) for _ in range(count)]
+
+    def _random_value(self, column: str) -> int | None:
+        return None if column != "id" and self.random.random() < 0.08 else self.random.randrange(VALUES[column])
+
+    def _change(self, name: str, rows: list[Row]) -> list[Row]:
+        rows, columns = list(rows), list(SCHEMA[name])
+        for _ in range(self.random.choice([1, 1, 2, 4])):
+            kind = self.random.random()
+            if kind < 0.35 or not rows:
+                rows += self._random_rows(name, 1) * self.random.choice([1, 1, 2])
+            elif kind < 0.6:
+                rows.pop(self.random.randrange(len(rows)))
+            else:
+                row, column = self.random.randrange(len(rows)), self.random.randrange(len(columns))
+                values = list(rows[row])
+                values[column] = self._random_value(columns[column])
+                rows[row] = tuple(values)
+        return rows
+
+    def _run(self, sql: str) -> list[Any]:
+        return self.connection.execute(sql).fetchall()
+
+
+@cache
+def to_duckdb(sql: str) -> str:
+    """SQL of Spark as SQL of DuckDB."""
+    return sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+
+
+@cache
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("set threads = 1")
+    return connection
+
+
+def count_affected(rounds: Sequence[Round]) -> int:
+    """The affected values of all rounds."""
+    return sum(one.affected for one in rounds)
