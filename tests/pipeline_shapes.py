@@ -145,6 +145,13 @@ SHAPES: Final = {
         "from f) x where r = 1"
     ),
     "qualify": ("select k, g, v, id, t from f qualify row_number() over (partition by k, g order by t, id, v) = 1"),
+    "qualify with exchanged names": (
+        "select distinct a.c2 as c0, a.n as c1, a.c1 as c2 from (select t as c0, g as c1, k as c2, v as n from f) a "
+        "qualify dense_rank() over (partition by a.n order by a.c0, a.c1, a.c2) <= 2"
+    ),
+    "qualify over group": (
+        "select k, g, sum(v) as s from f group by k, g qualify sum(v) > avg(sum(v)) over (partition by k)"
+    ),
     "union all": "select k, v as x from f where v > 4 union all select k, w as x from d",
     "union": "select k from f union select k from e",
     "union by group": "select k, sum(v) as x from f group by k union all select city, max(w) from d group by city",

@@ -13,7 +13,7 @@ from firn.pipelines.normalization import Schema, drop_positions, expand_windows,
 from firn.pipelines.parsing import DIALECT, find_position, parse_query, too_deep
 from firn.pipelines.plan import Column, Input, Plan, Reason, State, Strategy
 from firn.pipelines.program import Program
-from firn.pipelines.relations import to_sql
+from firn.pipelines.relations import to_sql, with_state
 from firn.pipelines.scope import require_scope
 from firn.pipelines.selects import PREFIX
 from firn.pipelines.tables import find_tables, rename_tables, table_name
@@ -61,7 +61,14 @@ def _plan(tree: exp.Query, schema: Schema, key: tuple[str, ...], deterministic: 
     except NotIncremental as error:
         return _with_reason(full, error.reason)
     return Plan(
-        Strategy.INCREMENTAL, columns, inputs, scope=scope, key=key, terms=terms, _program=program, _full=full.full()
+        Strategy.INCREMENTAL,
+        columns,
+        inputs,
+        scope=scope,
+        key=key,
+        terms=terms,
+        _program=program,
+        _full=to_sql(with_state(query, State.NEW)),
     )
 
 

@@ -15,9 +15,13 @@ AFFECTED: Final = "firn_affected"
 """The relation with the affected values of the scope."""
 
 
-def to_sql(node: exp.Expr) -> str:
-    """SQL of Spark with quoted names."""
-    return node.sql(DIALECT, identify=True)
+def to_sql(query: exp.Query) -> str:
+    """SQL of Spark with quoted names and without QUALIFY, which Spark does not have."""
+    holder = exp.Subquery(this=query.copy())
+    for select in list(holder.find_all(exp.Select)):
+        if select.args.get("qualify") is not None and all(select.named_selects):
+            _filter_outside(select)
+    return holder.this.sql(DIALECT, identify=True)
 
 
 def table_at(prefix: str, state: State, alias: str) -> exp.Expr:
@@ -72,6 +76,23 @@ def rows_with_values(query: exp.Query, relation: str, scope: Sequence[str]) -> e
     exists = exp.select("1").from_(under_alias(exp.to_table(relation), keys)).where(null_safe_match(rows, keys, scope))
     everything = exp.Column(this=exp.Star(), table=exp.to_identifier(rows, quoted=True))
     return exp.select(everything).from_(under_alias(query, rows)).where(exp.Exists(this=exists))
+
+
+def _filter_outside(select: exp.Select) -> None:
+    """QUALIFY becomes a column of the select, by which a select around it filters, in place.
+
+    sqlglot's own way replaces columns of inputs by outputs of the same name, even if the query names the input.
+    """
+    rows, keep = f"{PREFIX}t", f"{PREFIX}keep"
+    outer = exp.select(*(column(rows, name) for name in select.named_selects)).where(column(rows, keep))
+    for name in ("distinct", "order", "limit", "offset"):
+        outer.set(name, select.args.get(name))
+        select.set(name, None)
+    condition = select.args["qualify"].this
+    select.set("qualify", None)
+    select.append("expressions", exp.alias_(condition, keep, quoted=True))
+    select.replace(outer)
+    outer.from_(exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(rows, quoted=True))), copy=False)
 
 
 def _union(queries: Sequence[exp.Query], *, distinct: bool) -> exp.Query:
