@@ -21,7 +21,7 @@ def to_sql(query: exp.Query) -> str:
     for select in list(holder.find_all(exp.Select)):
         if select.args.get("qualify") is not None and all(select.named_selects):
             _filter_outside(select)
-    return holder.this.sql(DIALECT, identify=True)
+    return str(holder.this.sql(DIALECT, identify=True))
 
 
 def table_at(prefix: str, state: State, alias: str) -> exp.Expr:
