@@ -139,7 +139,9 @@ def _build_layer(attempt: Attempt, task: MergeTask, adoption: AdoptionTask, stor
             base_files=stores.base_files,
             change=stores.change,
             files=files,
-            columns=KeyColumns(primary_key=tuple(task.primary_key), sequence_field=task.sequence_field),
+            columns=KeyColumns(
+                primary_key=tuple(task.primary_key), sequence_field=task.sequence_field, insert_only=task.insert_only
+            ),
             watermark=task.watermark,
             through=task.through,
             directory=adoption.directory,

@@ -9,6 +9,8 @@ from typing import Any
 from catalog.iceberg.json import Json
 from catalog.kafka.cluster import KafkaRecord
 
+NO_INSERT = "the table is insert-only, and the record is no insert"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumns:
@@ -20,6 +22,8 @@ class TableColumns:
     """The key columns, and those without which a delete cannot be ordered or placed."""
     is_partial: bool = False
     """Whether a change may set some columns only."""
+    is_insert_only: bool = False
+    """Whether the table takes inserts only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

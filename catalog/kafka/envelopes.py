@@ -43,6 +43,7 @@ def build_row_columns(settings: LogSettings, columns: TableColumns) -> RowColumn
         keys=columns.primary_key,
         needed_by_deletes=columns.needed_by_deletes,
         is_partial=columns.is_partial,
+        is_insert_only=columns.is_insert_only,
         sources=parse_sources(settings.source_tables) if settings.source_tables else (),
         source_column=settings.source_column,
         schema_changes=settings.schema,

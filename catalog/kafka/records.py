@@ -1,6 +1,7 @@
 """Records of a log as changes of a table, for a look at a few of them. Drains decode by the same rules in Spark.
 
-`firn-json`   the value is an object of the table's columns; `_op` is `I`, `U` (the default) or `D`.
+`firn-json`   the value is an object of the table's columns; `_op` is `I`, `U` (the default) or `D`; of an insert-only
+              table `I`.
 `avro`        see firn/protocol/avro/decoding.py.
 `debezium-json`, `canal-json`, `maxwell-json`: see catalog/kafka/envelopes.py.
 `upsert-json` Flink's `upsert-kafka`: the key is an object of the key columns, the value one of all columns, or null for
@@ -11,12 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from catalog.kafka.cluster import KafkaRecord
-from catalog.kafka.decoded_record import DecodedRecord, TableColumns
+from catalog.kafka.decoded_record import NO_INSERT, DecodedRecord, TableColumns
 from catalog.kafka.envelopes import RowDecoder, build_row_columns, decode_rows
 from catalog.keyed.schema import OP
 from catalog.policy.log_settings import UPSERT_JSON, LogSettings
@@ -40,7 +41,11 @@ class RecordDecoder:
     def decode(self, record: KafkaRecord) -> DecodedRecord:
         """Decode one record; every problem of it is part of the answer."""
         own_decoder = self._row_decoder
-        return self._decode_json(record) if own_decoder is None else decode_rows(record, own_decoder)
+        decoded = self._decode_json(record) if own_decoder is None else decode_rows(record, own_decoder)
+        is_left_out = decoded.op == "D" and self.settings.deletes == "ignore"
+        if self.columns.is_insert_only and decoded.op in ("U", "D") and not is_left_out and decoded.problem is None:
+            return replace(decoded, problem=NO_INSERT)
+        return decoded
 
     @cached_property
     def _row_decoder(self) -> RowDecoder | None:
@@ -52,8 +57,9 @@ class RecordDecoder:
         return None
 
     def _decode_json(self, record: KafkaRecord) -> DecodedRecord:
+        read = _read_upsert if self.settings.format == UPSERT_JSON else _read_change
         try:
-            op, row = _read_upsert(record) if self.settings.format == UPSERT_JSON else _read_change(record)
+            op, row = read(record, "I" if self.columns.is_insert_only else "U")
         except _BadRecordError as bad:
             return DecodedRecord(record=record, problem=str(bad))
         names = {column["name"] for column in self.columns.fields}
@@ -67,18 +73,18 @@ class _BadRecordError(Exception):
     """The record is no change."""
 
 
-def _read_change(record: KafkaRecord) -> tuple[str, dict[str, Any]]:
+def _read_change(record: KafkaRecord, default: str) -> tuple[str, dict[str, Any]]:
     row = _parse_object("value", record.value)
-    op = row.pop(OP, "U")
+    op = row.pop(OP, default)
     if op not in _OPERATIONS:
         raise _BadRecordError(f"{OP} is {json.dumps(op)[:40]}, not one of {', '.join(_OPERATIONS)}")
     return op, row
 
 
-def _read_upsert(record: KafkaRecord) -> tuple[str, dict[str, Any]]:
+def _read_upsert(record: KafkaRecord, default: str) -> tuple[str, dict[str, Any]]:
     if record.value is None:
         return "D", _parse_object("key", record.key)
-    return "U", _parse_object("value", record.value)
+    return default, _parse_object("value", record.value)
 
 
 def _parse_object(part: str, data: bytes | None) -> dict[str, Any]:

@@ -91,6 +91,7 @@ def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Jso
         primary_key=list(keyed.spec.primary_key),
         sequence_field=keyed.spec.sequence_field,
         partial=is_partial(change),
+        insert_only=keyed.spec.is_insert_only,
         scope=str(keyed.spec.scope),
         columns=columns_of(base),
         base=_build_base_facts(name, base),

@@ -14,7 +14,7 @@ from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.keyed.column_rules import read_rules
-from catalog.keyed.spec import KeyedTable, KeySpec
+from catalog.keyed.spec import INSERT_ONLY, KeyedTable, KeySpec
 from firn.protocol.partial import SET, SET_ID, ColumnRule
 
 PARTIAL = "firn.partial"
@@ -77,6 +77,11 @@ def check_fits(base: Json, spec: KeySpec) -> None:
             f"{PARTIAL} and firn.sequence-field exclude each other: base stores one value of the sequence field for "
             "a row, and partial changes would need one for each column",
             hint="leave out one of the two; without a sequence field, later commits win column by column",
+        )
+    if spec.is_insert_only:
+        raise CommitRefused(
+            f"{PARTIAL} and {INSERT_ONLY} exclude each other: a table that takes inserts only never changes a column",
+            hint="leave out one of the two",
         )
     if any(field["name"] == SET for field in current_schema(base)["fields"]):
         raise CommitRefused(f"column name {SET!r} is taken by the change store", hint="rename the column first")

@@ -13,6 +13,7 @@ from catalog.names import RelationId
 PRIMARY_KEY = "firn.primary-key"
 SEQUENCE_FIELD = "firn.sequence-field"
 KEY_SCOPE = "firn.key.scope"
+INSERT_ONLY = "firn.insert-only"
 
 MERGED_THROUGH = "firn.merged-through"
 MERGED_FROM = "firn.merged-from"
@@ -62,6 +63,8 @@ class KeySpec:
     primary_key: tuple[str, ...]
     sequence_field: str | None = None
     scope: KeyScope = KeyScope.GLOBAL
+    is_insert_only: bool = False
+    """Whether the first row of a key wins (docs/protocols.md, rule 1.9)."""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> KeySpec | None:
@@ -76,14 +79,34 @@ class KeySpec:
         scope = properties.get(KEY_SCOPE, KeyScope.GLOBAL)
         if scope not in tuple(KeyScope):
             raise Invalid(f"{KEY_SCOPE}={scope!r}: expected one of {', '.join(KeyScope)}")
-        return cls(primary_key=columns, sequence_field=properties.get(SEQUENCE_FIELD), scope=KeyScope(scope))
+        sequence_field = properties.get(SEQUENCE_FIELD)
+        return cls(
+            primary_key=columns,
+            sequence_field=sequence_field,
+            scope=KeyScope(scope),
+            is_insert_only=_read_insert_only(properties, sequence_field),
+        )
 
     def to_properties(self) -> dict[str, str]:
         """The key as properties of a store."""
         properties = {PRIMARY_KEY: ",".join(self.primary_key), KEY_SCOPE: str(self.scope)}
         if self.sequence_field:
             properties[SEQUENCE_FIELD] = self.sequence_field
+        if self.is_insert_only:
+            properties[INSERT_ONLY] = "true"
         return properties
+
+
+def _read_insert_only(properties: Mapping[str, str], sequence_field: str | None) -> bool:
+    value = properties.get(INSERT_ONLY, "false")
+    if value not in ("true", "false"):
+        raise Invalid(f"{INSERT_ONLY}={value!r}: expected true or false")
+    if value == "true" and sequence_field:
+        raise Invalid(
+            f"{INSERT_ONLY} and {SEQUENCE_FIELD} exclude each other: the first row of a key wins, whatever its value",
+            hint="leave out one of the two",
+        )
+    return value == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from catalog.keyed.log_stamp import stamp_log
 from catalog.keyed.partial import PARTIAL, check_partitioned_by_key, check_switch, is_partial, wants_partial
 from catalog.keyed.schema import check_altered, share_field_ids
 from catalog.keyed.spec import (
+    INSERT_ONLY,
     KEY_SCOPE,
     LOG_TOPIC,
     LOOKED_AT_CHANGE,
@@ -38,7 +39,7 @@ from catalog.keyed.spec import (
 from catalog.tables.relation import RelationKind
 from firn.protocol.partial import name_rule
 
-FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, LOG_TOPIC, "gc.enabled"})
+FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, INSERT_ONLY, LOG_TOPIC, "gc.enabled"})
 _MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
 _CLEANING = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL})
 _PACKING = frozenset({JobKind.COMPACT, JobKind.REWRITE_MANIFESTS})
@@ -300,15 +301,15 @@ def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
 def _check_no_appends_since(commit: StoreCommit, summary: Json) -> None:
     """CommitRefused if changes arrived since a ttl job read the change store, and they depend on rows of base.
 
-    With a sequence field, a deleted row may have beaten a late change that the job has not seen. Without the row the
-    change would take effect, though no reader has seen it so far. A partial change leaves columns as base has them.
+    With a sequence field, or on an insert-only table, a deleted row may have beaten a change that the job has not seen.
+    Without the row the change would take effect. A partial change leaves columns as base has them.
     """
     looked_at = summary.get(MERGED_CHANGE) or summary.get(LOOKED_AT_CHANGE)
-    depends = commit.keyed.spec.sequence_field is not None or is_partial(commit.change)
+    spec = commit.keyed.spec
+    depends = spec.sequence_field is not None or spec.is_insert_only or is_partial(commit.change)
     if depends and _has_appends_since(commit.change, looked_at):
         raise CommitRefused(
-            "new changes arrived while expired rows were being selected",
-            hint="the next ttl job retries",
+            "new changes arrived while expired rows were being selected", hint="the next ttl job retries"
         )
 
 

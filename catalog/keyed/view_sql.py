@@ -8,6 +8,7 @@ itself (`k0`, `s`, `i`) is out of reach of the table's own columns.
     held        with a sequence field: what base holds of these keys            k0 … s
     deleted     with a sequence field: merged deletes still in change           k0 … s
     effective   the newest changes that take effect (docs/protocols.md, rule 1.2)              k0 … i
+                on an insert-only table, the oldest ones of keys that base has not (rule 1.9)
     folded      with partial columns: one row per pending key, of all its changes              k0 … o, r, f0 …
 
 `i` is a change's row id, which Iceberg gives to one row of a table only (table specification, row lineage); it grows
@@ -73,11 +74,12 @@ def build_merged_sql(pair: Pair) -> str:
         return f"SELECT {', '.join(map(quote_name, pair.columns))} FROM {pair.base}"
     if pair.folding is not None:
         return _build_partial_sql(pair)
+    kept = "" if pair.spec.is_insert_only else f" LEFT ANTI JOIN newest AS n ON {_match_replaced(pair)}"
     return (
         f"WITH {_build_ctes(pair)}\n"
         f"SELECT {_list_columns(pair, 'c')} {_build_from_effective(pair)} AND c.{OP} <> 'D'\n"
         f"UNION ALL\n"
-        f"SELECT {_list_columns(pair, 'b')} FROM {pair.base} AS b LEFT ANTI JOIN newest AS n ON {_match_replaced(pair)}"
+        f"SELECT {_list_columns(pair, 'b')} FROM {pair.base} AS b{kept}"
     )
 
 
@@ -252,6 +254,8 @@ def build_touched_partitions_sql(pair: Pair, partition: Sequence[tuple[str, Expr
     """
     if pair.spec.scope is KeyScope.PARTITION:
         return f"WITH {_build_ctes(pair)}\n{_select_targets(pair, partition)}"
+    if pair.spec.is_insert_only:  # no row of base changes
+        return build_target_partitions_sql(pair, partition)
     held = (
         f"SELECT DISTINCT {_list_transformed('b', partition)} FROM {pair.base} AS b"
         f" LEFT SEMI JOIN newest AS n ON {_match_replaced(pair)}"
@@ -306,6 +310,9 @@ def _filter_merged(pair: Pair) -> str:
 
 def _select_newest(pair: Pair) -> str:
     grouped = f"FROM {pair.change} AS c WHERE {_filter_above(pair)} {_group_by_key(pair, 'c')}"
+    if pair.spec.is_insert_only:
+        inserts = f"FROM {pair.change} AS c WHERE {_filter_above(pair)} AND c.{OP} <> 'D' {_group_by_key(pair, 'c')}"
+        return f"SELECT {_list_keys(pair, 'c')}, min(c._row_id) AS i {inserts}"
     if pair.spec.sequence_field is None:
         return f"SELECT {_list_keys(pair, 'c')}, max(c._row_id) AS i {grouped}"
     keys = ", ".join(f"k{i}" for i in range(len(pair.spec.primary_key)))
@@ -315,6 +322,9 @@ def _select_newest(pair: Pair) -> str:
 
 def _build_ctes(pair: Pair) -> str:
     newest = f"newest AS ({_select_newest(pair)})"
+    if pair.spec.is_insert_only:
+        held = f"{pair.base} AS b ON {_match_keys(pair, 'b', 'n')}"
+        return f"{newest},\neffective AS (SELECT n.* FROM newest AS n LEFT ANTI JOIN {held})"
     if pair.spec.sequence_field is None:
         return newest
     sequence = quote_name(pair.spec.sequence_field)
@@ -342,7 +352,7 @@ def _build_from_effective(pair: Pair) -> str:
     The row id alone would find them. With the key, a reader's condition on it also reaches `newest`, so a lookup of
     one key aggregates no others. BETWEEN instead of `=` leaves the key as the only hash key.
     """
-    effective = "effective" if pair.spec.sequence_field else "newest"
+    effective = "effective" if pair.spec.sequence_field or pair.spec.is_insert_only else "newest"
     same = f"{_match_keys(pair, 'c', 'e')} AND c._row_id BETWEEN e.i AND e.i"
     return f"FROM {pair.change} AS c LEFT SEMI JOIN {effective} AS e ON {same} WHERE {_filter_above(pair)}"
 

@@ -16,7 +16,7 @@ from catalog.commits.rebase import REBASE
 from catalog.errors import Invalid
 from catalog.hive.conversion_commit import CONVERTED_FROM
 from catalog.keyed.partial import PARTIAL
-from catalog.keyed.spec import KEY_SCOPE, LOG_PREFIX, PRIMARY_KEY, SEQUENCE_FIELD
+from catalog.keyed.spec import INSERT_ONLY, KEY_SCOPE, LOG_PREFIX, PRIMARY_KEY, SEQUENCE_FIELD
 from catalog.policy.log_settings import check_log_setting
 from catalog.policy.settings import SETTINGS
 from catalog.policy.units import parse_flag
@@ -24,7 +24,7 @@ from firn.protocol.partial import name_rule
 
 OWN = "firn."
 """The prefix of Firn's own properties."""
-FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, PARTIAL, CONVERTED_FROM)
+FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, INSERT_ONLY, PARTIAL, CONVERTED_FROM)
 """Properties that define a table and are no policy."""
 DEFAULT = "default"
 """The source of settings without a value of their own."""

@@ -87,7 +87,7 @@ def _read_segment(stores: FeedStores, segment: FeedSegment) -> Moves:
         return _no_moves(stores)
     changes = stores.read_appended(appends)
     state = stores.read_state(segment.since, changes)
-    steps = _Steps(stores.keys, stores.plan.sequence_field)
+    steps = _Steps(stores.keys, stores.plan.sequence_field, insert_only=stores.plan.insert_only)
     steps.begin(state, stores.read_store_changes(segment.since) if stores.plan.sequence_field else None)
     ordered = changes.take(pc.sort_indices(changes, sort_keys=[(ROW_ID, "ascending")]))
     before, after, places = steps.follow(ordered, offset=len(state))
@@ -107,8 +107,9 @@ def _read_segment(stores: FeedStores, segment: FeedSegment) -> Moves:
 class _Steps:
     """Follows each key from its row at the start through its changes."""
 
-    def __init__(self, keys: Sequence[str], sequence_field: str | None) -> None:
+    def __init__(self, keys: Sequence[str], sequence_field: str | None, *, insert_only: bool) -> None:
         self._keys = keys
+        self._insert_only = insert_only
         self._sequence_field = sequence_field
         self._rows: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         self._highest: dict[tuple[Any, ...], Any] = {}
@@ -135,6 +136,8 @@ class _Steps:
         rows = zip(self._list_keys(changes), changes[OP].to_pylist(), values, strict=True)
         for place, (key, op, value) in enumerate(rows):
             if self._sequence_field is not None and not self._outranks(key, value):
+                continue
+            if self._insert_only and (op == "D" or key in self._rows):
                 continue
             # Rows of files that Hive wrote may share a key: the change replaces all of them.
             *others, was = self._rows.pop(key, None) or [-1]

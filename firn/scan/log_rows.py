@@ -70,6 +70,12 @@ class RecordLayout:
     deletes: str
     """`apply`, `ignore` or `stop`, as `firn.log.deletes` says."""
     partitions: int
+    insert_only: bool = False
+
+    @property
+    def default_op(self) -> str:
+        """The operation of a record that names none."""
+        return "I" if self.insert_only else "U"
 
 
 def decode_tail(records: Iterable[TailRecord], layout: RecordLayout, target: pa.Schema) -> pa.Table:
@@ -95,7 +101,7 @@ _IN_SPARK = "read the table with firn.spark.read(table, log=True), or drain the 
 
 def _decode(record: TailRecord, layout: RecordLayout, convert: Mapping[str, Convert]) -> dict[str, Any] | None:
     try:
-        op, values = _read_upsert(record) if layout.format == UPSERT_JSON else _read_change(record)
+        op, values = _READERS[layout.format](record, layout.default_op)
         read = layout.primary_key if layout.format == UPSERT_JSON and op == "D" else convert
         row = {name: _convert(name, values.get(name), convert[name]) for name in read}
         _check(op, row, layout)
@@ -111,15 +117,18 @@ def _decode(record: TailRecord, layout: RecordLayout, convert: Mapping[str, Conv
     return {**row, OP: op, SET: None, ROW_ID: row_id, SEQUENCE: ABOVE}
 
 
-def _read_change(record: TailRecord) -> tuple[str, dict[str, Any]]:
+def _read_change(record: TailRecord, default: str) -> tuple[str, dict[str, Any]]:
     values = _parse("value", record.value)
     op = values.pop(OP, None)
-    return "U" if op is None else op, values
+    return default if op is None else op, values
 
 
-def _read_upsert(record: TailRecord) -> tuple[str, dict[str, Any]]:
+def _read_upsert(record: TailRecord, default: str) -> tuple[str, dict[str, Any]]:
     """Flink's `upsert-kafka`: a record without a value deletes the key."""
-    return ("D", _parse("key", record.key)) if record.value is None else ("U", _parse("value", record.value))
+    return ("D", _parse("key", record.key)) if record.value is None else (default, _parse("value", record.value))
+
+
+_READERS = {FIRN_JSON: _read_change, UPSERT_JSON: _read_upsert}
 
 
 def _parse(part: str, data: bytes | None) -> dict[str, Any]:
@@ -150,6 +159,8 @@ def _convert(name: str, value: Any, convert: Convert) -> Any:
 def _check(op: str, row: Mapping[str, Any], layout: RecordLayout) -> None:
     if op not in _OPERATIONS:
         raise _BadRecordError("_op is not I, U or D")
+    if layout.insert_only and op != "I" and (op != "D" or layout.deletes != "ignore"):
+        raise _BadRecordError("the table is insert-only, and the record is no insert")
     if op == "D" and layout.deletes == "stop":
         raise _BadRecordError("it is a delete, and firn.log.deletes is stop")
     needed = [*layout.primary_key, *([layout.sequence_field] if layout.sequence_field else [])]

@@ -71,6 +71,7 @@ class LogScan(Scan):
             format=log.format,
             deletes=log.deletes,
             partitions=len(tail.end),
+            insert_only=pin.insert_only,
         )
         password = self.password if self.password is not None else os.environ.get(PASSWORD_VARIABLE)
         return decode_tail(read_tail(log, tail, password), layout, stores.change_target)

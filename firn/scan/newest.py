@@ -28,6 +28,14 @@ def select_newest(changes: pa.Table, keys: Sequence[str], sequence: str | None) 
     return ordered.take(last["i_max"])
 
 
+def select_oldest_inserts(changes: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Select the change of each key that inserts its row, on an insert-only table (docs/protocols.md, rule 1.9)."""
+    inserts = changes.filter(pc.not_equal(changes[OP], "D"))
+    ordered = inserts.take(pc.sort_indices(inserts[ROW_ID]))
+    first = _positions(ordered, keys).group_by(_names(keys)).aggregate([("i", "min")])
+    return ordered.take(first["i_min"])
+
+
 def select_effective(
     newest_changes: pa.Table, keys: Sequence[str], sequence: str, *, base_rows: pa.Table, deleted: pa.Table
 ) -> pa.Table:

@@ -33,7 +33,14 @@ from firn.scan.avro import read_avro_rows
 from firn.scan.column_rules import read_rules
 from firn.scan.folding import BaseRows, fold_changes
 from firn.scan.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile, list_lineage_files
-from firn.scan.newest import OP, select_effective, select_keys, select_newest, subtract_keys
+from firn.scan.newest import (
+    OP,
+    select_effective,
+    select_keys,
+    select_newest,
+    select_oldest_inserts,
+    subtract_keys,
+)
 from firn.scan.reading import ColumnReader, map_files, number_rows
 
 _MOST_KEYS_IN_FILTER = 1_000
@@ -72,6 +79,10 @@ class Layout(Protocol):
     @property
     def partial(self) -> bool:
         """Whether a change may set some of the columns only."""
+
+    @property
+    def insert_only(self) -> bool:
+        """Whether the first row of a key wins."""
 
 
 class Pair(Protocol):
@@ -139,6 +150,9 @@ class Stores:
         pending, merged = changes.filter(above), changes.filter(pc.invert(above))
         if not len(pending):
             return base
+        if self.plan.insert_only:
+            inserts = subtract_keys(select_oldest_inserts(pending, self.keys), base, self.keys)
+            return pa.concat_tables([base, self._cast(inserts.select(self.plan.columns))])
         if self.plan.partial:
             return self._fold(base, pending)
         newest = select_newest(pending, self.keys, self.plan.sequence_field)

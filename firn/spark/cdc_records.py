@@ -101,6 +101,7 @@ def build_row_columns(log: LogOut, target: Target) -> RowColumns:
         keys=target.key,
         needed_by_deletes=target.delete_columns,
         is_partial=target.has_partial_columns,
+        is_insert_only=target.is_insert_only,
         sources=parse_sources(log.source_tables) if log.source_tables else (),
         source_column=log.source_column,
         schema_changes=log.schema_changes,

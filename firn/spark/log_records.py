@@ -52,7 +52,8 @@ def decode_changes(
     else:
         decoded = json_decoder(records, target, _explain if with_reasons else _detect)
     decoder = F.when(F.col(REASON).isNotNull(), F.struct(F.col(REASON).alias("reason"), F.col(COLUMN).alias("column")))
-    row = _check_row(target) if with_reasons else _detect_bad_row(target)
+    operations = (*target.operations, "D") if log.deletes == "ignore" else target.operations
+    row = _check_row(target, operations) if with_reasons else _detect_bad_row(target, operations)
     named = _name_reason(decoded.withColumn(_WHY, F.coalesce(decoder, row, _check_deletes(log))))
     if log.deletes != "ignore":
         return named
@@ -60,10 +61,10 @@ def decode_changes(
 
 
 def keep_newest(changes: DataFrame, target: Target) -> DataFrame:
-    """Keep the newest change of each key. `changes` has no bad records."""
+    """Keep the newest change of each key, on an insert-only table the oldest. `changes` has no bad records."""
     order = [F.col(quote_name(target.sequence_field)).desc()] if target.sequence_field else []
-    keys = [F.col(quote_name(key)) for key in target.key]
-    window = Window.partitionBy(*keys).orderBy(*order, F.col(PARTITION).desc(), F.col(OFFSET).desc())
+    order += [F.asc(name) if target.is_insert_only else F.desc(name) for name in (PARTITION, OFFSET)]
+    window = Window.partitionBy(*[F.col(quote_name(key)) for key in target.key]).orderBy(*order)
     return changes.withColumn(_RANK, F.row_number().over(window)).where(F.col(_RANK) == 1).drop(_RANK)
 
 
@@ -72,7 +73,7 @@ def _decode_firn_json(records: DataFrame, target: Target, explain: _Explain) -> 
     parsed = records.select(*carry_record(), "value", _parse("value", fields).alias(_VALUE))
     explained = _name_reason(explain(parsed, {"value": (_VALUE, fields)}, F.lit("value")))
     columns = [F.col(f"{_VALUE}.{quote_name(field.name)}") for field in target.fields]
-    return explained.select(*OWN, *columns, F.coalesce(F.col(f"{_VALUE}._op"), F.lit("U")).alias("_op"))
+    return explained.select(*OWN, *columns, F.coalesce(F.col(f"{_VALUE}._op"), F.lit(target.default_op)).alias("_op"))
 
 
 def _decode_upserts(records: DataFrame, target: Target, explain: _Explain) -> DataFrame:
@@ -92,7 +93,7 @@ def _decode_upserts(records: DataFrame, target: Target, explain: _Explain) -> Da
         for field in target.fields
         for name in [quote_name(field.name)]
     ]
-    return explained.select(*OWN, *columns, F.when(deletes, "D").otherwise("U").alias("_op"))
+    return explained.select(*OWN, *columns, F.when(deletes, "D").otherwise(target.default_op).alias("_op"))
 
 
 _JSON_DECODERS = {FIRN_JSON: _decode_firn_json, UPSERT_JSON: _decode_upserts}
@@ -159,9 +160,11 @@ def _reason(text: str, column: str | None = None) -> Column:
     return F.struct(F.lit(text).alias("reason"), F.lit(column).cast("string").alias("column")).cast(_REASON_TYPE)
 
 
-def _check_row(target: Target) -> Column:
+def _check_row(target: Target, operations: Sequence[str]) -> Column:
     op = F.col("_op")
     why = F.when(~op.isin("I", "U", "D"), _reason("_op is not I, U or D", "_op"))
+    if target.is_insert_only:
+        why = why.when(~op.isin(*operations), _reason("the table is insert-only, and the record is no insert", "_op"))
     for name in [*target.key, *([target.sequence_field] if target.sequence_field else [])]:
         why = why.when(F.col(quote_name(name)).isNull(), _reason("the column must not be null", name))
     for name in target.delete_columns:
@@ -170,10 +173,10 @@ def _check_row(target: Target) -> Column:
     return why
 
 
-def _detect_bad_row(target: Target) -> Column:
+def _detect_bad_row(target: Target, operations: Sequence[str]) -> Column:
     """One reason for all rows for which `_check_row` has a reason."""
     op = F.col("_op")
-    is_bad = ~op.isin("I", "U", "D")
+    is_bad = ~op.isin(*operations)
     for name in [*target.key, *([target.sequence_field] if target.sequence_field else [])]:
         is_bad |= F.col(quote_name(name)).isNull()
     for name in target.delete_columns:

@@ -15,7 +15,6 @@ from firn.spark.skew import spread_rows
 from firn.spark.target import Target
 from firn.spark.write import cast_columns, check_columns, choose_columns, is_any_null, list_required, name_set
 
-OPERATIONS = ("I", "U", "D")
 _ARRIVAL = "_firn_arrival"
 _RANK = "_firn_rank"
 
@@ -25,7 +24,7 @@ class Shape:
     """How the rows of a stream name their operation and the columns that they set."""
 
     op: str | None = None
-    """The column with the operation; None for upserts only."""
+    """The column with the operation; None for upserts only, on an insert-only table for inserts."""
     columns: Sequence[str] | None = None
     """The columns that upserts set, in a table with partial columns; None for all."""
 
@@ -35,11 +34,11 @@ def append_changes(df: DataFrame, target: Target, shape: Shape, summary: Mapping
 
     Within a commit all changes of a key lie in one file, in order (docs/streams.md, "Order").
     """
-    changes = _build_changes(df, target, shape)
+    changes = build_changes(df, target, shape)
     keys = [F.col(quote_name(key)) for key in target.key]
     arrived = changes
     if target.can_keys_move:
-        changes = _keep_last(changes, target)
+        changes = keep_one(changes, target)
     spread = changes.repartition(1) if is_small else spread_rows(changes, target, sampled=arrived)
     changes = (changes.repartition(*keys) if spread is None else spread).sortWithinPartitions(_ARRIVAL)
     writer = changes.drop(_ARRIVAL).writeTo(target.change).options(**summary)
@@ -49,7 +48,8 @@ def append_changes(df: DataFrame, target: Target, shape: Shape, summary: Mapping
         writer.option("fanout-enabled", "true").append()
 
 
-def _build_changes(df: DataFrame, target: Target, shape: Shape) -> DataFrame:
+def build_changes(df: DataFrame, target: Target, shape: Shape) -> DataFrame:
+    """The rows as changes, numbered as they arrive. RowsRefused for columns that do not fit; a bad row fails later."""
     op = shape.op
     if op is not None and op not in df.columns:
         raise RowsRefused(f"{target.name}: the rows have no column {op}, which is to name their operation")
@@ -58,7 +58,7 @@ def _build_changes(df: DataFrame, target: Target, shape: Shape) -> DataFrame:
     if shape.columns is not None:
         needed, rule = choose_columns(target, shape.columns), "a stream of some columns needs these and the key columns"
     check_columns(rows, target, needed=needed, rule=rule)
-    operation = F.lit("U") if op is None else F.col(quote_name(op))
+    operation = F.lit(target.default_op) if op is None else F.col(quote_name(op))
     own = [_check(target, operation).alias("_op"), F.lit(None).cast("string").alias("_source")]
     if target.has_partial_columns:
         ids = F.lit(name_set(df.sparkSession, target, shape.columns)).cast("string")
@@ -73,19 +73,20 @@ def _build_changes(df: DataFrame, target: Target, shape: Shape) -> DataFrame:
 def _check(target: Target, operation: Column) -> Column:
     """The operation; a row without key or sequence value, or with another operation, fails the write."""
     failed = F.raise_error(F.lit(f"{target.name}: a row has a null in {', '.join(list_required(target))}"))
-    unknown = F.raise_error(
-        F.concat(F.lit(f"{target.name}: an operation is I, U or D, not "), F.coalesce(operation, F.lit("null")))
-    )
+    takes = "an operation is I, U or D, not "
+    if target.is_insert_only:
+        takes = "the table is insert-only: an operation is I, not "
+    unknown = F.raise_error(F.concat(F.lit(f"{target.name}: {takes}"), F.coalesce(operation, F.lit("null"))))
     return (
         F.when(is_any_null(list_required(target)), failed.cast("string"))
-        .when(operation.isin(*OPERATIONS), operation)
+        .when(operation.isin(*target.operations), operation)
         .otherwise(unknown.cast("string"))
     )
 
 
-def _keep_last(changes: DataFrame, target: Target) -> DataFrame:
-    """One change for each key. Two of them could lie in files of two partitions, where their order is lost."""
-    order = [F.col(_ARRIVAL).desc()]
+def keep_one(changes: DataFrame, target: Target) -> DataFrame:
+    """The change of each key that wins. Two of them could lie in files of two partitions, where their order is lost."""
+    order = [F.col(_ARRIVAL).asc() if target.is_insert_only else F.col(_ARRIVAL).desc()]
     if target.sequence_field is not None:
         order.insert(0, F.col(quote_name(target.sequence_field)).desc())
     window = Window.partitionBy(*[F.col(quote_name(key)) for key in target.key]).orderBy(*order)

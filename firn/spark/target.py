@@ -30,8 +30,20 @@ class Target:
     has_partial_columns: bool
     fields: tuple[StructField, ...]
     partition_columns: tuple[str, ...]
+    is_insert_only: bool = False
+    """Whether the first row of a key wins."""
     partition_transforms: tuple[str, ...] = ()
     """The partition fields as DESCRIBE shows them, such as `days(at)`, or just a column's name."""
+
+    @property
+    def default_op(self) -> str:
+        """The operation of a row that names none."""
+        return "I" if self.is_insert_only else "U"
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that the table takes."""
+        return ("I",) if self.is_insert_only else ("I", "U", "D")
 
     @property
     def columns(self) -> list[str]:
@@ -81,6 +93,7 @@ def load_target(spark: SparkSession, table: str) -> Target:
         sequence_field=properties.get("firn.sequence-field"),
         is_partition_scoped=properties.get("firn.key.scope") == "partition",
         has_partial_columns=is_partial,
+        is_insert_only=properties.get("firn.insert-only") == "true",
         fields=tuple(field for field in schema.fields if field.name not in own),
         partition_columns=_partition_columns(partitioning, schema.names),
         partition_transforms=_partition_transforms(partitioning, schema.names),

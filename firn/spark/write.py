@@ -72,6 +72,8 @@ def upsert(
     sequence field decides between two rows of one key; without one, two rows are refused. A `batch` of a `writer` (by
     default the application's name) is applied once, however often it is sent.
 
+    On a table with `firn.insert-only`, rows with existing keys do nothing.
+
     `auto_sync` syncs a linked table first, see `read`, so that Hive's rows are older than these. With `publish`, the
     function returns when Hive's readers see the rows: jobs of an optimizer merge and publish them.
 
@@ -88,7 +90,7 @@ def upsert(
     changes = df.select(*cast_columns(df, target, needed))
     if target.has_partial_columns:
         changes = changes.withColumn("_set", F.lit(name_set(df.sparkSession, target, columns)).cast("string"))
-    written = _write(changes, target, op="U", batch=batch, writer=writer)
+    written = _write(changes, target, op=target.default_op, batch=batch, writer=writer)
     return publish_written(df.sparkSession, written) if publish else written
 
 
@@ -109,6 +111,11 @@ def delete(
     """
     sync_before_write(df.sparkSession, table, auto_sync, publish=publish)
     target = load_target(df.sparkSession, table)
+    if target.is_insert_only:
+        raise RowsRefused(
+            f"{target.name} is insert-only: no change deletes a row. Run `firn table merge`, and then DELETE on "
+            f"{target.name}.base"
+        )
     needed = target.delete_columns
     check_columns(
         df,

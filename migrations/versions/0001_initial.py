@@ -381,6 +381,7 @@ def upgrade() -> None:
         sa.Column("primary_key", sa.JSON(), nullable=False),
         sa.Column("sequence_field", sa.String(length=512), nullable=True),
         sa.Column("scope", sa.String(length=32), nullable=False),
+        sa.Column("is_insert_only", sa.Boolean(), nullable=False),
         sa.Column("base_id", sa.Uuid(), nullable=False),
         sa.Column("change_id", sa.Uuid(), nullable=False),
         sa.Column("watermark", sa.BigInteger(), nullable=False),

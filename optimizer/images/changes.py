@@ -15,7 +15,7 @@ from pyiceberg.types import NestedField
 
 from firn.protocol.partial import SET
 from firn.scan.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile
-from firn.scan.newest import OP, select_newest
+from firn.scan.newest import OP, select_newest, select_oldest_inserts
 from firn.scan.reading import ColumnReader, FileRows, read_rows
 from optimizer.images.key_ranges import ALL_KEYS, KeyRange, choose_sampled, sample_keys
 
@@ -33,6 +33,8 @@ class KeyColumns:
 
     primary_key: tuple[str, ...]
     sequence_field: str | None = None
+    insert_only: bool = False
+    """Whether the first row of a key wins, base's before all others."""
     folded: tuple[str, ...] = ()
     """On a table with partial columns: all of its columns, because each change may decide about some of them."""
 
@@ -119,7 +121,9 @@ def _list_key_fields(change: Table, columns: KeyColumns) -> list[NestedField]:
 
 
 def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:
-    """The newest pending change of each key, over all pending rows at once."""
+    """The newest pending change of each key, over all pending rows; on an insert-only table its oldest insert."""
+    if columns.insert_only:
+        return select_oldest_inserts(changes.pending, columns.primary_key)
     rows = changes.pending.select([*columns.names, OP, ROW_ID]) if columns.folded else changes.pending
     return select_newest(rows, columns.primary_key, columns.sequence_field)
 

@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
 from firn.scan.column_rules import read_rules
 from firn.scan.lineage import LineageFile
-from firn.scan.newest import OP, select_effective, select_keys
+from firn.scan.newest import OP, select_effective, select_keys, subtract_keys
 from firn.scan.reading import number_rows
 from optimizer.images.changes import (
     BATCH_ROWS,
@@ -173,7 +173,9 @@ def _find_within(plan: LayerPlan, within: KeyRange, effects: _Effects) -> tuple[
         _fold(plan, changes, list(hits), effects)
         return ()
     effective = newest
-    if columns.sequence_field is None:
+    if columns.insert_only:
+        effective = _drop_held(plan, newest, list(hits))
+    elif columns.sequence_field is None:
         for hit in hits:
             effects.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
     else:
@@ -181,6 +183,14 @@ def _find_within(plan: LayerPlan, within: KeyRange, effects: _Effects) -> tuple[
     effects.hit |= effects.hidden.keys()
     _note_shown(effective.filter(pc.not_equal(effective[OP], "D")), effects)
     return changes.rows
+
+
+def _drop_held(plan: LayerPlan, inserts: pa.Table, hits: Sequence[Hits]) -> pa.Table:
+    """The inserts of keys that no row of base has (docs/protocols.md, rule 1.9)."""
+    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
+    for hit in hits:
+        inserts = subtract_keys(inserts, find_live(hit, deleted), plan.columns.primary_key)
+    return inserts
 
 
 def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], effects: _Effects) -> None:
@@ -215,14 +225,15 @@ def _deletes_to_read(plan: LayerPlan, hit: set[str]) -> set[DataFile]:
     """The delete files of base whose positions the layer needs.
 
     Under v2 every vector becomes position deletes. Under v3 the new vector of a file has all of its old positions. A
-    sequence field and partial changes need to know which rows of base are live.
+    sequence field, partial changes and an insert-only table need to know which rows of base are live.
     """
-    is_v3 = plan.format_version >= _FIRST_WITH_VECTORS
+    is_v3, columns = plan.format_version >= _FIRST_WITH_VECTORS, plan.columns
+    needs_live = bool(columns.sequence_field or columns.folded or columns.insert_only)
     return {
         delete
         for task in plan.base_files
         for delete in task.delete_files
-        if (task.file.file_path in hit and (is_v3 or plan.columns.sequence_field or plan.columns.folded))
+        if (task.file.file_path in hit and (is_v3 or needs_live))
         or (not is_v3 and delete.file_format is FileFormat.PUFFIN)
     }
 

@@ -52,7 +52,9 @@ def build_from_task(task: LayerTask, check: Check, files: FileIO | None = None) 
             base_files=tasks,
             change=change,
             files=change_files,
-            columns=KeyColumns(primary_key=tuple(task.primary_key), sequence_field=task.sequence_field),
+            columns=KeyColumns(
+                primary_key=tuple(task.primary_key), sequence_field=task.sequence_field, insert_only=task.insert_only
+            ),
             watermark=task.watermark,
             directory=task.directory,
             name=task.name,

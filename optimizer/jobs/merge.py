@@ -1,9 +1,9 @@
 """Merge: what is pending in the change store goes into base, as one commit; then the merged files leave change.
 
 Three ways (docs/architecture.md#merges). `adopt` needs no Spark: see optimizer.adoption. `rewrite` overwrites the
-touched partitions with the merged view of them. `vectors` is a MERGE INTO of the changes that take effect. All of them
-read the stores as the lease found them and sign the commit with these snapshots. The server refuses the commit when
-base has moved meanwhile.
+touched partitions with the merged view of them. `vectors` is a MERGE INTO of the changes that take effect; on an
+insert-only table it appends them. All of them read the stores as the lease found them and sign the commit with these
+snapshots. The server refuses the commit when base has moved meanwhile.
 """
 
 # ruff: noqa: S608 -- SQL of quoted names, and of values that partitions.py has escaped
@@ -216,6 +216,11 @@ def run_signed(work: JobRun, statement: str, properties: dict[str, str]) -> None
 
 
 def _merge_into(work: JobRun, task: MergeTask, plan: Plan) -> None:
+    if task.insert_only:  # base has none of the keys
+        rows = work.session.spark.sql(task.sql["effective"]).select([quote_name(name) for name in task.columns])
+        writer = sign_properties(rows.writeTo(work.session.name(task.base.parts)), build_signature(work, task))
+        writer.option("target-file-size-bytes", task.target_file_size).append()
+        return
     work.session.spark.sql(task.sql["effective"]).createOrReplaceTempView(_EFFECTIVE)
     run_signed(work, merge_sql(work, task, _EFFECTIVE, plan.target_where), build_signature(work, task))
 

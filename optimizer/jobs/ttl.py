@@ -58,8 +58,10 @@ def _is_concerned(work: JobRun, keyed: KeyedTtl) -> bool:
 
 def _delete(work: JobRun, task: TtlTask) -> None:
     properties = {**_reason(work, task), **_describe_reads(task)}
-    checked = task.keyed is not None and (task.keyed.merge.sequence_field is not None or task.keyed.merge.partial)
-    if checked and _delete_whole_files(work, task, properties):
+    merge = None if task.keyed is None else task.keyed.merge
+    # Rows of base decide which changes take effect on these tables.
+    is_checked = merge is not None and (merge.sequence_field is not None or merge.partial or merge.insert_only)
+    if is_checked and _delete_whole_files(work, task, properties):
         return
     statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
     run_signed(work, statement, properties)

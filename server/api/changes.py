@@ -117,6 +117,7 @@ def build_change_plan(planned: PlannedFeed, spark_catalog: str | None = None) ->
         sequence_field=spec.sequence_field,
         columns=planned.pin.columns,
         partial=planned.folding is not None,
+        insert_only=spec.is_insert_only,
         since=_describe_version(planned, feed.since, spark_catalog),
         until=_describe_version(planned, feed.until, spark_catalog),
         appends=[_describe_commit(commit) for commit in feed.appends],

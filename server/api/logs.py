@@ -69,6 +69,7 @@ def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogP
         columns=pin.columns,
         delete_columns=list(list_delete_columns(pin)),
         partial=is_partial(pin.change),
+        insert_only=spec.is_insert_only,
     )
 
 

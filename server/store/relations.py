@@ -300,6 +300,7 @@ class SqlKeyedTables:
             "primary_key": list(keyed.spec.primary_key),
             "sequence_field": keyed.spec.sequence_field,
             "scope": keyed.spec.scope,
+            "is_insert_only": keyed.spec.is_insert_only,
             "base_id": keyed.base_id,
             "change_id": keyed.change_id,
             "watermark": keyed.watermark,
@@ -350,7 +351,12 @@ class SqlKeyedTables:
 def _keyed(row: KeyedTableRow) -> KeyedTable:
     return KeyedTable(
         relation_id=RelationId(row.relation_id),
-        spec=KeySpec(primary_key=tuple(row.primary_key), sequence_field=row.sequence_field, scope=KeyScope(row.scope)),
+        spec=KeySpec(
+            primary_key=tuple(row.primary_key),
+            sequence_field=row.sequence_field,
+            scope=KeyScope(row.scope),
+            is_insert_only=row.is_insert_only,
+        ),
         base_id=RelationId(row.base_id),
         change_id=RelationId(row.change_id),
         watermark=row.watermark,

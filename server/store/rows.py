@@ -202,6 +202,7 @@ class KeyedTableRow(Row):
     primary_key: Mapped[list[str]]
     sequence_field: Mapped[str | None] = mapped_column(String(512))
     scope: Mapped[str] = mapped_column(String(32))
+    is_insert_only: Mapped[bool]
     base_id: Mapped[UUID]
     change_id: Mapped[UUID]
     watermark: Mapped[int]

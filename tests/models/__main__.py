@@ -12,6 +12,7 @@ from tests.models import (
     image_scopes,
     image_steps,
     images,
+    insert_only,
     jobs,
     keyed,
     partial,
@@ -37,6 +38,14 @@ def explore_partial(states: int) -> Iterator[tuple[str, Exploration]]:
     yield "partial columns", exhaust(partial.World(), steps, check, states)
     many = partial.World(left=(("commit", 9), ("job", 7), ("again", 1)))
     yield "partial columns, random", walk(many, steps, check, histories=states // 4, length=30)
+
+
+def explore_insert_only(states: int) -> Iterator[tuple[str, Exploration]]:
+    rules = insert_only.Rules()
+    steps, check = insert_only.insert_only_steps(rules), insert_only.check_with(rules)
+    yield "insert-only", exhaust(insert_only.World(), steps, check, states)
+    many = insert_only.World(left=(("commit", 9), ("job", 7)))
+    yield "insert-only, random", walk(many, steps, check, histories=states // 4, length=30)
 
 
 def explore_jobs(states: int) -> Iterator[tuple[str, Exploration]]:
@@ -81,7 +90,8 @@ def explore_streams(states: int) -> Iterator[tuple[str, Exploration]]:
 
 def main(states: int) -> int:
     violations = 0
-    for explore in (explore_keyed, explore_partial, explore_images, explore_jobs, explore_hive, explore_streams):
+    keyed_tables = (explore_keyed, explore_partial, explore_insert_only)
+    for explore in (*keyed_tables, explore_images, explore_jobs, explore_hive, explore_streams):
         for name, seen in explore(states):
             sys.stdout.write(f"{name}: {seen}\n")
             sys.stdout.flush()

@@ -46,13 +46,14 @@ class ChangePlan(Out):
 
     `appends` are the commits to the change store, `direct` those to base that change rows by themselves. Both are
     oldest first. If `base_known` is false, base's commits in between have expired, and `direct` may lack some.
-    `partial` says that a change may set some of the columns only.
+    `partial` says that a change may set some of the columns only, `insert_only` that the first row of a key wins.
     """
 
     primary_key: list[str]
     sequence_field: str | None
     columns: list[str]
     partial: bool
+    insert_only: bool
     since: FeedVersion
     until: FeedVersion
     appends: list[FeedCommit]

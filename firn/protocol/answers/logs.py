@@ -94,7 +94,8 @@ class LogPinOut(Out):
     `base` and `change` are names in the namespace of the stores, with the snapshots `base_snapshot_id` and
     `change_snapshot_id`. `sql` gives the merged rows of the relations `base_view` and `change_view`; the reader adds
     the records after `position` to the latter. The last fields say what a reader without SQL needs. `delete_columns`
-    are those that a delete must have; `partial` says that a change may set some columns only.
+    are those that a delete must have; `partial` says that a change may set some columns only, `insert_only` that the
+    first row of a key wins.
     """
 
     base: str
@@ -111,6 +112,7 @@ class LogPinOut(Out):
     columns: list[str]
     delete_columns: list[str]
     partial: bool
+    insert_only: bool
 
 
 class LogSchemaOut(Out):

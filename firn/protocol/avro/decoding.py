@@ -41,7 +41,7 @@ class AvroDecoder:
             row = self._read_row(value)
             known = {name.casefold() for name in row}
             lacks_key = any(name.casefold() not in known for name in self.columns.keys)
-            change = RowChange("U", {**self._read_key(key), **row} if lacks_key else row)
+            change = RowChange("U", {**self._read_key(key), **row} if lacks_key else row, is_insert=True)
         envelope = Envelope(kind=Kind.ROWS, source=_TOPIC, changes=(change,), encoding=_ENCODING)
         return build_rows(envelope, self.columns)
 

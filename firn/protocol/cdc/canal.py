@@ -76,4 +76,4 @@ def list_changes(kind: str, row: Mapping[str, Any], before: list[Any], keys: tup
         moved = {name: old[name] for name in keys if name in old and old[name] != row.get(name)}
         if moved:
             return [RowChange("D", {**row, **old}), RowChange("U", row, has_new_key=True)]
-    return [RowChange("U", row)]
+    return [RowChange("U", row, is_insert="INSERT" in kind.upper())]

@@ -24,6 +24,7 @@ from firn.protocol.cdc.values import Unfit
 _UNAVAILABLE = "__debezium_unavailable_value"
 _UNAVAILABLE_TEXTS = (_UNAVAILABLE, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")  # the second one is base64
 _UPSERTS = ("c", "r", "u")
+_INSERTS = ("c", "r")
 _MONGODB = "mongodb"
 _ENCODING = Encoding(numbers_are_days=True)
 _NO_ENVELOPE = "the value is not an envelope of Debezium"
@@ -122,7 +123,9 @@ def _list_changes(
     old = before if before is not None and _has_moved(before, after, key) else None
     if op != "u" or old is not None:
         _require_all(row)
-    return (RowChange("U", row),) if old is None else (RowChange("D", old), RowChange("U", row, has_new_key=True))
+    if old is not None:
+        return RowChange("D", old), RowChange("U", row, has_new_key=True)
+    return (RowChange("U", row, is_insert=op in _INSERTS),)
 
 
 def _has_moved(before: Mapping[str, Any], after: Mapping[str, Any], key: _Part) -> bool:
@@ -201,7 +204,7 @@ def _read_mongodb(key: bytes | None, payload: Mapping[str, Any], table: SourceTa
     if document is None:
         raise BadRecord("the update has no document: set capture.mode to change_streams_update_full")
     row = read_document(document, identity)
-    return _build_mongodb(table, RowChange("U", row), row)
+    return _build_mongodb(table, RowChange("U", row, is_insert=op in _INSERTS), row)
 
 
 def _build_mongodb(table: SourceTable, change: RowChange, row: Mapping[str, Any]) -> Envelope:

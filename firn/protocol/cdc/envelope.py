@@ -59,6 +59,8 @@ class RowChange:
     values: Mapping[str, Any]
     has_new_key: bool = False
     """Whether the row had another key before, so that the table has no older values of it."""
+    is_insert: bool = False
+    """Whether the source says that the row is new, or that a snapshot of the source has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,8 @@ class RowColumns:
     """The columns that a delete sets: the key, the sequence field, and partition columns that belong to the key."""
     is_partial: bool = False
     """Whether a change may leave columns out."""
+    is_insert_only: bool = False
+    """Whether the table takes inserts only."""
     sources: Sequence[str] = ()
     """Patterns for the source's tables, see `sources.py`; none for all records."""
     source_column: str | None = None
@@ -84,7 +86,8 @@ def _build_row(change: RowChange, envelope: Envelope, columns: RowColumns) -> Ro
         _check_missing(values, envelope, columns)
     row = {name: _fit(values[name], name, envelope, columns) for name in given}
     has_all = len(given) == len(columns.types) or not columns.is_partial
-    return Row("U", row, None if has_all else tuple(given))
+    op = "I" if columns.is_insert_only and change.is_insert else "U"
+    return Row(op, row, None if has_all else tuple(given))
 
 
 def _check_unknown(values: Mapping[str, Any], envelope: Envelope, columns: RowColumns) -> None:

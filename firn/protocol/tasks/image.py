@@ -15,13 +15,15 @@ class LayerTask(Task):
     count whose sequence number is above `watermark` and, on an image that has the older ones, above `since`. The
     layer's files get names that begin with `name`, in `directory`. `file_io` are PyIceberg's properties.
     `memory_bytes` is what the builder's process may take; with less memory it reads the keys several times. If the
-    key columns of base are larger than `most_key_bytes`, nothing is built.
+    key columns of base are larger than `most_key_bytes`, nothing is built. On an `insert_only` table the first row of a
+    key wins.
     """
 
     base_metadata: str
     change_metadata: str
     primary_key: list[str]
     sequence_field: str | None = None
+    insert_only: bool = False
     watermark: int
     since: int = 0
     directory: str

@@ -120,6 +120,8 @@ class MergeTask(Task):
     If `partial`, changes may set some columns only. Then the rows of the SQL `effective` also say, in the array `_set`,
     for the columns in order whether the changes of the key set them, and `update` has the assignments of MERGE INTO.
 
+    If `insert_only`, the rows of `effective` have new keys, and a merge appends them.
+
     This merge takes `pending_rows`, and leaves `left_rows` of a long backlog to the next merges.
     """
 
@@ -127,6 +129,7 @@ class MergeTask(Task):
     primary_key: list[str]
     sequence_field: str | None = None
     partial: bool = False
+    insert_only: bool = False
     columns: list[str]
     base: BaseFacts
     change: ChangeFacts

@@ -32,7 +32,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, build_table, current_schema
 from catalog.jobs.operation import BLOCKED, ELIGIBLE, Operation
 from catalog.keyed.partial import PARTIAL, wants_partial
-from catalog.keyed.spec import MERGED_THROUGH, KeySpec
+from catalog.keyed.spec import INSERT_ONLY, MERGED_THROUGH, KeySpec
 from catalog.names import RelationId, TableName
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
@@ -246,6 +246,8 @@ class Upgrades:
         if spec:
             if wants_partial(definition.properties):
                 raise Invalid(f"a table that is linked to Hive cannot have {PARTIAL}", hint="leave the property out")
+            if INSERT_ONLY in definition.properties:
+                raise Invalid(f"a table that is linked to Hive cannot have {INSERT_ONLY}: Hive overwrites rows")
             return build_base_metadata(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
         return _plain(definition, location=attempt.root, now_ms=now_ms)
 

@@ -119,6 +119,7 @@ def make_layer_task(pair: Pair, name: str, below: ImageBuild | None) -> LayerTas
         change_metadata=pair.pin.change_store.metadata_location or "",
         primary_key=list(keyed.spec.primary_key),
         sequence_field=keyed.spec.sequence_field,
+        insert_only=keyed.spec.is_insert_only,
         watermark=keyed.watermark,
         since=0 if below is None else below.change_sequence,
         directory=pair.directory,

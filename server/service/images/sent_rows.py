@@ -53,6 +53,7 @@ class SentRowReader:
         nothing.
         """
         _check_files(pair, files)
+        _check_inserts_only(pair, sent, files)
         rule = self._build_rule(pair, is_of_image=False)
         if is_upserting(sent, files):
             return self.upserts.read(pair, files, rule)
@@ -74,6 +75,7 @@ class SentRowReader:
         removed = [file.location for file in files if not file.content and file.is_removed]
         if is_upserting(sent, files) or (not deletes and not removed):
             return None
+        _check_inserts_only(pair, sent, files)
         name = pair.relation.name
         if sent.read_id != pair.key.snapshot_id:
             raise RequirementFailed(f"Requirement failed: {name} has changed since the statement read it")
@@ -155,6 +157,23 @@ def check_operations(name: TableName, commits: Sequence[Sequence[SentFile]]) -> 
         contents = {(file.content, file.is_removed) for file in files}
         if {(0, False), (0, True)} <= contents:
             raise refuse_operation(name, "overwrite")
+
+
+def _check_inserts_only(pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]) -> None:
+    """Invalid for a commit to an insert-only table that deletes or replaces rows (docs/protocols.md, rule 1.9)."""
+    if not pair.pin.keyed.spec.is_insert_only or all(not file.content and not file.is_removed for file in files):
+        return
+    name = pair.relation.name
+    if is_upserting(sent, files):
+        raise Invalid(
+            f"{name} is insert-only, and the stream replaces or deletes rows",
+            hint="write without write.upsert.enabled, from an append-only query: a row whose key is there does nothing",
+        )
+    raise Invalid(
+        f"{name} is insert-only: statements on it cannot change or delete rows",
+        hint=f"insert rows with new keys; to delete rows, run `firn table merge {name}`, and then DELETE on "
+        f"{name}.base",
+    )
 
 
 def _check_files(pair: Pair, files: Sequence[SentFile]) -> None:

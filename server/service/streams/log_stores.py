@@ -171,6 +171,7 @@ def _list_columns(pin: Pin) -> TableColumns:
         primary_key=spec.primary_key,
         needed_by_deletes=list_delete_columns(pin),
         is_partial=is_partial(pin.change),
+        is_insert_only=spec.is_insert_only,
     )
 
 

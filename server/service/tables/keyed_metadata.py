@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import (
     apply_updates,
@@ -14,7 +15,7 @@ from catalog.iceberg.table import (
 from catalog.keyed.column_rules import check_rules
 from catalog.keyed.partial import check_fits, wants_partial
 from catalog.keyed.schema import build_base_schema, build_change_schema
-from catalog.keyed.spec import KeySpec
+from catalog.keyed.spec import INSERT_ONLY, KeySpec
 from server.service.tables.tables import TableDefinition
 
 _STORE_PROPERTIES = {
@@ -39,6 +40,8 @@ def build_base_metadata(definition: TableDefinition, spec: KeySpec, *, location:
 
     Invalid or CommitRefused if the properties, key and partitions do not fit each other.
     """
+    if definition.properties.get(INSERT_ONLY, "false") != str(spec.is_insert_only).lower():
+        raise Invalid(f"{INSERT_ONLY} is set when a keyed table is created", hint="create the table, and then insert")
     properties = {"format-version": "3"} | _STORE_PROPERTIES | dict(definition.properties) | spec.to_properties()
     base = build_table(
         uuid=str(uuid4()),

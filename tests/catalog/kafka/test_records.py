@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from catalog.kafka.cluster import KafkaRecord
-from catalog.kafka.decoded_record import DecodedRecord, TableColumns
+from catalog.kafka.decoded_record import NO_INSERT, DecodedRecord, TableColumns
 from catalog.kafka.records import RecordDecoder
 from catalog.policy.log_settings import LogSettings
+from tests.cdc_envelopes import debezium
 
 LOG = {"firn.log.topic": "orders", "firn.log.connection": "main"}
 FIELDS = [
@@ -89,3 +91,13 @@ def test_envelopes_of_change_data_capture() -> None:
     assert (heartbeat.op, heartbeat.row, heartbeat.problem) == (None, None, None)
     bad = decode({**value, "after": {"id": 1, "n": "x"}}, {"id": 1}, "debezium-json")
     assert bad.problem == "the value does not fit the column (column n)"
+
+
+def test_an_insert_only_table_takes_inserts_only() -> None:
+    columns = replace(PLAIN, is_insert_only=True)
+    assert (decode({"id": 1}, columns=columns).op, decode({"id": 1}, columns=columns).problem) == ("I", None)
+    assert decode({"id": 1}, {"id": 1}, "upsert-json", columns).problem is None
+    for op in "UD":
+        assert decode({"id": 1, "_op": op}, columns=columns).problem == NO_INSERT
+    update = debezium("u", after={"id": 1, "n": 1, "price": 1, "on": True, "day": 1, "v": 1})[1]
+    assert decode(update, columns=columns, format="debezium-json").problem == NO_INSERT

@@ -162,3 +162,12 @@ def test_upserts_of_flink() -> None:
 def test_other_formats_are_for_spark() -> None:
     with pytest.raises(Refused, match="records of the format debezium-json are decoded in Spark only"):
         decode([], layout(format="debezium-json"))
+
+
+def test_an_insert_only_table_takes_inserts_only() -> None:
+    assert decode([b'{"id": 1}', b'{"id": 2, "_op": "I"}'], layout(insert_only=True))[OP].to_pylist() == ["I", "I"]
+    flink = layout(insert_only=True, format="upsert-json", deletes="ignore")
+    assert decode([b'{"id": 1}', None], flink, [b'{"id": 1}', b'{"id": 1}'])[OP].to_pylist() == ["I"]
+    for op in "UD":
+        with pytest.raises(Refused, match="insert-only, and the record is no insert"):
+            decode([f'{{"id": 1, "_op": "{op}"}}'.encode()], layout(insert_only=True))

@@ -57,7 +57,10 @@ SCOPED = Shape(
     {"id": int, "part": str, "s e q": int},
     "part",
 )
-SHAPES = [PLAIN, ODD, ORDERED, SCOPED]
+INSERT_ONLY = Shape(
+    KeySpec(primary_key=("k", "n"), is_insert_only=True), {"k": int, "part": str, "n": str, "i": int}, "part"
+)
+SHAPES = [PLAIN, ODD, ORDERED, SCOPED, INSERT_ONLY]
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class Model:
                     self.rows[key] = change.row
 
     def _wins(self, key: Key, change: Change) -> bool:
+        if self.shape.spec.is_insert_only:
+            return change.op != "D" and key not in self.rows
         field = self.shape.spec.sequence_field
         if field is None:
             return True
@@ -184,7 +189,7 @@ def pair(shape: Shape, base: str, change: str, watermark: int, *, pending: bool)
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("shape", SHAPES, ids=["plain", "odd names", "sequence field", "partition scope"])
+@pytest.mark.parametrize("shape", SHAPES, ids=["plain", "odd names", "sequence", "partition scope", "insert-only"])
 def test_the_view_is_the_replay_of_all_changes_wherever_the_watermark_stands(
     stores: Stores, shape: Shape, seed: int
 ) -> None:

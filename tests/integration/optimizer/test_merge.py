@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -11,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from firn.protocol.tasks.merge import BaseFacts, ChangeFacts, MergeTask
+from firn.spark.errors import RowsRefused
 from firn.spark.write import upsert
 from optimizer.jobs import merge
 from optimizer.jobs.clean import remove_from_table
@@ -245,3 +247,31 @@ def test_removing_files_from_a_table_does_not_delete_them(tmp_path: Path) -> Non
         row[0] for row in spark.sql("SELECT summary['firn.job-id'] FROM h.db.t.snapshots").collect() if row[0]
     )
     assert summary == "j"
+
+
+def test_on_an_insert_only_table_merges_add_rows_and_the_first_row_of_a_key_stays(
+    server: RunningServer, worker: Worker
+) -> None:
+    """Also when a ttl job deletes a row that had beaten a pending one."""
+    ttl = {"firn.ttl.field": "day", "firn.ttl.max-age": "10 d"}
+    properties = {"firn.primary-key": "id", "firn.insert-only": "true", **ttl}
+    table = KeyedTable(server, worker, "id BIGINT, part STRING, day DATE", "part", **properties)
+    today = datetime.now(UTC).date()
+    old, expected = today - timedelta(days=30), dict[int, tuple[Any, ...]]()
+    for number, merge_mode in enumerate(("rewrite", "vectors", "adopt")):
+        for row in ((1, merge_mode, today), (2, "p", old), (number + 10, merge_mode, today)):
+            table.upsert(row)
+            expected.setdefault(row[0], row)
+        server.spark.sql(f"INSERT INTO {table.name} VALUES ({number + 10}, 'second', NULL), ({number + 20}, 'p', NULL)")
+        expected[number + 20] = (number + 20, "p", None)
+        assert table.rows() == table.rows(".merged") == sorted(expected.values())
+        check_merged(table, merge_mode)
+    with pytest.raises(RowsRefused, match="is insert-only"):
+        table.delete((1,), columns="id BIGINT")
+    with pytest.raises(Exception, match="statements on it cannot change or delete rows"):
+        server.spark.sql(f"DELETE FROM {table.name} WHERE id = 1")
+    table.upsert((2, "absorbed", today))
+    job = table.run("ttl")
+    assert (job["status"], job["error"], job["result"]["merged"]) == ("succeeded", None, True)
+    del expected[2]
+    assert table.rows() == table.rows(".merged") == table.rows(".base") == sorted(expected.values())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import lit
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -21,6 +24,7 @@ from pyspark.sql.types import (
 
 from firn.spark.decoded import COLUMN, OFFSET, REASON, select_bad, select_changes
 from firn.spark.log_records import decode_changes
+from firn.spark.stream_changes import Shape, build_changes, keep_one
 from firn.spark.target import Target
 from tests.firn.test_logs import log
 from tests.spark_fixtures import shared_spark
@@ -84,10 +88,10 @@ GOOD: list[tuple[bytes, dict[str, Any]]] = [
 ]
 
 
-def decode(values: list[bytes | None], *, with_reasons: bool = True, **changes: Any) -> Any:
+def decode(values: list[bytes | None], *, with_reasons: bool = True, target: Target = TARGET, **changes: Any) -> Any:
     rows: list[Any] = [(None, value, "orders", 0, number, None, []) for number, value in enumerate(values)]
     records = shared_spark().createDataFrame(rows, KAFKA)
-    return decode_changes(records, log(**changes), TARGET, with_reasons=with_reasons)
+    return decode_changes(records, log(**changes), target, with_reasons=with_reasons)
 
 
 def test_each_bad_record_has_its_reason_and_its_column() -> None:
@@ -117,3 +121,25 @@ def test_a_delete_is_bad_or_left_out_if_the_table_says_so() -> None:
     stopped = select_bad(decode(values, deletes="stop")).collect()
     assert [row[REASON] for row in stopped] == ["the record is a delete, and firn.log.deletes is stop"]
     assert [row["id"] for row in decode(values, deletes="ignore").collect()] == [2]
+
+
+@pytest.mark.parametrize("with_reasons", [True, False])
+def test_an_insert_only_table_takes_inserts_only(*, with_reasons: bool) -> None:
+    target = replace(TARGET, is_insert_only=True)
+    values: list[bytes | None] = [b'{"id":1}', b'{"id":2,"_op":"I"}', b'{"id":3,"_op":"U"}', b'{"id":4,"_op":"D"}']
+    decoded = decode(values, target=target, with_reasons=with_reasons)
+    assert [(row["id"], row["_op"]) for row in select_changes(decoded).collect()] == [(1, "I"), (2, "I")]
+    reasons = {row[REASON] for row in select_bad(decoded).collect()}
+    assert (reasons == {"the table is insert-only, and the record is no insert"}) is with_reasons
+    ignored = decode(values, target=target, with_reasons=with_reasons, deletes="ignore")
+    assert [row[OFFSET] for row in select_bad(ignored).collect()] == [2]
+
+
+def test_a_sink_of_an_insert_only_table_keeps_the_first_row_and_takes_inserts_only() -> None:
+    target = replace(TARGET, fields=TARGET.fields[:2], is_insert_only=True, partition_columns=("n",))
+    rows = shared_spark().createDataFrame([(1, 1, "I"), (1, 2, "I")], "id long, n int, op string").coalesce(1)
+    kept = keep_one(build_changes(rows, target, Shape(op="op")), target).collect()
+    assert [(row["id"], row["n"], row["_op"]) for row in kept] == [(1, 1, "I")]
+    assert build_changes(rows.drop("op"), target, Shape()).first()["_op"] == "I"
+    with pytest.raises(PySparkException, match="the table is insert-only: an operation is I, not U"):
+        build_changes(rows.withColumn("op", lit("U")), target, Shape(op="op")).collect()

@@ -73,6 +73,26 @@ def test_a_newer_row_in_a_file_with_a_lower_number_wins(tmp_path: Path) -> None:
     assert [row.value for row in read_image(stores.base, stores.build(BY_ID, 0))] == ["new"]
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_of_an_insert_only_table_the_first_row_counts_and_deleted_rows_of_base_do_not(
+    tmp_path: Path, version: int
+) -> None:
+    stores = Stores(tmp_path)
+    stores.write_base(EXAMPLE)
+    stores.delete_from_base("id = 2")
+    inserts = [Change(Row(number, "eu", "d1", 1, "new"), "I") for number in (1, 2, 4)]
+    stores.write_changes([Change(Row(4, "eu", "d1", 2, None), "D"), *inserts], sequence=8, first_row_id=100)
+    stores.write_changes([Change(Row(4, "eu", "d2", 3, "later"))], sequence=9, first_row_id=104)
+    layer = stores.build(KeyColumns(primary_key=("id",), insert_only=True), 7, version=version)
+    assert [(row.id, row.value) for row in read_image(stores.base, layer)] == [
+        (1, "10"),
+        (2, "new"),
+        (3, "30"),
+        (4, "new"),
+    ]
+    assert layer.hidden_rows == 0
+
+
 @pytest.mark.parametrize("columns", [BY_ID, KeyColumns(primary_key=("region", "id"), sequence_field="at")])
 def test_little_memory_takes_several_ranges_of_keys_and_parts_of_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: KeyColumns

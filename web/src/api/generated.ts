@@ -3356,7 +3356,7 @@ export interface components {
          *
          *     `appends` are the commits to the change store, `direct` those to base that change rows by themselves. Both are
          *     oldest first. If `base_known` is false, base's commits in between have expired, and `direct` may lack some.
-         *     `partial` says that a change may set some of the columns only.
+         *     `partial` says that a change may set some of the columns only, `insert_only` that the first row of a key wins.
          */
         ChangePlan: {
             /** Appends */
@@ -3367,6 +3367,8 @@ export interface components {
             columns: string[];
             /** Direct */
             direct: components["schemas"]["FeedCommit"][];
+            /** Insert Only */
+            insert_only: boolean;
             /** Partial */
             partial: boolean;
             /** Primary Key */
@@ -5309,7 +5311,8 @@ export interface components {
          *     count whose sequence number is above `watermark` and, on an image that has the older ones, above `since`. The
          *     layer's files get names that begin with `name`, in `directory`. `file_io` are PyIceberg's properties.
          *     `memory_bytes` is what the builder's process may take; with less memory it reads the keys several times. If the
-         *     key columns of base are larger than `most_key_bytes`, nothing is built.
+         *     key columns of base are larger than `most_key_bytes`, nothing is built. On an `insert_only` table the first row of a
+         *     key wins.
          */
         LayerTask: {
             /** Base Metadata */
@@ -5327,6 +5330,11 @@ export interface components {
             };
             /** Format Version */
             format_version: number;
+            /**
+             * Insert Only
+             * @default false
+             */
+            insert_only?: boolean;
             /** Memory Bytes */
             memory_bytes?: number | null;
             /** Most Key Bytes */
@@ -5576,7 +5584,8 @@ export interface components {
          *     `base` and `change` are names in the namespace of the stores, with the snapshots `base_snapshot_id` and
          *     `change_snapshot_id`. `sql` gives the merged rows of the relations `base_view` and `change_view`; the reader adds
          *     the records after `position` to the latter. The last fields say what a reader without SQL needs. `delete_columns`
-         *     are those that a delete must have; `partial` says that a change may set some columns only.
+         *     are those that a delete must have; `partial` says that a change may set some columns only, `insert_only` that the
+         *     first row of a key wins.
          */
         LogPinOut: {
             /** Base */
@@ -5595,6 +5604,8 @@ export interface components {
             columns: string[];
             /** Delete Columns */
             delete_columns: string[];
+            /** Insert Only */
+            insert_only: boolean;
             /** Partial */
             partial: boolean;
             /** Position */

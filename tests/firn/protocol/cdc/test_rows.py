@@ -33,6 +33,9 @@ def problem(format: str, record: Record, **columns: Any) -> tuple[str, str | Non
     return caught.value.reason, caught.value.column
 
 
+FULL = {"id": 1, "amount": 1, "note": "n"}
+OTHER = {**FULL, "id": 2}
+TEXTS = {"id": "1", "amount": "1", "note": "n"}
 FITS: list[tuple[Any, str, Any]] = [
     (5, "int", 5),
     ("-5", "long", -5),
@@ -240,3 +243,25 @@ def test_no_record_raises_anything_but_bad_record(format: str, value: Any, key: 
     except BadRecord:
         return
     assert all(row.op in "UD" for row in made)
+
+
+@pytest.mark.parametrize(
+    ("format_", "inserts", "update"),
+    [
+        (DEBEZIUM_JSON, [debezium(op, after=FULL) for op in "cr"], debezium("u", before=FULL, after=FULL)),
+        (
+            DEBEZIUM_JSON,
+            [debezium("c", after=FULL)],
+            debezium("u", before={**FULL, "id": 2}, after=FULL, key={"id": 2}),
+        ),
+        (CANAL_JSON, [canal("INSERT", [TEXTS])], canal("UPDATE", [TEXTS])),
+        (MAXWELL_JSON, [maxwell(kind, FULL) for kind in ("insert", "bootstrap-insert")], maxwell("update", FULL)),
+    ],
+)
+def test_for_an_insert_only_table_rows_that_are_new_at_the_source_are_inserts(
+    format_: str, inserts: list[Record], update: Record
+) -> None:
+    for record in inserts:
+        assert [row.op for row in rows(format_, record, is_insert_only=True)] == ["I"]
+    assert "I" not in [row.op for row in rows(format_, update, is_insert_only=True)]
+    assert [row.op for row in rows(format_, inserts[0])] == ["U"]

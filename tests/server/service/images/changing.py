@@ -47,6 +47,7 @@ class Changing:
     chance: random.Random
     by_note: bool = False
     """Whether the note is the sequence field."""
+    insert_only: bool = False
     rows: Rows = field(default_factory=dict)
     highest: dict[int, str] = field(default_factory=dict)
     deleted: dict[int, str] = field(default_factory=dict)
@@ -72,6 +73,8 @@ class Changing:
         self.record(steps)
 
     def _apply(self, key: int, note: str, op: str) -> Step | None:
+        if self.insert_only and (op == "D" or key in self.rows):
+            return None
         if self.by_note:
             if op == "D":
                 self.deleted[key] = max(note, self.deleted.get(key, ""))

@@ -60,15 +60,17 @@ def fold(rows: Rows, changes: list[Step]) -> Rows:
 
 BY_NOTE = {"firn.sequence-field": "note"}
 """A table whose later changes are those with the higher note."""
+INSERT_ONLY = {"firn.insert-only": "true"}
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("properties", [{}, BY_NOTE], ids=["by commit", "by note"])
+@pytest.mark.parametrize("properties", [{}, BY_NOTE, INSERT_ONLY], ids=["by commit", "by note", "insert-only"])
 def test_a_feed_leads_from_one_state_to_the_other(lake: Lake, properties: dict[str, str], seed: int) -> None:
     lake.create_keyed(ORDERS, **properties, **{"firn.read.max-wait": "60 s"})
     orders = KeyedLake(lake)
     with listening(orders.lake.client.app) as url, firn.connect(url) as client:
-        world = Changing(orders, connect(url), random.Random(seed), by_note=bool(properties))
+        kind = {"by_note": properties is BY_NOTE, "insert_only": properties is INSERT_ONLY}
+        world = Changing(orders, connect(url), random.Random(seed), **kind)
         world.run(18)
         assert orders.read() == world.rows
         versions = sorted(world.states)
