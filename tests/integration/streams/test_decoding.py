@@ -140,6 +140,6 @@ def test_a_sink_of_an_insert_only_table_keeps_the_first_row_and_takes_inserts_on
     rows = shared_spark().createDataFrame([(1, 1, "I"), (1, 2, "I")], "id long, n int, op string").coalesce(1)
     kept = keep_one(build_changes(rows, target, Shape(op="op")), target).collect()
     assert [(row["id"], row["n"], row["_op"]) for row in kept] == [(1, 1, "I")]
-    assert build_changes(rows.drop("op"), target, Shape()).first()["_op"] == "I"
+    assert build_changes(rows.drop("op"), target, Shape()).collect()[0]["_op"] == "I"
     with pytest.raises(PySparkException, match="the table is insert-only: an operation is I, not U"):
         build_changes(rows.withColumn("op", lit("U")), target, Shape(op="op")).collect()

@@ -69,8 +69,8 @@ def test_a_feed_leads_from_one_state_to_the_other(lake: Lake, properties: dict[s
     lake.create_keyed(ORDERS, **properties, **{"firn.read.max-wait": "60 s"})
     orders = KeyedLake(lake)
     with listening(orders.lake.client.app) as url, firn.connect(url) as client:
-        kind = {"by_note": properties is BY_NOTE, "insert_only": properties is INSERT_ONLY}
-        world = Changing(orders, connect(url), random.Random(seed), **kind)
+        by_note, insert_only = (properties is kind for kind in (BY_NOTE, INSERT_ONLY))
+        world = Changing(orders, connect(url), random.Random(seed), by_note=by_note, insert_only=insert_only)
         world.run(18)
         assert orders.read() == world.rows
         versions = sorted(world.states)
