@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -131,6 +132,8 @@ def test_a_record_without_a_value_deletes_the_key() -> None:
     wide = RowColumns(types=TYPES, keys=["id", "n"], needed_by_deletes=["id", "n"])
     assert reason(decoder("long", columns=wide), encode(1, "long", 7), None) == "the schema of the key is no record"
     assert reason(both, None, None) == "the record has no key"
+    (row,) = decoder(KEY, columns=replace(COLUMNS, is_insert_only=True)).decode(None, encode(1, KEY, {"id": 7}))
+    assert row.op == "I"
     assert reason(both, b"7", None) == "the key does not begin with the id of a schema"
 
 
