@@ -98,6 +98,7 @@ from server.service.streams.connections import Connections
 from server.service.streams.stream_services import build_stream_services
 from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
+from server.service.tables.file_changes import FileChanges
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.refs import Refs
@@ -158,6 +159,7 @@ def _build_tables(adapters: Adapters) -> TableServices:
         refs=Refs(database, metadata, committer),
         writers=Writers(database, metadata),
         change_feeds=ChangeFeeds(keyed),
+        file_changes=FileChanges(database, metadata, manifest_scans),
         comparisons=Comparisons(database, metadata),
         images=images,
         image_writes=_build_image_writes(adapters, keyed, committer),

@@ -30,10 +30,21 @@ class FileTask:
         return self.rows if self.residual == TRUE and not self.deletes else 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """A data file whose rows may differ between two snapshots: None on the side that does not have it.
+
+    A file on both sides has other deletes.
+    """
+
+    before: FileTask | None
+    after: FileTask | None
+
+
 class ScanFiles(Protocol):
     """Reads manifests for a scan.
 
-    `rule` decides which files the table may name. Both methods raise LocationRefused for others, Invalid if a literal
+    `rule` decides which files the table may name. All methods raise LocationRefused for others, Invalid if a literal
     of the filter does not fit its column, NotFound if a needed file is missing, and Unavailable if it cannot be read.
     """
 
@@ -42,6 +53,9 @@ class ScanFiles(Protocol):
 
     def tasks(self, scan: Scan, task: Task, rule: FileRule) -> Iterator[FileTask]:
         """The files of these slices that may hold a row for the scan, in the order of the manifests."""
+
+    def changes(self, before: Scan, after: Scan, rule: FileRule) -> Iterator[FileChange]:
+        """The files that one of two scans of a table reads and the other does not, or reads with other deletes."""
 
 
 class Plans(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.errors import Invalid
 from catalog.iceberg.formats import complete_metadata
@@ -55,6 +55,10 @@ class Scan:
             stats=frozenset(stats),
             min_rows=request.min_rows,
         )
+
+    def without_snapshots(self) -> Scan:
+        """The scan of the same table before its first snapshot."""
+        return replace(self, snapshots=())
 
     @property
     def appended_ids(self) -> frozenset[int]:

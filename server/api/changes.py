@@ -1,4 +1,4 @@
-"""Changes of keyed tables between two versions."""
+"""Changes of tables between two versions or snapshots."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from fastapi import APIRouter, Query
 
 from catalog.history.change_feed import FeedCommit as PlannedCommit
 from catalog.history.commit import CommitEvent
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema
 from catalog.keyed.spec import BASE, CHANGE, Version
+from catalog.ports.scan import FileTask
+from catalog.scan.deletes import DeleteFile
+from catalog.timestamps import from_milliseconds
 from firn.protocol.answers.changes import (
+    ChangedFile,
     ChangePlan,
     ChangesCommit,
     ChangesOut,
     FeedCommit,
     FeedSegment,
     FeedVersion,
+    FileChangesOut,
+    FileState,
+    ReadFile,
 )
 from firn.protocol.changes import Each
 from firn.protocol.tasks.feed import FeedRows
@@ -107,6 +116,46 @@ def plan_changes(
     """List the snapshots from which a reader computes the changes of a keyed table between two versions."""
     planned = services.change_feeds.plan(catalog, table, since, until, each=each is Each.CHANGE)
     return build_change_plan(planned, spark_catalog)
+
+
+@router.get("/files", summary="List the files that changed", responses=refusals(400, 404, 409, 503))
+def list_changed_files(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    since: Annotated[str, Query(max_length=300, description="a snapshot, branch, tag or time; 0: no rows")],
+    until: Annotated[str | None, Query(max_length=300, description="by default the current snapshot")] = None,
+) -> FileChangesOut:
+    """List the files from which a reader computes the changes of a plain table between two snapshots."""
+    planned = services.file_changes.plan(catalog, table, since, until)
+    numbers: dict[DeleteFile, int] = {}
+    return FileChangesOut(
+        columns=[field["name"] for field in current_schema(planned.metadata)["fields"]],
+        since=_describe_state(planned.since),
+        until=_describe_state(planned.until),
+        files=[
+            ChangedFile(before=_describe_file(change.before, numbers), after=_describe_file(change.after, numbers))
+            for change in planned.files
+        ],
+        delete_files=[delete.content for delete in numbers],
+    )
+
+
+def _describe_state(snapshot: Json | None) -> FileState:
+    if snapshot is None:
+        return FileState(snapshot_id=None, committed_at=None)
+    return FileState(
+        snapshot_id=format_snapshot_id(snapshot["snapshot-id"]),
+        committed_at=from_milliseconds(snapshot["timestamp-ms"]),
+    )
+
+
+def _describe_file(task: FileTask | None, numbers: dict[DeleteFile, int]) -> ReadFile | None:
+    """A file, and its deletes by their numbers in the answer."""
+    if task is None:
+        return None
+    deletes = [numbers.setdefault(delete, len(numbers)) for delete in task.deletes]
+    return ReadFile(data_file=task.content, deletes=deletes)
 
 
 def build_change_plan(planned: PlannedFeed, spark_catalog: str | None = None) -> ChangePlan:

@@ -6,8 +6,9 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from cachetools import LRUCache
@@ -16,11 +17,12 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.iceberg.schema import index
 from catalog.locations.location_rule import FileRule
-from catalog.ports.scan import FileTask
+from catalog.ports.scan import FileChange, FileTask
 from catalog.scan.deletes import Column, DataFile, DeleteFile, DeleteIndex, DeleteKind
 from catalog.scan.expression import FALSE
 from catalog.scan.plan import ManifestSize, Slice, Task
 from catalog.scan.scan import Scan
+from server.files.file_changes import identify_deletes, pair_files
 from server.files.file_json import encode_file
 from server.files.filters import Filter, Statistics
 from server.files.manifest_records import Entry
@@ -74,6 +76,19 @@ class ManifestScans:
             _check_locations(rule, batch, checked)
             yield from batch
 
+    def changes(self, before: Scan, after: Scan, rule: FileRule) -> Iterator[FileChange]:
+        first, last = self._reading(before, rule), self._reading(after, rule)
+        first_index, last_index = self._index(first), self._index(last)
+        shared = first.data_paths() & last.data_paths()  # manifests never change
+        changes = pair_files(first.files_without(shared, first_index), last.files_without(shared, last_index))
+        if first.delete_paths() != last.delete_paths():
+            changes = chain(changes, _compare_shared(first, last, shared, first_index, last_index))
+        checked: set[str] = set()
+        while batch := list(islice(changes, CHECKED_TOGETHER)):
+            tasks = [task for change in batch for task in (change.before, change.after) if task is not None]
+            _check_locations(rule, tasks, checked)
+            yield from batch
+
     def _reading(self, scan: Scan, rule: FileRule) -> _Reading:
         # Checked before the cache lookup, because the cache also has files that only other tables may name.
         rule.check(
@@ -111,6 +126,19 @@ class ManifestScans:
             with self._lock, contextlib.suppress(ValueError):  # larger than the cache
                 cache[location] = content
         return content
+
+
+def _compare_shared(
+    first: _Reading, last: _Reading, shared: AbstractSet[str], first_index: DeleteIndex, last_index: DeleteIndex
+) -> Iterator[FileChange]:
+    """Compare the deletes of files whose manifests both snapshots have."""
+    for manifest in last.data_manifests():
+        if manifest["manifest_path"] in shared:
+            whole = Slice(0)
+            both = zip(first.files(manifest, whole, first_index), last.files(manifest, whole, last_index), strict=True)
+            for before, after in both:
+                if identify_deletes(before) != identify_deletes(after):
+                    yield FileChange(before=before, after=after)
 
 
 def _check_locations(rule: FileRule, tasks: Sequence[FileTask], checked: set[str]) -> None:
@@ -160,6 +188,20 @@ class _Reading:
             for manifest in manifests
             if manifest["content"] and _count_live(manifest)
         ]
+
+    def data_paths(self) -> AbstractSet[str]:
+        """The locations of the data manifests."""
+        return {str(manifest["manifest_path"]) for manifest in self.data_manifests()}
+
+    def delete_paths(self) -> AbstractSet[str]:
+        """The locations of the delete manifests."""
+        return {str(manifest["manifest_path"]) for manifest in self.delete_manifests()}
+
+    def files_without(self, paths: AbstractSet[str], deletes: DeleteIndex) -> Iterator[FileTask]:
+        """Read the files of all data manifests except those."""
+        for manifest in self.data_manifests():
+            if manifest["manifest_path"] not in paths:
+                yield from self.files(manifest, Slice(0), deletes)
 
     def files(self, manifest: ManifestFile, piece: Slice, deletes: DeleteIndex) -> Iterator[FileTask]:
         """Read the matching files of a slice of a manifest."""

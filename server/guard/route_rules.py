@@ -72,7 +72,7 @@ _STREAM_TURNS = ("pause", "resume", "restart")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
 _LOGS = ("/log", "/log/check", "/log/pin", "/log/quarantine", "/log/schemas/{number}")
 _STREAMS = ("/writers", "/writers/{writer}", *_LOGS)
-_CHANGES = ("/changes", "/changes/plan", "/consumers", "/consumers/{consumer}")
+_CHANGES = ("/changes", "/changes/plan", "/changes/files", "/consumers", "/consumers/{consumer}")
 _UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {

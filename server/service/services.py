@@ -54,6 +54,7 @@ from server.service.streams.stream_services import StreamServices
 from server.service.tables.change_feeds import ChangeFeeds
 from server.service.tables.comparison import Comparisons
 from server.service.tables.consumers import Consumers
+from server.service.tables.file_changes import FileChanges
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.namespaces import Namespaces
@@ -79,6 +80,7 @@ class TableServices:
     refs: Refs
     writers: Writers
     change_feeds: ChangeFeeds
+    file_changes: FileChanges
     comparisons: Comparisons
     images: Images
     image_writes: ImageWrites

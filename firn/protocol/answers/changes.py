@@ -1,8 +1,9 @@
-"""Answers about the changes of a keyed table between two versions."""
+"""Answers about the changes of a table between two versions or snapshots."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from firn.protocol.base import Out
 
@@ -103,3 +104,34 @@ class ChangesOut(Out):
     total: int
     rows: list[ChangedRow]
     commits: list[ChangesCommit]
+
+
+class FileState(Out):
+    """A snapshot of a plain table; nulls for the table before its first one."""
+
+    snapshot_id: str | None
+    committed_at: datetime | None
+
+
+class ReadFile(Out):
+    """A data file to read, as Iceberg's scan planning writes it, and the numbers of the delete files that apply."""
+
+    data_file: dict[str, Any]
+    deletes: list[int]
+
+
+class ChangedFile(Out):
+    """A data file that one of two snapshots does not have, or that has other deletes in the second one."""
+
+    before: ReadFile | None
+    after: ReadFile | None
+
+
+class FileChangesOut(Out):
+    """The files from which a reader computes the changes of a plain table after `since`, up to `until`."""
+
+    columns: list[str]
+    since: FileState
+    until: FileState
+    files: list[ChangedFile]
+    delete_files: list[dict[str, Any]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,10 @@ import pytest
 
 from catalog.ports.store import Database
 from catalog.scan.mode import CONFIG, PROPERTY
-from server.app import create_app
-from server.background.registry import build_background
-from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.iceberg.malformed import spoiled, text_of
 from tests.server.lake import ORDERS, PLAIN, Lake, a_lake, altered, set_property
-from tests.server.listening import listening
-from tests.server.scans.lake_table import IDS, LakeTable, a_row
-from tests.server.scans.stored_plans import stored
+from tests.server.scans.lake_table import IDS, LakeTable
 
 TABLES = "/iceberg/v1/lake/namespaces/db/tables"
 EVERYTHING: dict[str, Any] = {
@@ -47,28 +41,6 @@ JAVA = "Apache Iceberg 1.12.0"
 def lake(opened_sqlite: Any, tmp_path: Path) -> Lake:
     database: Database = opened_sqlite.database
     return a_lake(database, tmp_path)
-
-
-@pytest.fixture
-def client(lake: Lake) -> Iterator[httpx.Client]:
-    settings = Settings(data_dir=lake.warehouse.parent / "data")
-    app = create_app(settings, lake.services, build_background(settings, lake.services))
-    with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
-        yield http
-
-
-@pytest.fixture
-def table(lake: Lake) -> LakeTable:
-    """Version 3, partitioned by day, with deletes of each kind."""
-    made = LakeTable(lake.warehouse / "t", [[("d", "day")], []], version=3)
-    first, two = made.add(0, [a_row(1), a_row(2)])
-    made.commit()
-    made.delete_by_vector(first)
-    made.delete_positions(two, scope="bounds")
-    made.delete_equal(made.spec_ids[1], ["id"], [a_row(2)])
-    made.commit("delete")
-    lake.services.tables.register(LAKE, PLAIN, stored(made))
-    return made
 
 
 def planned(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
