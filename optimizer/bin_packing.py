@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.files.change_packing import ChangeFile, Pack, pack_files
 from firn.protocol.tasks.files import CompactTask
-from optimizer.java import iterate
+from firn.spark.java import iterate
 from optimizer.job_run import JobRun
 
 

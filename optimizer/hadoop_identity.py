@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from firn.hdfs.configuration import CONF_DIR, TOKENS, USER, read_configuration, split_location
 from firn.spark.errors import reason
-from optimizer.java import iterate
+from firn.spark.java import iterate
 
 log = logging.getLogger(__name__)
 

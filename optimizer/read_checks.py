@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from firn.protocol.leases import Lease
-from optimizer.java import iterate
+from firn.spark.java import iterate
 from optimizer.job_run import JobRun
 
 CHANGE = "change"

@@ -15,7 +15,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from optimizer.java import call_static, iterate
+from firn.spark.java import call_static, iterate
 from optimizer.spark import JobSession
 
 _TABLE_CACHE = "org.apache.iceberg.spark.SparkTableCache"

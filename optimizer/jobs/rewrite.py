@@ -20,9 +20,9 @@ from firn.protocol.leases import Outcome, Result
 from firn.protocol.names import join_name
 from firn.protocol.tasks.files import RewriteTask
 from firn.spark.errors import reason
+from firn.spark.java import iterate, to_java_strings
 from optimizer.errors import LeaseLost, Refused, Unknown
 from optimizer.failures import explain_failure
-from optimizer.java import iterate, to_java_strings
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.job_totals import Changes, JobTotals, since

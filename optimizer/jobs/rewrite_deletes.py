@@ -11,7 +11,7 @@ from pyspark.sql.functions import count_distinct
 
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.files import DeletesTask
-from optimizer.java import iterate
+from firn.spark.java import iterate
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.job_totals import JobTotals

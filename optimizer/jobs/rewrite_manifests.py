@@ -7,7 +7,7 @@ from typing import Any
 
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.files import ManifestsTask
-from optimizer.java import iterate
+from firn.spark.java import iterate
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.read_checks import reads_manifests

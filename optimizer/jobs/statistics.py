@@ -6,7 +6,7 @@ from typing import Any
 
 from firn.protocol.leases import Lease, Outcome, Result
 from firn.protocol.tasks.retention import StatisticsTask
-from optimizer.java import to_java_strings
+from firn.spark.java import to_java_strings
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.read_checks import JobReads, TableRead

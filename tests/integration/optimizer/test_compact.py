@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from optimizer.java import iterate
+from firn.spark.java import iterate
 from optimizer.jobs.clean import remove_from_table
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer.java import call_static
+from firn.spark.java import call_static
 from tests.spark_fixtures import shared_spark
 
 pytestmark = pytest.mark.spark

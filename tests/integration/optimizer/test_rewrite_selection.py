@@ -18,7 +18,7 @@ from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
 from catalog.names import TableName
 from firn.protocol.tasks.files import RewriteTask
-from optimizer.java import iterate
+from firn.spark.java import iterate
 from optimizer.jobs.rewrite import _Rewrite
 from server.files.manifest_reading import StoredManifests
 from server.files.storage import Storage
