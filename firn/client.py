@@ -27,7 +27,7 @@ import firn.scan
 from firn.access import Access
 from firn.auto_sync import AutoSync, sync_from_hive
 from firn.catalogs import Catalogs
-from firn.changes import Position, read_changes, write_range
+from firn.changes import Position, read_changes, write_position, write_range
 from firn.connections import Connections
 from firn.consumers import TableConsumers
 from firn.dropped import DroppedList, Namespaces
@@ -40,6 +40,7 @@ from firn.jobs import Jobs, Operations
 from firn.logs import TableLog
 from firn.names import split_name
 from firn.protocol.answers.blockers import TableBlockerOut
+from firn.protocol.answers.changes import FileChangesOut
 from firn.protocol.answers.dropped import DropOut
 from firn.protocol.answers.health import TableHealthOut
 from firn.protocol.answers.jobs import JobOut
@@ -323,6 +324,15 @@ class TableHandle(TableHistory, TableJobs):
             transport=self.transport, token=self.token, catalog=self.name.catalog, table=self.name.table
         )
         return read_changes(source, plan, images=images, each=each)
+
+    def changed_files(self, *, since: Position, until: Position | None = None) -> FileChangesOut:
+        """The files of a table without a primary key that differ between two snapshots, with their deletes.
+
+        `since` and `until` are snapshots, branches, tags or times; `since=0` is the empty table. For programs that
+        compute the changes themselves: `firn.spark.read_changes` does.
+        """
+        end = None if until is None else write_position(until)
+        return FileChangesOut.read(self.get("/changes/files", {"since": write_position(since), "until": end}))
 
     def blockers(self) -> list[TableBlockerOut]:
         """What keeps jobs from it now."""

@@ -1,4 +1,4 @@
-"""The net changes of a keyed table between two versions, as a frame (docs/changes.md)."""
+"""The net changes of a table between two versions or snapshots, as a frame (docs/changes.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firn.changes import Position, write_range
 from firn.client import Client
@@ -17,9 +16,9 @@ from firn.names import split_name
 from firn.protocol.answers.changes import ChangePlan, FeedCommit, FeedVersion
 from firn.protocol.changes import Each, Images
 from firn.protocol.names import format_sql_name, quote_name
+from firn.spark.comparing import make_comparable
+from firn.spark.file_changes import OWN, read_file_changes
 from firn.spark.sessions import client_of
-
-_OWN = ("_change_type", "_version", "_committed_at")
 
 
 def read_changes(
@@ -30,19 +29,25 @@ def read_changes(
     images: Images | str = Images.AFTER,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """Read the changes of a keyed table after version, time or consumer `since`, up to `until` or the newest version.
+    """Read the changes of a table after `since`, up to `until`, by default the newest state.
 
-    The feed is net: one change for each key whose row differs. With `images="both"` each has the row before and after
-    it. `client.tables[…].changes(each="change")` gives every change, without Spark. The frame always shows the same
-    changes, until its first version expires.
+    Of a keyed table these are versions, times or, for `since`, a consumer. The feed is net: one change for each key
+    whose row differs. With `images="both"` each has the row before and after it. `client.tables[…].changes(each=
+    "change")` gives every change, without Spark. The frame always shows the same changes, until its first version
+    expires.
+
+    Of a table without a primary key these are snapshots, branches, tags or times, see
+    `firn.spark.file_changes.read_file_changes`.
 
     Raises RuntimeError without a running session, and Refused if the history at `since` has expired: the error names
-    the first version that is left.
+    what is left.
     """
     active = _require_session(spark)
     images = Images(images)
     client, name = client_of(active, table)
     with client:
+        if not client.tables[name].show().primary_key:
+            return read_file_changes(active, table, client.tables[name].changed_files(since=since, until=until), images)
         plan = plan_feed(client, name, table, since, until)
     return _build(active, table, plan, images)
 
@@ -101,7 +106,7 @@ def _build(spark: SparkSession, table: str, plan: ChangePlan, images: Images) ->
 def _lay_out(plan: ChangePlan, images: Images) -> list[Column]:
     """The columns of a feed, over frames with the structs `before` and `after`."""
     kind = F.when(F.col("before").isNull(), "insert").when(F.col("after").isNull(), "delete").otherwise("update")
-    own = [kind.alias(_OWN[0]), *(F.col(name) for name in _OWN[1:])]
+    own = [kind.alias(OWN[0]), *(F.col(name) for name in OWN[1:])]
     shown = F.coalesce(F.col("after"), F.col("before"))
     if images is Images.AFTER:
         return [*own, *(shown.getField(name).alias(name) for name in plan.columns)]
@@ -127,10 +132,10 @@ class Feed:
         first, last = first.withColumnRenamed("row", "before"), last.withColumnRenamed("row", "after")
         joined = first.join(last, [*self.keys, "n"], "full_outer")
         kind = joined.schema["before"].dataType
-        before, after = (_comparable(F.col(name), kind) for name in ("before", "after"))
+        before, after = (make_comparable(F.col(name), kind) for name in ("before", "after"))
         return joined.where(~before.eqNullSafe(after)).select(
-            F.lit(until.version).cast("bigint").alias(_OWN[1]),
-            F.lit(until.committed_at.isoformat()).cast("timestamp").alias(_OWN[2]),
+            F.lit(until.version).cast("bigint").alias(OWN[1]),
+            F.lit(until.committed_at.isoformat()).cast("timestamp").alias(OWN[2]),
             "before",
             "after",
         )
@@ -180,7 +185,7 @@ class Feed:
         return first.join(last, places, "left_anti").unionByName(last.join(first, places, "left_anti"))
 
     def _number(self, rows: DataFrame) -> DataFrame:
-        order = _comparable(F.col("row"), rows.schema["row"].dataType)
+        order = make_comparable(F.col("row"), rows.schema["row"].dataType)
         return rows.withColumn("n", F.row_number().over(Window.partitionBy(*self.keys).orderBy(F.xxhash64(order))))
 
     def _keys_of(self) -> list[Column]:
@@ -197,14 +202,3 @@ def _pin_at(pinned: str, snapshot: str | None) -> str:
     """The name of another snapshot of a pinned table: `base_at_7_0` at 9 is `base_at_9_0`."""
     store, at, _, schema = pinned.rsplit("_", 3)
     return f"{store}_{at}_{snapshot or 'none'}_{schema}"
-
-
-def _comparable(value: Column, kind: DataType) -> Column:
-    """A value as Spark can compare it; it compares no maps."""
-    return F.to_json(F.struct(value)) if _has_map(kind) else value
-
-
-def _has_map(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType) or (isinstance(kind, ArrayType) and _has_map(kind.elementType))

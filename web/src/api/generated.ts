@@ -839,6 +839,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/changes/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the files that changed
+         * @description List the files from which a reader computes the changes of a plain table between two snapshots.
+         */
+        get: operations["list_changed_files_catalogs__catalog__tables__table__changes_files_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/changes/plan": {
         parameters: {
             query?: never;
@@ -3381,6 +3401,14 @@ export interface components {
             until: components["schemas"]["FeedVersion"];
         };
         /**
+         * ChangedFile
+         * @description A data file that one of two snapshots does not have, or that has other deletes in the second one.
+         */
+        ChangedFile: {
+            after: components["schemas"]["ReadFile"] | null;
+            before: components["schemas"]["ReadFile"] | null;
+        };
+        /**
          * ChangedRow
          * @description One net change. Values are text; of the columns in `cut` only the beginning is there.
          *
@@ -4239,6 +4267,32 @@ export interface components {
             version: number;
             /** Watermark */
             watermark: number;
+        };
+        /**
+         * FileChangesOut
+         * @description The files from which a reader computes the changes of a plain table after `since`, up to `until`.
+         */
+        FileChangesOut: {
+            /** Columns */
+            columns: string[];
+            /** Delete Files */
+            delete_files: {
+                [key: string]: unknown;
+            }[];
+            /** Files */
+            files: components["schemas"]["ChangedFile"][];
+            since: components["schemas"]["FileState"];
+            until: components["schemas"]["FileState"];
+        };
+        /**
+         * FileState
+         * @description A snapshot of a plain table; nulls for the table before its first one.
+         */
+        FileState: {
+            /** Committed At */
+            committed_at: string | null;
+            /** Snapshot Id */
+            snapshot_id: string | null;
         };
         /**
          * FilesState
@@ -6708,6 +6762,18 @@ export interface components {
             };
             /** Quarantined */
             quarantined: components["schemas"]["QuarantinedFileOut"][];
+        };
+        /**
+         * ReadFile
+         * @description A data file to read, as Iceberg's scan planning writes it, and the numbers of the delete files that apply.
+         */
+        ReadFile: {
+            /** Data File */
+            data_file: {
+                [key: string]: unknown;
+            };
+            /** Deletes */
+            deletes: number[];
         };
         /**
          * RefIn
@@ -11137,6 +11203,81 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChangesOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_changed_files_catalogs__catalog__tables__table__changes_files_get: {
+        parameters: {
+            query: {
+                /** @description a snapshot, branch, tag or time; 0: no rows */
+                since: string;
+                /** @description by default the current snapshot */
+                until?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileChangesOut"];
                 };
             };
             /** @description Bad Request */
