@@ -152,6 +152,7 @@ SHAPES: Final = {
     "qualify over group": (
         "select k, g, sum(v) as s from f group by k, g qualify sum(v) > avg(sum(v)) over (partition by k)"
     ),
+    "stars": "select f.*, d.city from f join d on f.k = d.k",
     "union all": "select k, v as x from f where v > 4 union all select k, w as x from d",
     "union": "select k from f union select k from e",
     "union by group": "select k, sum(v) as x from f group by k union all select city, max(w) from d group by city",
@@ -204,3 +205,82 @@ SHAPES: Final = {
         "group by d.city"
     ),
 }
+
+FULL: Final = {
+    "an aggregate without GROUP BY": ("select\n  count(*) as n\nfrom f", 2, "Add GROUP BY"),
+    "window function without PARTITION BY": (
+        "select id,\n  rank() over (order by v) as r\nfrom f",
+        2,
+        "Partition it",
+    ),
+    "LIMIT depends on all rows": ("select id from f\norder by v\nlimit 3", 3, "QUALIFY row_number()"),
+    "NOT IN (subquery): one NULL in it decides about all rows": (
+        "select id from f\nwhere k not in (select k from e)",
+        2,
+        "Write NOT EXISTS",
+    ),
+    "ROLLUP, CUBE and GROUPING SETS have totals over all rows": (
+        "select k, g, sum(v) as s from f\ngroup by cube (k, g)",
+        2,
+        "Write one table for each GROUP BY",
+    ),
+    "a subquery as a value": (
+        "select id,\n  v - (select avg(v) from f) as x from f",
+        2,
+        "Join a derived table",
+    ),
+    "RIGHT JOIN": ("select d.k, f.v from f\nright join d on f.k = d.k", 2, "write LEFT JOIN"),
+    "FULL JOIN after another join": (
+        "select f.id from f join e on e.k = f.k\nfull join d on d.k = f.k",
+        2,
+        "Write the FULL JOIN first",
+    ),
+    "a recursive CTE": (
+        "with recursive r as (\n  select k, 1 as n from f union all\n  select k, n + 1 from r)\nselect k, n from r",
+        1,
+        "for a fixed number of levels",
+    ),
+    "RAND() has another value in each run": (
+        "select k,\n  rand() as r from f",
+        2,
+        "Read the value from a column",
+    ),
+    "CURRENT_TIMESTAMP() has another value in each run": (
+        "select k,\n  current_timestamp() as r from f",
+        2,
+        "Read the value from a column",
+    ),
+    "FULL JOIN without an equality of two columns of one type": (
+        "select f.id, d.w from f\nfull join d on f.k < d.k",
+        2,
+        "cast them in a derived table",
+    ),
+    "EXISTS (subquery) inside another expression": (
+        "select id from f\nwhere v = 1 or exists (select 1 from e where e.k = f.k)",
+        2,
+        "a condition of WHERE of its own",
+    ),
+    "LATERAL VIEW is not planned incrementally": (
+        "select k, x from f\nlateral view explode(array(v)) l as x",
+        2,
+        "Write it without",
+    ),
+    "DISTINCT ON": ("select distinct on (k)\n k, v from f", 1, "QUALIFY row_number()"),
+    "NATURAL JOIN": ("select f.v from f\nnatural join d", 2, "Write JOIN … ON"),
+    "a join in parentheses is not planned incrementally": (
+        "select f.v from\n(f join d on f.k = d.k)",
+        2,
+        "Write it without",
+    ),
+    "no column of the result belongs to all of its groups, windows and branches": (
+        "select sum(v) as s\nfrom f group by k",
+        1,
+        "Select the columns of GROUP BY",
+    ),
+    "my_function() is no function of Spark, so it may have another value in each run": (
+        "select k,\n  my_function(v) as x from f",
+        2,
+        "List it as deterministic",
+    ),
+}
+"""Queries that must be computed in full: by the reason, the query, the reason's line, and words of the remedy."""

@@ -42,11 +42,15 @@ _CHANGED: Final = f"{PREFIX}changed"
 
 
 class AffectedBuilder:
-    """Makes the steps for one set of changed inputs, which are given by their prefixes."""
+    """Makes the steps for one set of changed inputs, which are given by their prefixes.
+
+    `followed` are the inputs whose changes the steps take into account.
+    """
 
     def __init__(self, changed: frozenset[str]) -> None:
         self.changed = changed
         self.steps: list[Step] = []
+        self.followed: set[str] = set()
         self._named: dict[str, str] = {}
 
     def build(self, query: exp.Query, scope: Sequence[str]) -> tuple[Step, ...]:
@@ -67,6 +71,7 @@ class AffectedBuilder:
         assert isinstance(query, exp.Select)  # noqa: S101 -- tells the type checker which queries remain
         parts = take_apart(query)
         changed = [leaf for leaf in parts.leaves if self._has_changed(leaf)]
+        self.followed.update(leaf.table for leaf in changed if leaf.table is not None)
         return [values for leaf in changed for values in self._values_of_leaf(parts, leaf, scope)]
 
     def _values_of_branches(self, query: exp.SetOperation, scope: Sequence[str]) -> list[exp.Query]:

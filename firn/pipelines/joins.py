@@ -68,7 +68,7 @@ def _match_join_value(parts: Parts, leaf: Leaf, changed: str) -> exp.Expr:
     if not pairs:
         text = "FULL JOIN without an equality of two columns of one type"
         raise NotIncremental(
-            reason_at(leaf.on or parts.select, text, "Compare columns, and cast them in a derived table")
+            reason_at(parts.leaves[1].on or parts.select, text, "Compare columns, and cast them in a derived table")
         )
     number = 1 if leaf.side is Side.FULL else 0
     return exp.and_(

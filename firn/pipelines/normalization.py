@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.functions import is_aggregate
@@ -107,15 +109,17 @@ def _expand_windows(select: exp.Select) -> None:
 def _qualify(tree: exp.Query, schema: Schema) -> exp.Query:
     nested: dict[str, object] = {table: dict(columns) for table, columns in schema.items()}
     try:
-        qualified = qualify(tree, schema=nested, dialect=DIALECT, canonicalize_table_aliases=True)
-        typed = annotate_types(qualified, schema=nested, dialect=DIALECT)
+        qualified = qualify(tree, schema=nested, dialect=DIALECT)
+        # Not at once: `t.*` and `t.struct.field` would not be found under the new aliases.
+        aliased = qualify_tables(qualified, dialect=DIALECT, canonicalize_table_aliases=True)
+        typed = annotate_types(aliased, schema=nested, dialect=DIALECT)
     except (OptimizeError, SchemaError) as error:
         raise _refuse_column(tree, schema, error) from error
     except (SqlglotError, ValueError, KeyError, AttributeError) as error:
         raise InvalidDefinition(f"the names in the query cannot be resolved: {str(error)[:200]}") from error
     for select in typed.find_all(exp.Select):
         _expand_group_by_all(select)
-    return _drop_types(typed)
+    return typed
 
 
 def drop_positions(tree: exp.Expr) -> None:
@@ -125,37 +129,45 @@ def drop_positions(tree: exp.Expr) -> None:
         node.comments = None
 
 
-def _drop_types(query: exp.Query) -> exp.Query:
-    """Types are kept for columns and outputs alone, because every copy of the tree copies them."""
+def drop_types(query: exp.Query) -> None:
+    """Keep the types of columns and outputs alone, in place, because every copy of the tree copies them."""
     outputs = {id(output) for select in query.find_all(exp.Select) for output in select.selects}
     for node in query.walk():
         if not isinstance(node, exp.Column) and id(node) not in outputs:
             node.type = None
-    return query
 
 
 def _refuse_column(tree: exp.Query, schema: Schema, error: SqlglotError) -> InvalidDefinition:
-    """The error for the first column of the query that no table has; the message of sqlglot if each has one."""
-    known = {name.lower() for columns in schema.values() for name in columns}
-    known |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
-    known |= {column.name.lower() for alias in tree.find_all(exp.TableAlias) for column in alias.columns}
-    for column in tree.find_all(exp.Column):
-        if column.name.lower() in known or isinstance(column.this, exp.Star) or f"'{column.name}'" not in str(error):
-            continue
-        near = get_close_matches(column.name.lower(), sorted(known), n=1)
-        line, place = find_position(column)
-        hint = f"did you mean {near[0]}?" if near else None
-        return InvalidDefinition(f"no input has the column {column.sql(DIALECT)}", line=line, column=place, hint=hint)
-    text = str(error).partition(". Line")[0]
-    line, place = _find_named(tree, str(error))
-    return InvalidDefinition(text[:200], line=line, column=place)
+    """The error for the column that could not be resolved; sqlglot's own words if it named none."""
+    message = str(error)
+    named = re.search(r"Column '(.+?)' could not be resolved", message)
+    column = next((part for part in tree.find_all(exp.Column) if named and part.name.lower() == named[1].lower()), None)
+    if column is None:
+        return InvalidDefinition(message.partition(". Line")[0].partition("\n")[0][:200])
+    line, place = find_position(column)
+    reason, hint = _explain_column(tree, schema, column)
+    return InvalidDefinition(reason, line=line, column=place, hint=hint)
 
 
-def _find_named(tree: exp.Query, message: str) -> tuple[int | None, int | None]:
-    for column in tree.find_all(exp.Column):
-        if f"'{column.name}'" in message:
-            return find_position(column)
-    return None, None
+def _explain_column(tree: exp.Query, schema: Schema, column: exp.Column) -> tuple[str, str | None]:
+    aliases = [source.alias.lower() for source in tree.find_all(exp.Table, exp.Subquery) if source.alias]
+    name = column.sql(DIALECT)
+    if column.table and column.table.lower() not in aliases:
+        return f"{name}: the query has no input {column.table}", _suggest(column.table, aliases)
+    owners = [table for table in tree.find_all(exp.Table) if column.name.lower() in _lower(schema.get(table.name))]
+    if len(owners) > 1 and not column.table:
+        return f"more than one input has the column {name}", "write the name of the input before it"
+    known = {name for columns in schema.values() for name in _lower(columns)}
+    return f"no input has the column {name}", _suggest(column.name, known)
+
+
+def _suggest(name: str, known: Iterable[str]) -> str | None:
+    near = get_close_matches(name.lower(), sorted(set(known)), n=1)
+    return f"did you mean {near[0]}?" if near else None
+
+
+def _lower(columns: Mapping[str, str] | None) -> set[str]:
+    return {name.lower() for name in columns or ()}
 
 
 def _expand_group_by_all(select: exp.Select) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
@@ -85,6 +87,7 @@ def _parse(text: str) -> exp.Expr:
 
 def _require_query(text: str) -> None:
     tokens = tokenize(text)
+    _refuse_templates(tokens)
     if tokens and tokens[0].token_type not in _BEGINS_QUERY:
         first = tokens[0]
         raise InvalidDefinition(
@@ -93,6 +96,15 @@ def _require_query(text: str) -> None:
             column=first.col - (first.end - first.start),
             hint="write one SELECT",
         )
+
+
+def _refuse_templates(tokens: list[Token]) -> None:
+    for first, second in pairwise(tokens):
+        is_expression = first.token_type is second.token_type is TokenType.L_BRACE and first.end + 1 == second.start
+        if is_expression or first.token_type is TokenType.BLOCK_START:
+            raise InvalidDefinition(
+                "Firn reads no Jinja templates", line=first.line, column=first.col, hint="write the SQL that they give"
+            )
 
 
 def _refuse_open_text(text: str) -> InvalidDefinition:

@@ -41,7 +41,7 @@ class Access(StrEnum):
 
 @dataclass(frozen=True)
 class Reason:
-    """Why the query must be computed in full, and what to write instead. Line and column count from 1."""
+    """A place in the query, what is wrong with it, and what to write instead. Line and column count from 1."""
 
     text: str
     remedy: str
@@ -114,6 +114,7 @@ class Plan:
     key: tuple[str, ...] = ()
     terms: tuple[Term, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    warnings: tuple[Reason, ...] = ()
     _program: Program | None = field(default=None, repr=False, compare=False)
     _full: str = field(default="", repr=False)
 

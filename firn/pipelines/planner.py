@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 
 from sqlglot import exp
+from sqlglot.errors import UnsupportedError
 
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.full_reasons import NotIncremental, find_reasons
-from firn.pipelines.normalization import Schema, drop_positions, expand_windows, normalize
+from firn.pipelines.normalization import Schema, drop_positions, drop_types, expand_windows, normalize
 from firn.pipelines.parsing import DIALECT, find_position, parse_query, too_deep
-from firn.pipelines.plan import Column, Input, Plan, Reason, State, Strategy
+from firn.pipelines.plan import Column, Input, Plan, State, Strategy
 from firn.pipelines.program import Program
 from firn.pipelines.relations import to_sql, with_state
 from firn.pipelines.scope import require_scope
 from firn.pipelines.selects import PREFIX
 from firn.pipelines.tables import find_tables, rename_tables, table_name
+from firn.pipelines.warnings import find_warnings
 
 
 def incremental(sql: str, schema: Schema, *, key: Sequence[str] = (), deterministic: Iterable[str] = ()) -> Plan:
@@ -36,40 +39,46 @@ def plan_query(query: exp.Query, schema: Schema, *, key: Sequence[str] = (), det
         return _plan(query.copy(), schema, tuple(key), frozenset(name.lower() for name in deterministic))
     except RecursionError as error:
         raise too_deep() from error
+    except UnsupportedError as error:
+        raise InvalidDefinition(f"Spark has no such SQL: {str(error)[:200]}") from error
 
 
 def _plan(tree: exp.Query, schema: Schema, key: tuple[str, ...], deterministic: frozenset[str]) -> Plan:
     check_tables(tree, schema)
-    _check_aliases(tree)
+    _check_names(tree)
     prefixes = rename_tables(tree)
     expand_windows(tree)
     reasons = find_reasons(tree, deterministic)
-    renamed = {prefix: schema[name] for name, prefix in prefixes.items()}
     inputs = tuple(Input(name, prefix, tuple(schema[name])) for name, prefix in prefixes.items())
-    query = None if any(map(_hides_columns, tree.walk())) else normalize(tree, renamed)
-    columns = () if query is None else read_columns(query)
-    key = _check_key(key, columns)
-    full = Plan(Strategy.FULL, columns, inputs, key=key, reasons=reasons, _full=_full_sql(tree))
-    if reasons or query is None:
-        return full
-    try:
-        scope = choose_scope(require_scope(query), key)
-        program = Program(query, scope, prefixes)
-        program.affected(frozenset(prefixes))
-        terms = program.terms()
-        drop_positions(query)
-    except NotIncremental as error:
-        return _with_reason(full, error.reason)
-    return Plan(
-        Strategy.INCREMENTAL,
+    if any(map(_hides_columns, tree.walk())):
+        return Plan(Strategy.FULL, (), inputs, key=key, reasons=reasons, _full=_full_sql(tree))
+    query = normalize(tree, {prefix: schema[name] for name, prefix in prefixes.items()})
+    columns = read_columns(query)
+    full = Plan(
+        Strategy.FULL,
         columns,
         inputs,
-        scope=scope,
-        key=key,
-        terms=terms,
-        _program=program,
-        _full=to_sql(with_state(query, State.NEW)),
+        key=_check_key(key, columns),
+        reasons=reasons,
+        warnings=find_warnings(query),
+        _full=_full_sql(tree),
     )
+    drop_types(query)
+    return full if reasons else _plan_incrementally(full, query, prefixes)
+
+
+def _plan_incrementally(full: Plan, query: exp.Query, prefixes: Mapping[str, str]) -> Plan:
+    """The incremental plan; the full one with the reason if a part of the query has no scope."""
+    try:
+        scope = choose_scope(require_scope(query), full.key)
+        program = Program(query, scope, prefixes)
+        program.check()
+        terms = program.terms()
+    except NotIncremental as error:
+        return replace(full, reasons=(error.reason,))
+    drop_positions(query)
+    sql = to_sql(with_state(query, State.NEW))
+    return replace(full, strategy=Strategy.INCREMENTAL, scope=scope, terms=terms, _program=program, _full=sql)
 
 
 def choose_scope(scope: tuple[str, ...], key: Sequence[str]) -> tuple[str, ...]:
@@ -79,6 +88,7 @@ def choose_scope(scope: tuple[str, ...], key: Sequence[str]) -> tuple[str, ...]:
 
 def read_columns(query: exp.Query) -> tuple[Column, ...]:
     """The columns of a normalized query. Raises InvalidDefinition if one has no name, or two have one name."""
+    _check_branches(query)
     columns: dict[str, Column] = {}
     for number, output in enumerate(query.selects, 1):
         name = output.alias_or_name
@@ -93,6 +103,15 @@ def read_columns(query: exp.Query) -> tuple[Column, ...]:
     return tuple(columns.values())
 
 
+def _check_branches(query: exp.Query) -> None:
+    for branches in query.find_all(exp.SetOperation):
+        counts = (len(branches.left.named_selects), len(branches.right.named_selects))
+        if counts[0] != counts[1]:
+            line, column = find_position(branches.right)
+            text = f"the branches of {branches.key.upper()} have {counts[0]} and {counts[1]} columns"
+            raise InvalidDefinition(text, line=line, column=column, hint="select as many columns in both")
+
+
 def check_tables(tree: exp.Query, schema: Schema) -> None:
     """Raise InvalidDefinition for the first table that the schema does not have."""
     for table in find_tables(tree):
@@ -104,7 +123,11 @@ def check_tables(tree: exp.Query, schema: Schema) -> None:
             raise InvalidDefinition(f"there is no table {name}", line=line, column=column, hint=hint)
 
 
-def _check_aliases(tree: exp.Query) -> None:
+def _check_names(tree: exp.Query) -> None:
+    for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
+        line, column = find_position(parameter)
+        text = f"the query has the parameter {parameter.sql(DIALECT)}"
+        raise InvalidDefinition(text, line=line, column=column, hint="write the value")
     for identifier in tree.find_all(exp.Identifier):
         if identifier.name.lower().startswith(PREFIX):
             line, column = find_position(identifier)
@@ -145,7 +168,3 @@ def _full_sql(tree: exp.Query) -> str:
     for table in list(find_tables(copy)):
         table.set("this", exp.to_identifier(f"{table.name}__{State.NEW}", quoted=True))
     return to_sql(copy)
-
-
-def _with_reason(plan: Plan, reason: Reason) -> Plan:
-    return Plan(Strategy.FULL, plan.columns, plan.inputs, key=plan.key, reasons=(reason,), _full=plan.full())

@@ -10,6 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from firn.pipelines.affected import AffectedBuilder, describe_terms
+from firn.pipelines.full_reasons import NotIncremental, reason_at
 from firn.pipelines.plan import Step, Term
 from firn.pipelines.recompute import Prune, find_prunes, rows_sql
 
@@ -26,6 +27,14 @@ class Program:
         """The steps that compute the affected values if the inputs `changed` have changed."""
         known = frozenset(prefix for name, prefix in self.prefixes.items() if name in changed)
         return AffectedBuilder(known).build(self.query, self.scope)
+
+    def check(self) -> None:
+        """Raise NotIncremental if the changes of an input cannot be followed."""
+        builder = AffectedBuilder(frozenset(self.prefixes.values()))
+        builder.build(self.query, self.scope)
+        if builder.followed != set(self.prefixes.values()):
+            text = "a subquery whose changes Firn cannot follow"
+            raise NotIncremental(reason_at(self.query, text, "Write it as a derived table, and join that"))
 
     def rows(self, values: Mapping[str, Sequence[Any]]) -> str:
         """SQL of the rows with affected values, with inputs restricted by values of columns of the scope."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from firn.pipelines.parsing import DIALECT
 from firn.pipelines.plan import State
@@ -16,12 +16,15 @@ AFFECTED: Final = "firn_affected"
 
 
 def to_sql(query: exp.Query) -> str:
-    """SQL of Spark with quoted names and without QUALIFY, which Spark does not have."""
+    """SQL of Spark with quoted names and without QUALIFY, which Spark does not have.
+
+    Raises sqlglot's UnsupportedError for what Spark cannot say.
+    """
     holder = exp.Subquery(this=query.copy())
     for select in list(holder.find_all(exp.Select)):
         if select.args.get("qualify") is not None and all(select.named_selects):
             _filter_outside(select)
-    return str(holder.this.sql(DIALECT, identify=True))
+    return str(holder.this.sql(DIALECT, identify=True, unsupported_level=ErrorLevel.RAISE))
 
 
 def table_at(prefix: str, state: State, alias: str) -> exp.Expr:

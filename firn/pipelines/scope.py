@@ -34,7 +34,9 @@ def find_scope(query: exp.Expr) -> tuple[str, ...]:
     return tuple(
         output.alias_or_name
         for output in query.expressions
-        if is_row_value(output.unalias()) and all(is_function_of(output.unalias(), keys) for keys in required)
+        if can_be_compared(output)
+        and is_row_value(output.unalias())
+        and all(is_function_of(output.unalias(), keys) for keys in required)
     )
 
 
@@ -57,6 +59,14 @@ def is_row_value(node: exp.Expr) -> bool:
     if node.find(exp.Column) is None or has_query(node):
         return False
     return not any(isinstance(part, exp.Window) or is_aggregate(part) or gives_many_rows(part) for part in node.walk())
+
+
+def can_be_compared(output: exp.Expr) -> bool:
+    """Whether Spark compares values of the output's type: no maps and variants, at any depth."""
+    type_ = output.type
+    return type_ is None or not any(
+        isinstance(part, exp.DataType) and part.is_type("map", "variant", "object") for part in type_.walk()
+    )
 
 
 def is_function_of(node: exp.Expr, keys: Sequence[exp.Expr]) -> bool:

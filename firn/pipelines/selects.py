@@ -152,6 +152,9 @@ def _read_exists(node: exp.Expr, query: exp.Query, pairs: Sequence[exp.Expr], si
     outer = list(pairs)
     for condition in split_conditions(query.args.get("where")):
         (outer if find_outer_columns(condition, query) else local).append(condition)
+    if any(has_query(part) for part in outer):
+        text = "a subquery that reads columns of two queries around it"
+        raise NotIncremental(reason_at(node, text, "Join the tables inside of one EXISTS"))
     source = query.args["from_"].this
     if isinstance(source, exp.Table) and not query.args.get("joins") and not any(has_query(part) for part in local):
         on = exp.and_(*(part.copy() for part in [*local, *outer])) if local or outer else exp.true()
@@ -165,7 +168,7 @@ def _derive(
     """EXISTS over several tables: what does not depend on the outer query becomes a derived table."""
     inner = query.copy()
     inner.set("where", exp.Where(this=exp.and_(*(part.copy() for part in local))) if local else None)
-    if find_outer_columns(inner) or any(has_query(part) for part in outer):
+    if find_outer_columns(inner):
         text = "EXISTS or IN that reads outer columns in another place than WHERE"
         raise NotIncremental(reason_at(node, text, "Move the condition to the WHERE of the subquery"))
     own = {source.alias for source in _sources(query)}

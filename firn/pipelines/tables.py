@@ -39,7 +39,9 @@ def rename_tables(tree: exp.Query) -> dict[str, str]:
     """Give each table of the query a name without dots, in place. Returns these prefixes by the names of the tables."""
     taken = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
     prefixes: dict[str, str] = {}
-    for table in list(find_tables(tree)):
+    tables = list(find_tables(tree))
+    _shorten_columns(tree, {tuple(part.name.lower() for part in table.parts) for table in tables})
+    for table in tables:
         name = table_name(table)
         if name not in prefixes:
             prefixes[name] = _choose_prefix(name, taken)
@@ -50,6 +52,15 @@ def rename_tables(tree: exp.Query) -> dict[str, str]:
         table.set("db", None)
         table.set("catalog", None)
     return prefixes
+
+
+def _shorten_columns(tree: exp.Query, tables: set[tuple[str, ...]]) -> None:
+    """`db.trip.fare` becomes `trip.fare`, if the query reads `db.trip`."""
+    for column in tree.find_all(exp.Column):
+        parts = tuple(part.name.lower() for part in column.parts)
+        if any(parts[:-1] == table[-len(parts) + 1 :] for table in tables if len(parts) > 2):
+            column.set("db", None)
+            column.set("catalog", None)
 
 
 def _choose_prefix(name: str, taken: set[str]) -> str:
