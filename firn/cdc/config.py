@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from firn.cdc.yaml_reading import Section, read_yaml
 from firn.errors import Invalid
 from firn.names import split_name
 from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.yaml_reading import Section, read_yaml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _OWN_PROPERTIES = (
@@ -84,7 +84,7 @@ class CdcConfig:
 
 def read_config(path: Path) -> CdcConfig:
     """Read a file. Raises Invalid with file and line for the first mistake."""
-    file = read_yaml(path)
+    file = read_yaml(path, extra="cdc", page="docs/cdc.md")
     name = file.require("name")
     if _NAME.fullmatch(name) is None:
         raise file.field_error("name", f"{name[:80]!r} is no name: use up to 40 letters, digits, - and _")

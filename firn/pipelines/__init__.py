@@ -19,12 +19,36 @@ from firn.errors import FirnError
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
+    from firn.pipelines.explain import explain_table, write_table
+    from firn.pipelines.folder import read_folder
     from firn.pipelines.plan import Plan, Strategy
     from firn.pipelines.planner import incremental
+    from firn.pipelines.settings import read_schema
+    from firn.pipelines.table_plans import TablePlan, plan_pipeline
+    from firn.pipelines.types import read_spark_type
 
-__all__ = ["Plan", "Strategy", "incremental"]
+__all__ = [
+    "Plan",
+    "Strategy",
+    "TablePlan",
+    "explain_table",
+    "incremental",
+    "plan_pipeline",
+    "read_folder",
+    "read_schema",
+    "read_spark_type",
+    "write_table",
+]
 
-_MODULES = {"firn.pipelines.plan": ("Plan", "Strategy"), "firn.pipelines.planner": ("incremental",)}
+_MODULES = {
+    "firn.pipelines.explain": ("explain_table", "write_table"),
+    "firn.pipelines.folder": ("read_folder",),
+    "firn.pipelines.plan": ("Plan", "Strategy"),
+    "firn.pipelines.planner": ("incremental",),
+    "firn.pipelines.settings": ("read_schema",),
+    "firn.pipelines.table_plans": ("TablePlan", "plan_pipeline"),
+    "firn.pipelines.types": ("read_spark_type",),
+}
 
 
 def __getattr__(name: str) -> object:

@@ -19,6 +19,7 @@ from firn.pipelines.relations import to_sql, with_state
 from firn.pipelines.scope import require_scope
 from firn.pipelines.selects import PREFIX
 from firn.pipelines.tables import find_tables, rename_tables, table_name
+from firn.pipelines.types import check_types
 from firn.pipelines.warnings import find_warnings
 
 
@@ -45,6 +46,7 @@ def plan_query(query: exp.Query, schema: Schema, *, key: Sequence[str] = (), det
 
 def _plan(tree: exp.Query, schema: Schema, key: tuple[str, ...], deterministic: frozenset[str]) -> Plan:
     check_tables(tree, schema)
+    check_types(schema)
     _check_names(tree)
     prefixes = rename_tables(tree)
     expand_windows(tree)

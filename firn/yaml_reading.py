@@ -128,12 +128,15 @@ class Section:
         return section
 
 
-def read_yaml(path: Path) -> Section:
-    """Read a file that has one mapping. Raises Invalid for what is no such file, FirnError without PyYAML."""
+def read_yaml(path: Path, *, extra: str, page: str) -> Section:
+    """Read a file that has one mapping. `extra` of the client brings PyYAML, and `page` has an example.
+
+    Raises Invalid for what is no such file, FirnError without PyYAML.
+    """
     try:
         import yaml  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError as error:
-        raise FirnError("PyYAML is not installed", hint="pip install 'firn[cdc]'") from error
+        raise FirnError("PyYAML is not installed", hint=f"pip install 'firn[{extra}]'") from error
     text = _read_text(path)
     try:
         events: list[Any] = list(yaml.parse(text, Loader=yaml.SafeLoader))
@@ -148,7 +151,7 @@ def read_yaml(path: Path) -> Section:
         if isinstance(event, yaml.AliasEvent):
             raise Invalid(f"{path}, line {_find_line(event)}: references are not allowed here")
     if node is None or node.id != "mapping":
-        raise Invalid(f"{path} has no fields", hint="docs/cdc.md has an example")
+        raise Invalid(f"{path} has no fields", hint=f"{page} has an example")
     section = Section(str(path), "the file", node)
     _check_keys(section)
     return section

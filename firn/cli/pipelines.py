@@ -1,0 +1,138 @@
+"""`firn pipeline init|validate|plan`: tables that SQL defines, and which of them runs can keep incrementally."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firn import pipelines
+from firn.cli.context import CliContext, command
+from firn.errors import Invalid, NotFound
+from firn.pipelines import example
+
+app = typer.Typer(help="Define tables by SQL, and see which of them can be kept incrementally.", no_args_is_help=True)
+
+FolderArg = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the pipeline.", file_okay=False)]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="Columns of input tables: a YAML file of TABLE: {COLUMN: TYPE}.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+
+
+@command(app, "init", local=True)
+def init(ctx: CliContext, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")]) -> None:
+    """Make a folder with a small pipeline."""
+    paths = example.write_example(folder)
+    ctx.show.emit(
+        {"files": [str(path) for path in paths]},
+        lambda: ctx.show.line(f"{folder} has a pipeline of 3 tables. See: firn pipeline plan {folder}"),
+    )
+
+
+@command(app, "validate")
+def validate(ctx: CliContext, folder: FolderArg = Path(), schema: SchemaOption = None) -> None:
+    """Check the definitions of a folder. Exits with 2 if one is wrong.
+
+    Columns of inputs come from --schema, `firn-pipeline.yml`, and the server, if --server names one. If the columns of
+    an input are not known, the tables that read it are checked for syntax, names and cycles alone.
+    """
+    pipeline = pipelines.read_folder(folder)
+    tables = pipelines.plan_pipeline(pipeline, _load_columns(ctx, schema))
+    problems = [*pipeline.problems, *(table.problem for table in tables if table.problem is not None)]
+    unknown = sorted({name for table in tables for name in table.unknown})
+    document = {
+        "name": pipeline.name,
+        "tables": [table.definition.name for table in tables],
+        "problems": [{"message": problem.message, "hint": problem.hint} for problem in problems],
+        "unknown": unknown,
+    }
+
+    def write() -> None:
+        for problem in problems:
+            ctx.show.line(f"{problem.message}{f'; {problem.hint}' if problem.hint else ''}")
+        for name in unknown:
+            ctx.show.line(f"the columns of {name} are not known: name a --server, or give them in a --schema FILE")
+        if not problems:
+            ctx.show.line(f"{folder} is valid: {_count(len(tables), 'table')}")
+
+    ctx.show.emit(document, write)
+    if problems:
+        raise typer.Exit(2)
+
+
+@command(app, "plan")
+def plan(
+    ctx: CliContext,
+    folder: FolderArg = Path(),
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="One table (default: all).")] = None,
+    schema: SchemaOption = None,
+    *,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL of an incremental run, too.")] = False,
+) -> None:
+    """Show how each table is kept up to date: incrementally or in full, by which columns, and why.
+
+    Columns of inputs come from --schema, `firn-pipeline.yml`, and the server, if --server names one. Exits with 2 if a
+    definition is wrong, and with 1 if the columns of an input are not known.
+    """
+    pipeline = pipelines.read_folder(folder)
+    if pipeline.problems:
+        raise pipeline.problems[0]
+    chosen = [
+        planned
+        for planned in pipelines.plan_pipeline(pipeline, _load_columns(ctx, schema))
+        if table is None or planned.definition.name == table or planned.definition.name.endswith(f".{table}")
+    ]
+    if not chosen:
+        raise NotFound(f"{folder} defines no table {table}", hint=f"it defines {', '.join(pipeline.definitions)}")
+
+    def write() -> None:
+        for planned in chosen:
+            for line in pipelines.explain_table(planned):
+                ctx.show.line(line)
+            for name, text in _list_sql(planned).items() if sql else ():
+                ctx.show.line(f"  {name}: {text}")
+
+    documents = [pipelines.write_table(planned) | ({"sql": _list_sql(planned)} if sql else {}) for planned in chosen]
+    ctx.show.emit(documents, write)
+    if any(planned.problem is not None for planned in chosen):
+        raise typer.Exit(2)
+    if any(planned.unknown for planned in chosen):
+        raise typer.Exit(1)
+
+
+def _load_columns(ctx: CliContext, path: Path | None) -> Callable[[str], Mapping[str, str] | None]:
+    """Columns by table: of the file, else of the server if one is named."""
+    listed = {} if path is None else pipelines.read_schema(path)
+
+    def load(name: str) -> Mapping[str, str] | None:
+        if name in listed or ctx.server is None:
+            return listed.get(name)
+        try:
+            columns = ctx.client.tables[name].show().columns
+        except (NotFound, Invalid):
+            return None
+        return {column.name: pipelines.read_spark_type(column.type) for column in columns}
+
+    return load
+
+
+def _list_sql(planned: pipelines.TablePlan) -> dict[str, str]:
+    if planned.plan is None:
+        return {}
+    if not planned.is_incremental:
+        return {"full": planned.plan.full()}
+    steps = planned.plan.affected({source.name for source in planned.plan.inputs})
+    return {step.name: step.sql for step in steps} | {"rows": planned.plan.rows()}
+
+
+def _count(number: int, word: str) -> str:
+    return f"1 {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,51 @@
+"""What a folder of a pipeline defines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlglot import exp
+
+from firn.pipelines.errors import InvalidDefinition
+
+
+class Refresh(StrEnum):
+    """How the owner wants a table computed."""
+
+    AUTO = "auto"  # incrementally, or in full where that is predicted to be cheaper
+    INCREMENTAL = "incremental"  # incrementally whenever possible
+    STRICT = "strict"  # never in full: a query that must be full is an error
+    FULL = "full"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table and its query, which names its inputs as Firn does: NAMESPACE.TABLE within the pipeline's catalog.
+
+    `columns` are those that the statement lists, empty if it lists none.
+    """
+
+    name: str
+    query: exp.Query
+    path: str
+    line: int
+    columns: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    refresh: Refresh = Refresh.AUTO
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A folder: its definitions in an order in which each comes after those that it reads.
+
+    `sources` are columns of tables that `firn-pipeline.yml` lists. `deterministic` are functions that the owner vouches
+    for. `problems` are the errors of the folder; a definition with an error is not among `definitions`.
+    """
+
+    name: str
+    definitions: Mapping[str, Definition]
+    sources: Mapping[str, Mapping[str, str]]
+    deterministic: tuple[str, ...] = ()
+    problems: tuple[InvalidDefinition, ...] = ()

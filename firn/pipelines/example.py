@@ -1,0 +1,61 @@
+"""The folder that `firn pipeline init` makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from firn.errors import Invalid
+
+FILES: Final = {
+    "spark-pipeline.yml": """\
+name: orders
+catalog: lake
+database: mart
+libraries:
+  - glob: {include: transformations/**}
+""",
+    "firn-pipeline.yml": """\
+version: 1
+tables:
+  city_daily: {key: [city, day]}
+sources:                  # the columns of the inputs; `firn pipeline plan --server URL` reads them from the server
+  raw.trip:
+    columns: {driver: bigint, day: date, status: string, fare: "decimal(10,2)"}
+  dim.driver:
+    columns: {driver: bigint, city: int}
+""",
+    "transformations/driver_daily.sql": """\
+CREATE MATERIALIZED VIEW driver_daily
+TBLPROPERTIES ('firn.primary-key' = 'driver, day', 'firn.refresh' = 'strict')
+AS SELECT t.driver, t.day, d.city, count(*) AS trips, sum(t.fare) AS fares
+   FROM raw.trip t JOIN dim.driver d ON t.driver = d.driver
+   WHERE t.status <> 'canceled'
+   GROUP BY t.driver, t.day, d.city;
+""",
+    "transformations/city_daily.sql": """\
+CREATE MATERIALIZED VIEW city_daily
+AS SELECT d.city, t.day, count(*) AS trips
+   FROM raw.trip t JOIN dim.driver d ON t.driver = d.driver
+   GROUP BY d.city, t.day;
+""",
+    "transformations/city_rank.sql": """\
+CREATE MATERIALIZED VIEW city_rank
+AS SELECT city, day, trips,
+          rank() OVER (ORDER BY trips DESC) AS place
+   FROM city_daily;
+""",
+}
+
+
+def write_example(folder: Path) -> list[Path]:
+    """Write the example into a folder that is empty or does not exist. Raises Invalid for any other."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise Invalid(f"{folder} is not empty", hint="name a new folder")
+    paths = []
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths

@@ -1,0 +1,126 @@
+"""Plans in words, for people, and as JSON, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from firn.pipelines.definition import Refresh
+from firn.pipelines.plan import Access, Plan, Reason, Term
+from firn.pipelines.table_plans import TablePlan
+
+
+def explain_table(table: TablePlan) -> list[str]:
+    """The lines that say how a table is computed, and why."""
+    definition, plan = table.definition, table.plan
+    if table.problem is not None:
+        return [f"{definition.name}  {table.problem.message}{_hint(table.problem.hint)}"]
+    if plan is None:
+        return [f"{definition.name}  not planned: the columns of {_join(table.unknown)} are not known"]
+    lines = [f"{definition.name}  {_describe_strategy(table, plan)}"]
+    if table.is_incremental:
+        lines += [f"  {line}" for line in _align(list(_describe_inputs(plan)))]
+        lines += [f"  {line}" for line in _describe_pruning(plan)]
+    else:
+        lines += [f"  {explain_reason(reason, definition.path)}" for reason in plan.reasons]
+    return lines + [f"  warning: {explain_reason(warning, definition.path)}" for warning in plan.warnings]
+
+
+def explain_reason(reason: Reason, path: str) -> str:
+    """One sentence with the place, and what to write instead."""
+    place = path if reason.line is None else f"{path}, line {reason.line}"
+    return f"{reason.text} ({place}). {reason.remedy}."
+
+
+def write_table(table: TablePlan) -> dict[str, Any]:
+    """The same as JSON."""
+    definition, plan = table.definition, table.plan
+    document: dict[str, Any] = {
+        "table": definition.name,
+        "path": definition.path,
+        "line": definition.line,
+        "refresh": str(definition.refresh),
+        "key": list(definition.key),
+        "problem": None if table.problem is None else table.problem.message,
+        "unknown": list(table.unknown),
+        "strategy": None,
+    }
+    if plan is not None:
+        document |= {
+            "strategy": "incremental" if table.is_incremental else "full",
+            "columns": [{"name": column.name, "type": column.type} for column in plan.columns],
+            "inputs": [source.name for source in plan.inputs],
+            "scope": list(plan.scope),
+            "terms": [_write_term(term) for term in plan.terms],
+            "pruned": {name: list(columns) for name, columns in plan.pruned_columns().items()},
+            "reasons": [_write_reason(reason) for reason in plan.reasons],
+            "warnings": [_write_reason(warning) for warning in plan.warnings],
+        }
+    return document
+
+
+def describe_term(term: Term) -> str:
+    """How the changes of an input find the affected values."""
+    own, joined = _join(term.equal), _join(term.joined)
+    if term.access is Access.ROWS:
+        return f"{own} {_is(term.equal)} read from its changed rows"
+    lacking = f"{_join(term.others)} {_is(term.others)} not in its changed rows"
+    if term.equal:
+        lacking = f"{own} {_is(term.equal)} in its changed rows, {_join(term.others)} {_is(term.others)} not"
+    if term.access is Access.JOIN:
+        return f"{lacking}: they are joined with {joined} at both states"
+    return f"{lacking}: the rows of {joined} that match them are read at both states"
+
+
+def _describe_strategy(table: TablePlan, plan: Plan) -> str:
+    policy = table.definition.refresh
+    if not table.is_incremental:
+        return "full, as refresh says" if policy is Refresh.FULL else "full"
+    part = " (its key)" if plan.key and set(plan.scope) == set(plan.key) else ""
+    return f"incremental, scope {_join(plan.scope)}{part}{'' if policy is Refresh.AUTO else f'  {policy}'}"
+
+
+def _describe_inputs(plan: Plan) -> Iterator[tuple[str, str]]:
+    for term in plan.terms:
+        name = _join(term.inputs)
+        yield (f"{name} (in {term.derived})" if term.derived else name), describe_term(term)
+
+
+def _describe_pruning(plan: Plan) -> Iterator[str]:
+    columns = plan.pruned_columns()
+    if columns:
+        read = [column for names in columns.values() for column in names]
+        yield f"of few affected values, a run reads only the rows with these values in {_join(dict.fromkeys(read))}"
+
+
+def _align(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"{name:{width}}  {text}" for name, text in rows]
+
+
+def _write_term(term: Term) -> dict[str, Any]:
+    return {
+        "inputs": list(term.inputs),
+        "derived": term.derived,
+        "access": str(term.access),
+        "equal": list(term.equal),
+        "others": list(term.others),
+        "joined": list(term.joined),
+        "text": describe_term(term),
+    }
+
+
+def _write_reason(reason: Reason) -> dict[str, Any]:
+    return {"text": reason.text, "remedy": reason.remedy, "line": reason.line, "column": reason.column}
+
+
+def _join(names: Sequence[str] | dict[str, None]) -> str:
+    return ", ".join(names)
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _hint(hint: str | None) -> str:
+    return f"; {hint}" if hint else ""

@@ -1,0 +1,179 @@
+"""Reads the folder of a pipeline and puts its definitions in order; all problems of the folder are collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from sqlglot import exp
+
+from firn.errors import Invalid
+from firn.names import split_name
+from firn.pipelines.definition import Definition, Pipeline, Refresh
+from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.graph import order_definitions
+from firn.pipelines.parsing import MAX_CHARACTERS, too_deep
+from firn.pipelines.settings import (
+    FIRN_FILES,
+    SPARK_FILES,
+    FirnSettings,
+    SparkSettings,
+    TableSettings,
+    read_firn_settings,
+    read_spark_settings,
+)
+from firn.pipelines.statements import Statement, read_statements
+from firn.pipelines.tables import find_tables
+from firn.protocol.names import join_name
+
+_MOST_FILES = 2_000
+
+
+def read_folder(folder: Path) -> Pipeline:
+    """Read a folder. Raises Invalid only if its YAML files cannot be read; other problems are in the result."""
+    spark = read_spark_settings(_find_settings(folder, SPARK_FILES, is_required=True))
+    firn_path = _find_settings(folder, FIRN_FILES, is_required=False)
+    firn = FirnSettings() if firn_path == folder else read_firn_settings(firn_path)
+    return _FolderReader(folder, spark, firn).read()
+
+
+@dataclass
+class _FolderReader:
+    folder: Path
+    spark: SparkSettings
+    firn: FirnSettings
+    problems: list[InvalidDefinition] = field(default_factory=list)
+
+    def read(self) -> Pipeline:
+        tables = {self._qualify(split_name(name)): settings for name, settings in self.firn.tables.items()}
+        definitions: dict[str, Definition] = {}
+        for path in self._find_files():
+            for definition in self._read_file(path, tables):
+                self._add(definitions, definition)
+        self._refuse_unknown(tables, definitions)
+        ordered, problems = order_definitions(definitions)
+        sources = {self._qualify(split_name(name)): columns for name, columns in self.firn.sources.items() if columns}
+        return Pipeline(self.spark.name, ordered, sources, self.firn.deterministic, (*self.problems, *problems))
+
+    def _find_files(self) -> Iterator[Path]:
+        files = sorted({path for pattern in self.spark.patterns for path in self._match(pattern)})
+        if len(files) > _MOST_FILES:
+            raise InvalidDefinition(f"the folder has {len(files):,} files; {_MOST_FILES:,} are allowed")
+        if not files:
+            hint = "transformations/ holds the SQL files"
+            self.problems.append(InvalidDefinition(f"{self.folder} has no definitions", hint=hint))
+        for path in files:
+            if path.suffix == ".sql":
+                yield path
+            elif path.suffix == ".py":
+                self._note(path, InvalidDefinition("Firn plans no Python definitions yet", hint="write SQL"))
+
+    def _match(self, pattern: str) -> Iterator[Path]:
+        if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+            hint = "write a pattern below the folder"
+            raise InvalidDefinition(f"the pattern {pattern} leaves the folder", path=str(self.folder), hint=hint)
+        pattern = f"{pattern}/*" if pattern.endswith("**") else pattern
+        return (path for path in self.folder.glob(pattern) if path.is_file())
+
+    def _read_file(self, path: Path, tables: Mapping[str, TableSettings]) -> Iterator[Definition]:
+        try:
+            for statement in read_statements(_read_text(path)):
+                yield self._define(statement, path, tables)
+        except InvalidDefinition as problem:
+            self._note(path, problem)
+        except RecursionError:
+            self._note(path, too_deep())
+
+    def _define(self, statement: Statement, path: Path, tables: Mapping[str, TableSettings]) -> Definition:
+        name = self._qualify(statement.name)
+        query = statement.query.copy()
+        for table in list(find_tables(query)):
+            _rename(table, split_name(self._qualify([part.name for part in table.parts])))
+        settings = tables.get(name)
+        key = _read_key(statement, settings)
+        refresh = _read_refresh(statement, settings) or self.firn.refresh
+        place = str(path.relative_to(self.folder))
+        return Definition(name, query, place, statement.line, statement.columns, key, refresh)
+
+    def _add(self, definitions: dict[str, Definition], definition: Definition) -> None:
+        other = definitions.get(definition.name)
+        if other is None:
+            definitions[definition.name] = definition
+            return
+        text = f"{definition.name} is defined in {other.path}, line {other.line}, too"
+        self.problems.append(InvalidDefinition(text, path=definition.path, line=definition.line))
+
+    def _refuse_unknown(self, tables: Mapping[str, TableSettings], definitions: Mapping[str, Definition]) -> None:
+        for name, settings in tables.items():
+            if name not in definitions and not self.problems:
+                near = get_close_matches(name, list(definitions), n=1)
+                hint = f"did you mean {near[0]}?" if near else None
+                text = f"no file defines {name}"
+                self.problems.append(InvalidDefinition(text, path=self.firn.path, line=settings.line, hint=hint))
+
+    def _qualify(self, parts: Sequence[str]) -> str:
+        """The name of a table within the pipeline's catalog."""
+        own = list(parts)
+        if len(own) == 1 and self.spark.namespace:
+            own = [*split_name(self.spark.namespace), *own]
+        elif len(own) > 2 and own[0] == self.spark.catalog:
+            own = own[1:]
+        return join_name(own)
+
+    def _note(self, path: Path, problem: InvalidDefinition) -> None:
+        self.problems.append(problem.in_file(str(path.relative_to(self.folder))))
+
+
+def _find_settings(folder: Path, names: Sequence[str], *, is_required: bool) -> Path:
+    """The one file of these names; the folder itself if there is none and none is required."""
+    paths = [folder / name for name in names if (folder / name).is_file()]
+    if len(paths) > 1:
+        raise Invalid(f"{folder} has {names[0]} and {names[1]}", hint="delete one of them")
+    if not paths and is_required:
+        raise Invalid(f"{folder} has no {names[0]}", hint="make an example with: firn pipeline init DIR")
+    return paths[0] if paths else folder
+
+
+def _read_text(path: Path) -> str:
+    if path.stat().st_size > 4 * MAX_CHARACTERS:
+        raise InvalidDefinition(f"the file is larger than {4 * MAX_CHARACTERS:,} bytes", hint="split it")
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidDefinition("the file is not UTF-8") from error
+
+
+def _rename(table: exp.Table, parts: Sequence[str]) -> None:
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+    identifiers: list[exp.Expr] = [exp.to_identifier(part, quoted=True) for part in parts]
+    for identifier in identifiers:
+        identifier.meta.update(table.parts[0].meta)
+    table.set("catalog", identifiers[-3] if len(identifiers) > 2 else None)
+    table.set("db", identifiers[-2] if len(identifiers) > 1 else None)
+    table.set("this", identifiers[-1])
+
+
+def _read_key(statement: Statement, settings: TableSettings | None) -> tuple[str, ...]:
+    value, line = statement.properties.get("firn.primary-key", ("", 0))
+    if value and settings is not None and settings.key:
+        raise InvalidDefinition("the key stands in firn-pipeline.yml, too", line=line, hint="keep one of them")
+    if value:
+        return tuple(name.strip().lower() for name in value.split(","))
+    return () if settings is None else settings.key
+
+
+def _read_refresh(statement: Statement, settings: TableSettings | None) -> Refresh | None:
+    value, line = statement.properties.get("firn.refresh", ("", 0))
+    if value and settings is not None and settings.refresh is not None:
+        raise InvalidDefinition("refresh stands in firn-pipeline.yml, too", line=line, hint="keep one of them")
+    if not value:
+        return None if settings is None else settings.refresh
+    known = [str(policy) for policy in Refresh]
+    if value not in known:
+        near = get_close_matches(value, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else None
+        raise InvalidDefinition(f"firn.refresh is {value!r}, not one of {', '.join(known)}", line=line, hint=hint)
+    return Refresh(value)

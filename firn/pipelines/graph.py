@@ -1,0 +1,58 @@
+"""The order of a pipeline's tables: each after the tables of the pipeline that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from firn.pipelines.definition import Definition
+from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.parsing import find_position
+from firn.pipelines.tables import find_tables, table_name
+
+
+def order_definitions(
+    definitions: Mapping[str, Definition],
+) -> tuple[dict[str, Definition], list[InvalidDefinition]]:
+    """The definitions in order, without those that read themselves, and a problem for each cycle."""
+    ordered: dict[str, Definition] = {}
+    problems: list[InvalidDefinition] = []
+    reads = {name: read_inputs(definition) for name, definition in definitions.items()}
+    waiting = dict(definitions)
+    while waiting:
+        ready = [name for name in waiting if not any(source in waiting for source in reads[name])]
+        for name in ready:
+            ordered[name] = waiting.pop(name)
+        if not ready:
+            cycle = _find_cycle(waiting, reads)
+            problems.append(_refuse_cycle(waiting[cycle[0]], cycle, reads))
+            for name in cycle:
+                del waiting[name]
+    return ordered, problems
+
+
+def read_inputs(definition: Definition) -> dict[str, tuple[int | None, int | None]]:
+    """The tables that a definition reads, with line and column of the first reference to each."""
+    places: dict[str, tuple[int | None, int | None]] = {}
+    for table in find_tables(definition.query):
+        places.setdefault(table_name(table), find_position(table))
+    return places
+
+
+def _find_cycle(waiting: Mapping[str, Definition], reads: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Tables of which each reads the next, and the last reads the first."""
+    path = [next(iter(waiting))]
+    while True:
+        following = next(source for source in reads[path[-1]] if source in waiting)
+        if following in path:
+            return path[path.index(following) :]
+        path.append(following)
+
+
+def _refuse_cycle(
+    definition: Definition, cycle: list[str], reads: Mapping[str, Mapping[str, tuple[int | None, int | None]]]
+) -> InvalidDefinition:
+    line, column = reads[cycle[0]][cycle[1 % len(cycle)]]
+    if len(cycle) == 1:
+        return InvalidDefinition(f"{cycle[0]} reads itself", path=definition.path, line=line, column=column)
+    path = " → ".join([*cycle, cycle[0]])
+    return InvalidDefinition(f"the tables read each other: {path}", path=definition.path, line=line, column=column)

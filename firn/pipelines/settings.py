@@ -1,0 +1,118 @@
+"""The two YAML files of a pipeline: `spark-pipeline.yml`, as Spark defines it, and `firn-pipeline.yml` beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from firn.names import split_name
+from firn.pipelines.definition import Refresh
+from firn.protocol.names import join_name
+from firn.yaml_reading import Section, read_yaml
+
+SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
+FIRN_FILES = ("firn-pipeline.yml", "firn-pipeline.yaml")
+_EXTRA, _PAGE = "pipelines", "docs/pipelines.md"
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The name of the pipeline, the catalog and namespace of names that have none, and patterns of its files."""
+
+    name: str
+    catalog: str | None
+    namespace: str | None
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """Settings of one table in `firn-pipeline.yml`, with the line on which they begin."""
+
+    line: int
+    key: tuple[str, ...] = ()
+    refresh: Refresh | None = None
+
+
+@dataclass(frozen=True)
+class FirnSettings:
+    """`firn-pipeline.yml`. Names of tables are as they are written there."""
+
+    path: str = ""
+    refresh: Refresh = Refresh.AUTO
+    tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    deterministic: tuple[str, ...] = ()
+
+
+def read_spark_settings(path: Path) -> SparkSettings:
+    """Read `spark-pipeline.yml`. Raises Invalid with the line of what is wrong."""
+    file = read_yaml(path, extra=_EXTRA, page=_PAGE)
+    name, catalog = file.require("name"), file.text("catalog")
+    namespace = file.text("database") or file.text("schema")
+    file.text("storage")
+    file.section("configuration")  # settings of Spark, which Firn does not read
+    patterns = tuple(_read_pattern(library) for library in file.sections("libraries"))
+    file.finish()
+    return SparkSettings(name, catalog, namespace, patterns or ("transformations/**",))
+
+
+def read_firn_settings(path: Path) -> FirnSettings:
+    """Read `firn-pipeline.yml`. Raises Invalid with the line of what is wrong."""
+    file = read_yaml(path, extra=_EXTRA, page=_PAGE)
+    file.choice("version", ("1",), "1")
+    defaults = file.section("defaults")
+    refresh = Refresh.AUTO if defaults is None else _read_refresh(defaults) or Refresh.AUTO
+    if defaults is not None:
+        defaults.finish()
+    tables = {name: _read_table(section) for name, section in _named_sections(file, "tables")}
+    sources = {name: _read_source(section) for name, section in _named_sections(file, "sources")}
+    deterministic = file.texts("deterministic")
+    file.finish()
+    return FirnSettings(str(path), refresh, tables, sources, deterministic)
+
+
+def read_schema(path: Path) -> dict[str, dict[str, str]]:
+    """Read a file of `TABLE: {COLUMN: TYPE}`. Raises Invalid with the line of what is wrong."""
+    file = read_yaml(path, extra=_EXTRA, page=_PAGE)
+    return {name: file.pairs(key) for name, key in ((_normalize(key), key) for key, _ in file.items())}
+
+
+def _read_pattern(library: Section) -> str:
+    glob = library.section("glob")
+    if glob is None:
+        raise library.error("a library needs glob: {include: PATTERN}")
+    pattern = glob.require("include")
+    glob.finish()
+    library.finish()
+    return pattern
+
+
+def _read_table(section: Section) -> TableSettings:
+    settings = TableSettings(section.line, tuple(name.lower() for name in section.texts("key")), _read_refresh(section))
+    section.finish()
+    return settings
+
+
+def _read_source(section: Section) -> dict[str, str]:
+    columns = section.pairs("columns")
+    section.finish()
+    return columns
+
+
+def _read_refresh(section: Section) -> Refresh | None:
+    text = section.text("refresh")
+    return None if text is None else Refresh(section.choice("refresh", [str(policy) for policy in Refresh], "auto"))
+
+
+def _named_sections(file: Section, name: str) -> list[tuple[str, Section]]:
+    outer = file.section(name)
+    if outer is None:
+        return []
+    sections = ((key, outer.section(key)) for key, _ in outer.items())
+    return [(_normalize(key), section) for key, section in sections if section is not None]
+
+
+def _normalize(name: str) -> str:
+    return join_name(split_name(name))

@@ -1,0 +1,79 @@
+"""Plans of all tables of a pipeline, each with the columns of those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from firn.pipelines.definition import Definition, Pipeline, Refresh
+from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.graph import read_inputs
+from firn.pipelines.plan import Plan
+from firn.pipelines.planner import plan_query
+
+LoadColumns = Callable[[str], Mapping[str, str] | None]
+"""Columns and types of a table by its name; None if it is not known."""
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table of a pipeline with its plan.
+
+    Without a plan, `problem` says what is wrong with the definition, or `unknown` names the inputs whose columns are
+    not known.
+    """
+
+    definition: Definition
+    plan: Plan | None = None
+    problem: InvalidDefinition | None = None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether runs compute only what changed: the query allows it, and the owner has not asked for full."""
+        return self.plan is not None and self.plan.is_incremental and self.definition.refresh is not Refresh.FULL
+
+
+def plan_pipeline(pipeline: Pipeline, load: LoadColumns) -> list[TablePlan]:
+    """Plan each table, in the pipeline's order. `load` has the inputs that the pipeline neither makes nor lists."""
+    known: dict[str, Mapping[str, str] | None] = dict(pipeline.sources)
+    plans = []
+    for name, definition in pipeline.definitions.items():
+        table = _plan_table(pipeline, definition, known, load)
+        known[name] = None if table.plan is None else {c.name: c.type or "unknown" for c in table.plan.columns} or None
+        plans.append(table)
+    return plans
+
+
+def _plan_table(
+    pipeline: Pipeline, definition: Definition, known: dict[str, Mapping[str, str] | None], load: LoadColumns
+) -> TablePlan:
+    inputs = read_inputs(definition)
+    for name in inputs:
+        if name not in known:
+            known[name] = load(name)
+    schema = {name: columns for name in inputs if (columns := known[name]) is not None}
+    if unknown := tuple(name for name in inputs if name not in schema):
+        return TablePlan(definition, unknown=unknown)
+    try:
+        plan = plan_query(definition.query, schema, key=definition.key, deterministic=pipeline.deterministic)
+        _check_columns(definition, plan)
+        _check_policy(definition, plan)
+    except InvalidDefinition as problem:
+        return TablePlan(definition, problem=problem.in_file(definition.path))
+    return TablePlan(definition, plan)
+
+
+def _check_columns(definition: Definition, plan: Plan) -> None:
+    """The columns that the statement lists are those of the query."""
+    names = tuple(column.name for column in plan.columns)
+    if definition.columns and names and definition.columns != names:
+        text = f"the statement lists {', '.join(definition.columns)}, the query gives {', '.join(names)}"
+        raise InvalidDefinition(text, line=definition.line, hint="name the columns of the query with AS")
+
+
+def _check_policy(definition: Definition, plan: Plan) -> None:
+    if definition.refresh is Refresh.STRICT and not plan.is_incremental:
+        reason = plan.reasons[0]
+        text = f"{definition.name} is strict, and must be computed in full: {reason.text}"
+        raise InvalidDefinition(text, line=reason.line, column=reason.column, hint=reason.remedy)
