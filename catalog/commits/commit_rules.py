@@ -261,7 +261,7 @@ def _apply_table_rules(facts: CommitContext) -> Sequence[Json]:
     if facts.store is not None:
         return guard_commit(facts.store)
     if facts.relation.kind is RelationKind.QUARANTINE:
-        check_quarantine_commit(facts.change.updates)
+        check_quarantine_commit(facts.metadata, facts.change.updates)
     for update in facts.change.updates:
         if update.get("action") == "remove-snapshots":
             _check_refs(facts, update)

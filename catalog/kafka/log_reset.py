@@ -50,6 +50,7 @@ class TableOrder:
 
     sequence_field: str | None
     summed_columns: Sequence[str]
+    is_insert_only: bool = False
 
 
 def parse_reset_target(text: str) -> ResetTarget:
@@ -153,7 +154,9 @@ def _warn(state: LogState, steps: Sequence[PartitionReset], order: TableOrder) -
     warnings.append(f"up to {repeated:,} records are brought again")
     if order.summed_columns:
         warnings.append(f"the sums of these records count twice, in columns {', '.join(order.summed_columns)}")
-    if order.sequence_field is None:
+    if order.is_insert_only:
+        warnings.append("rows whose keys the table has stay as they are, because the first row of a key wins")
+    elif order.sequence_field is None:
         warnings.append(
             "without a sequence field, these records win over newer ones until a drain has read all of them again, and "
             "for good over changes of other writers"

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json
+from catalog.iceberg.json import Json, child
+from catalog.iceberg.reading import MAIN, ref_snapshot_id
 from catalog.iceberg.table import build_table
 from catalog.keyed.spec import QUARANTINE
 
@@ -76,11 +77,34 @@ def _build_headers() -> Json:
     return {"type": "list", "element-id": 100, "element-required": False, "element": element}
 
 
-def check_quarantine_commit(updates: Sequence[Json]) -> None:
-    """Raise Invalid for a commit that changes more than rows: drains and retries rely on columns and properties."""
+def check_quarantine_commit(metadata: Json, updates: Sequence[Json]) -> None:
+    """Raise Invalid for a commit that changes more than rows: drains and retries rely on columns and properties.
+
+    Main only moves on (docs/protocols.md, rule 6.13). Set back, the quarantine would have records again that a retry
+    has sent, or lack records that the drain has passed.
+    """
     refused = sorted({str(update.get("action")) for update in updates} - _ALLOWED_UPDATES)
     if refused:
         raise Invalid(
             f"a {QUARANTINE} keeps its columns and properties: {refused[0]} is refused",
             hint="delete rows, or drop all of them: `firn quarantine drop`",
         )
+    for update in updates:
+        if update.get("ref-name") == MAIN and not _moves_on(metadata, updates, update):
+            raise Invalid(
+                f"a {QUARANTINE} cannot be set back: it would have records again that the table has, or lose records "
+                "that the drain has passed",
+                hint="read the older snapshot with VERSION AS OF, and insert the rows that are to be retried",
+            )
+
+
+def _moves_on(metadata: Json, updates: Sequence[Json], update: Json) -> bool:
+    """Whether an update of main keeps its head, or sets it to a descendant that the commit adds."""
+    added = [child(other, "snapshot", "add-snapshot") for other in updates if other.get("action") == "add-snapshot"]
+    parents = {snapshot.get("snapshot-id"): snapshot.get("parent-snapshot-id") for snapshot in added}
+    head, target = ref_snapshot_id(metadata, MAIN), update.get("snapshot-id")
+    for _ in added:
+        if target == head or target not in parents:
+            break
+        target = parents[target]
+    return update["action"] == "set-snapshot-ref" and target == head

@@ -83,6 +83,7 @@ def retry(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memo
         retried = firn.spark.retry_quarantine(name, spark)
     result = {"sent": retried.sent, "still_bad": retried.still_bad, "waiting": retried.waiting}
     order = "the sequence field orders them" if retried.is_ordered_by_field else "they win over rows that came since"
+    order = "rows that are there stay" if retried.is_insert_only else order
     order = order if retried.sent else "nothing has changed"
     text = f"{retried.sent:,} records went to {table}: {order}; {retried.still_bad:,} are still bad"
     waiting = f"; {retried.waiting:,} wait until a drain has passed them" if retried.waiting else ""

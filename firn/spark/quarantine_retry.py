@@ -44,6 +44,8 @@ class Retried:
     waiting: int
     is_ordered_by_field: bool
     """Whether the table's sequence field orders the changes. Otherwise they win over all rows that came before now."""
+    is_insert_only: bool = False
+    """Whether rows that are there stay."""
 
 
 def retry_quarantine(table: str, spark: SparkSession | None = None) -> Retried:
@@ -59,8 +61,7 @@ def retry_quarantine(table: str, spark: SparkSession | None = None) -> Retried:
     client, name = client_of(active, table)
     handle = client.tables[name]
     if not active.catalog.tableExists(_sql_name(table)):
-        target = load_target(active, table)
-        return Retried(table=table, sent=0, still_bad=0, waiting=0, is_ordered_by_field=bool(target.sequence_field))
+        return _report(load_target(active, table), table=table)
     writer = handle.writers.register(NAME)  # before the quarantine is read (docs/protocols.md, rule 6.2)
     return Retry(active, handle, load_target(active, table), writer).run()
 
@@ -83,13 +84,8 @@ class Retry:
         for topic_id in [row[0] for row in self._read().select("topic_id").distinct().orderBy("topic_id").collect()]:
             sent += self._send_topic(topic_id)
         left = self._read().count()
-        return Retried(
-            table=self.target.name,
-            sent=sent,
-            still_bad=self._still_bad,
-            waiting=max(left - self._still_bad, 0),
-            is_ordered_by_field=self.target.sequence_field is not None,
-        )
+        waiting = max(left - self._still_bad, 0)
+        return _report(self.target, table=self.target.name, sent=sent, still_bad=self._still_bad, waiting=waiting)
 
     def _send_topic(self, topic_id: str) -> int:
         sent, after = 0, (-1, -1)
@@ -174,6 +170,17 @@ class Retry:
         """The rows of these records."""
         wanted = self.spark.createDataFrame(keys, _KEYS).toDF(*names)
         return frame.join(F.broadcast(wanted), [*names], "left_semi")
+
+
+def _report(target: Target, *, table: str, sent: int = 0, still_bad: int = 0, waiting: int = 0) -> Retried:
+    return Retried(
+        table=table,
+        sent=sent,
+        still_bad=still_bad,
+        waiting=waiting,
+        is_ordered_by_field=target.sequence_field is not None,
+        is_insert_only=target.is_insert_only,
+    )
 
 
 def _select_passed(rows: DataFrame, log: LogOut, topic_id: str) -> DataFrame:

@@ -40,6 +40,8 @@ class Rules(NamedTuple):
     """6.13: the position of a retry names the records that it has sent, and the next retry removes them first."""
     retry_fences: bool = True
     """6.13: a retry registers before it reads the quarantine, and its commit is refused once another one has."""
+    moves_on: bool = True
+    """6.13: the server refuses to set the change store or the quarantine back to an earlier snapshot."""
     drop_names_snapshot: bool = True
     """6.14: a drop removes what the user has seen, and is refused if the quarantine has changed since."""
 
@@ -95,6 +97,7 @@ class World(NamedTuple):
     look: tuple[int, Records] | None = None  # what a user sees who is about to drop
     copies: tuple[Copy, ...] = (Copy(), Copy())
     retries: tuple[Retry, ...] = (Retry(), Retry())
+    past: tuple[tuple[str, Records, int], ...] = ()  # earlier states of a store; of the change store with its position
     requests: frozenset[Request] = frozenset()
     broken: str | None = None
     left: tuple[tuple[str, int], ...] = ()
@@ -102,7 +105,7 @@ class World(NamedTuple):
 
 def budget(**more: int) -> tuple[tuple[str, int], ...]:
     """How often each event may happen."""
-    few = {"register": 2, "crash": 1, "lose": 1, "alter": 1, "retry": 0, "drop": 0}
+    few = {"register": 2, "crash": 1, "lose": 1, "alter": 1, "retry": 0, "drop": 0, "rollback": 0}
     return tuple((few | more).items())
 
 
@@ -143,6 +146,11 @@ class QuarantineModel:
         self.rules = rules
 
     def steps(self, world: World) -> Iterator[tuple[str, World]]:
+        for label, after in self._steps(world):
+            yield label, after if self.rules.moves_on else _remember(world, after)
+
+    def _steps(self, world: World) -> Iterator[tuple[str, World]]:
+        yield from _roll_back(world)
         if not world.altered and (after := _spend(world, "alter")) is not None:
             yield "somebody alters the table", after._replace(altered=True)
         for number, copy in enumerate(world.copies):
@@ -281,6 +289,26 @@ class QuarantineModel:
             unseen = set(world.quarantine) - set(seen)
             after = _remove(world, world.quarantine)._replace(dropped=world.dropped | set(world.quarantine), look=None)
             yield "a user drops", after._replace(broken="a user has dropped an unseen record" if unseen else None)
+
+
+def _remember(world: World, after: World) -> World:
+    """The world after a step, with the stores as they were before."""
+    past = after.past
+    if world.quarantine != after.quarantine:
+        past = (*past, ("q", world.quarantine, 0))
+    if world.change != after.change:
+        past = (*past, ("c", world.change, world.position))
+    return after._replace(past=past)
+
+
+def _roll_back(world: World) -> Iterator[tuple[str, World]]:
+    """Set a store back to an earlier state. The change store takes the log's position with it (rule 6.7)."""
+    for store, records, position in world.past:
+        after = _spend(world, "rollback")
+        if after is not None and store == "q":
+            yield f"the quarantine is set back to {records}", after._replace(quarantine=records)
+        elif after is not None:
+            yield f"the change store is set back to {records}", after._replace(change=records, position=position)
 
 
 def _remove(world: World, records: Records) -> World:

@@ -20,6 +20,8 @@ NEEDED = [
     ("retries_below_position", "a record is in the table twice", budget(crash=0, lose=0, retry=1)),
     ("names_records", "a record is in the table twice", RETRIES),
     ("retry_fences", "a record is in the table twice", RETRIES),
+    ("moves_on", "a record was lost", budget(register=1, crash=0, lose=0, retry=1, rollback=1)),
+    ("moves_on", "a record is in the table twice", budget(register=1, crash=0, lose=0, retry=2, rollback=1)),
     ("drop_names_snapshot", "a user has dropped an unseen record", budget(register=1, crash=0, lose=0, drop=1)),
 ]
 

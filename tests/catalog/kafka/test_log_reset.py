@@ -68,6 +68,8 @@ def test_warnings_tell_what_old_changes_do_to_newer_rows() -> None:
     text = " ".join(plan("orders:0:9,1:9", {0: 9, 1: 0}, ordered).warnings)
     assert ["count twice, in columns total" in text, "newer rows stay, because at orders" in text] == [True, True]
     assert "win over newer ones" in plan("orders:0:9,1:9", {0: 9, 1: 0}).warnings[-1]
+    inserts = TableOrder(sequence_field=None, summed_columns=(), is_insert_only=True)
+    assert "stay as they are" in plan("orders:0:9,1:9", {0: 9, 1: 0}, inserts).warnings[-1]
 
 
 def test_targets() -> None:

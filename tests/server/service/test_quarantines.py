@@ -8,10 +8,11 @@ from threading import Thread
 import pytest
 
 from catalog.commits.writers import Writer
-from catalog.errors import Conflict, Invalid, NoSuchTable, NotFound, PositionMoved, WriterFenced
+from catalog.errors import CommitRefused, Conflict, Invalid, NoSuchTable, NotFound, PositionMoved, WriterFenced
 from catalog.keyed.spec import LOG_WRITER
 from catalog.names import TableName
 from catalog.tables.relation import RelationKind
+from server.service.tables.refs import Target
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, Lake, a_lake, altered, appended, set_property
@@ -120,6 +121,40 @@ def test_a_quarantine_keeps_its_columns_and_properties(lake: Lake) -> None:
         with pytest.raises(Invalid, match="keeps its columns and properties"):
             lake.commit(altered(QUARANTINE, update))
     lake.append(QUARANTINE)  # rows are anybody's who may write to the table
+
+
+def test_a_retry_is_never_taken_back_by_a_store_that_is_set_back(lake: Lake) -> None:
+    """The quarantine no longer has the records that a retry has sent; set back itself, it would have them again."""
+    writer = register(lake)
+    assert writer is not None
+    before = lake.append(CHANGE)
+    bad_rows(lake, writer, "none", "1 orders:0:5")
+    (quarantined,) = [snapshot["snapshot-id"] for snapshot in lake.metadata(QUARANTINE)["snapshots"]]
+    lake.append(CHANGE)  # a retry sends the records …
+    lake.append(QUARANTINE, operation="delete")  # … and removes them
+    for name, snapshot_id, error in ((CHANGE, before, CommitRefused), (QUARANTINE, quarantined, Invalid)):
+        back = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
+        with pytest.raises(error, match="set back"):
+            lake.commit(altered(name, back))
+        with pytest.raises(CommitRefused, match="is a keyed table: its stores and the watermark"):
+            lake.services.refs.rollback(LAKE, name, Target(snapshot=str(snapshot_id)), expected_head=None)
+    lake.append(QUARANTINE)
+
+
+def test_commits_that_set_main_of_a_quarantine_elsewhere_are_refused(lake: Lake) -> None:
+    register(lake)
+    first, _ = lake.append(QUARANTINE), lake.append(QUARANTINE)
+    metadata = lake.metadata(QUARANTINE)
+    aside = appended(QUARANTINE, metadata, parent=first)
+    for updates in (
+        aside.updates,
+        [{"action": "remove-snapshot-ref", "ref-name": "main"}],
+        [*appended(QUARANTINE, metadata).updates[:1], {**aside.updates[-1], "snapshot-id": first}],
+    ):
+        with pytest.raises(Invalid, match="cannot be set back"):
+            lake.commit(altered(QUARANTINE, *updates))
+    tag = {"action": "set-snapshot-ref", "ref-name": "seen", "type": "tag", "snapshot-id": first}
+    lake.commit(altered(QUARANTINE, tag))
 
 
 def test_a_quarantine_goes_where_its_table_goes(lake: Lake) -> None:
