@@ -62,6 +62,7 @@ TABLE: dict[str, Any] = {
     "sequence_field": None,
     "key_scope": "global",
     "keys": None,
+    "hides": None,
     "watermark": 0,
     "change_sequence": 0,
     "version": 1,

@@ -18,6 +18,8 @@ from catalog.iceberg.reading import MAIN, current_schema
 
 IMAGE_BASE = "firn.image.base-snapshot"
 IMAGE_CHANGE = "firn.image.change-snapshot"
+IMAGE_HIDES = "firn.image.hides"
+"""In the summary of an image's snapshot: the rows that are too old for reads, as text."""
 IMAGE_SNAPSHOT = "firn.image.snapshot"
 """A property of an image's metadata: its snapshot id, under which clients can pin it."""
 BUILDER_VERSION = 2
@@ -43,6 +45,8 @@ class ImageKey:
     format_version: int
     base_metadata: str
     """The location of base's metadata, which names its properties and specs."""
+    hides: str | None = None
+    """The rows that are too old for reads, such as `day < 2026-01-01` (docs/protocols.md, rule 5.14)."""
     builder_version: int = BUILDER_VERSION
 
     @property

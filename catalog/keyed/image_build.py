@@ -53,6 +53,8 @@ class ImageBuild:
     change_sequence: int
     base_metadata: str
     format_version: int
+    hides: str | None
+    """The rows that the image leaves out because they are too old."""
     layers: tuple[str, ...]
     started_at: datetime
     keep_until: datetime

@@ -15,6 +15,8 @@ FOR_WRITERS = frozenset(
     {
         # These delete rows by age.
         *("firn.ttl.field", "firn.ttl.max-age", "firn.ttl.whole-partitions", "firn.ttl.schedule"),
+        # It hides rows by age.
+        "firn.ttl.at-read",
         # These expire snapshots, and the tags that would keep them.
         *("firn.expire.max-age", "firn.expire.min-snapshots", "firn.expire.schedule"),
         *("firn.tags.schedule", "firn.tags.name", "firn.tags.max-age"),

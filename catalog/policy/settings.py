@@ -216,6 +216,11 @@ _KEEPING = (
         "true",
         "whether rows wait until their whole partition is old enough, if that column's time partitions the table",
     ),
+    _make_flag(
+        "firn.ttl.at-read",
+        "false",
+        "whether reads of a keyed table hide rows that are too old, before Firn deletes them",
+    ),
     Setting("firn.ttl.schedule", "0 4 * * *", _WHEN, "cron schedule of deleting old rows"),
     Setting(
         "firn.statistics.columns",

@@ -294,6 +294,7 @@ def _table_facts(table: TableOut) -> dict[str, object]:
         "primary key": table.primary_key or None,
         "sequence field": table.sequence_field,
         "insert-only": "the first row of a key wins" if table.properties.get("firn.insert-only") == "true" else None,
+        "reads hide": table.hides,
         "keys": None if table.keys is None else describe_keys(table.keys),
         "partitioned by": table.partition_by or None,
         "rows": table.records,

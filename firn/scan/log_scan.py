@@ -21,6 +21,7 @@ from firn.protocol.answers.logs import LogOut, LogPinOut
 from firn.scan import filters
 from firn.scan.log_rows import RecordLayout, decode_tail
 from firn.scan.newest import subtract_keys
+from firn.scan.old_rows import drop_old
 from firn.scan.scan import Scan, list_columns, read_rows
 from firn.scan.served import Served
 from firn.scan.stores import Stores
@@ -81,8 +82,11 @@ class LogScan(Scan):
         columns, where = list_columns(self, schema), filters.parse_filter(self.filter, schema)
         keys = changes.select(stores.keys)
         merged = filters.apply_filter(stores.merge_changes(pin, changes, keys), where, schema)
-        needed = [*dict.fromkeys([*columns, *stores.keys])]
+        age = [] if pin.hides is None else [pin.hides.column]
+        needed = [*dict.fromkeys([*columns, *stores.keys, *age])]
         others = subtract_keys(read_rows(stores.base, needed, where), keys, stores.keys)
+        if pin.hides is not None:
+            others, merged = (drop_old(rows, pin.hides.column, pin.hides.before) for rows in (others, merged))
         types = schema_to_pyarrow(Schema(*(schema.find_field(name) for name in columns)), include_field_ids=False)
         target = pa.schema([pa.field(field.name, field.type) for field in types])
         return pa.concat_tables([part.select(columns).cast(target) for part in (others, merged)])

@@ -258,6 +258,7 @@ def upgrade() -> None:
         sa.Column("change_sequence", sa.BigInteger(), nullable=False),
         sa.Column("base_metadata", sa.Text(), nullable=False),
         sa.Column("format_version", sa.BigInteger(), nullable=False),
+        sa.Column("hides", sa.Text(), nullable=True),
         sa.Column("layers", sa.JSON(), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("keep_until", sa.DateTime(timezone=True), nullable=False),

@@ -35,6 +35,8 @@ class KeyColumns:
     sequence_field: str | None = None
     insert_only: bool = False
     """Whether the first row of a key wins, base's before all others."""
+    age: str | None = None
+    """The column with the time of a row, if reads hide old rows."""
     folded: tuple[str, ...] = ()
     """On a table with partial columns: all of its columns, because each change may decide about some of them."""
 
@@ -117,7 +119,8 @@ def sample_changes(change: Table, files: Sequence[LineageFile], columns: KeyColu
 def _list_key_fields(change: Table, columns: KeyColumns) -> list[NestedField]:
     fields = {field.name: field for field in change.schema().fields}
     more = [*(name for name in columns.folded if name not in columns.names), SET] if columns.folded else []
-    return [*(fields[name] for name in [*columns.names, OP, *more]), *LINEAGE_FIELDS]
+    age = [] if columns.age is None or columns.age in (*columns.names, *more) else [columns.age]
+    return [*(fields[name] for name in [*columns.names, OP, *more, *age]), *LINEAGE_FIELDS]
 
 
 def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:

@@ -14,10 +14,11 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
-from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
+from firn.protocol.tasks.image import HiddenPositions, Layer, OldRows, Pack
 from firn.scan.column_rules import read_rules
 from firn.scan.lineage import LineageFile
 from firn.scan.newest import OP, select_effective, select_keys, subtract_keys
+from firn.scan.old_rows import drop_old, find_old
 from firn.scan.reading import number_rows
 from optimizer.images.changes import (
     BATCH_ROWS,
@@ -30,9 +31,10 @@ from optimizer.images.changes import (
     read_changes,
     sample_changes,
 )
-from optimizer.images.folding import fold_over_base, is_partial
+from optimizer.images.folding import PackedRows, fold_over_base, is_partial
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
 from optimizer.images.key_ranges import ALL_KEYS, PROCESS_BYTES, KeyRange, split_keys
+from optimizer.images.old_rows import find_old_files, list_old_positions
 from optimizer.images.packs import PackSource, write_folded, write_packs
 from optimizer.images.positions import Hits, find_keys, find_live
 from optimizer.images.rewriting import (
@@ -78,6 +80,8 @@ class LayerPlan:
     """How files of base are written again; None if none is."""
     memory_bytes: int | None = None
     """The memory of the process; None for as much as it needs. With less memory it reads the keys more often."""
+    hides: OldRows | None = None
+    """The rows that are too old for reads; merges have none."""
 
 
 @dataclass(slots=True)
@@ -98,22 +102,22 @@ def build_layer(plan: LayerPlan) -> Layer:
 
     When this raises, files of `name` may be left in `directory`; nothing names them.
     """
-    if not plan.files:
-        return _build_without_changes(plan)
     if is_partial(plan.change):
         names = tuple(column.name for column in plan.base.schema().fields)
         plan = replace(plan, columns=replace(plan.columns, folded=names))
-    plan, ranges = _fit_into_memory(plan)
+    plan, ranges = _fit_into_memory(plan) if plan.files else (plan, [])
     effects, rows = _Effects(), tuple[pa.Table, ...]()
     for within in ranges:
         rows = _find_within(plan, within, effects)
-    hidden = {path: positions for path, positions in effects.hidden.items() if positions}
+    old = _hide_old_rows(plan, effects)
+    hidden = {path: positions for path, positions in effects.hidden.items() if positions and path not in old}
     source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files, rows=rows)
     rewrites = _choose_rewrites(plan, hidden, effects.shown)
-    removed = {file.file_path for rewrite in rewrites for file in rewrite.files}
+    removed = {file.file_path for rewrite in rewrites for file in rewrite.files} | old
     moved = {number for rewrite in rewrites for number, _ in rewrite.picked}
     deleted = read_hidden(plan.base.io, _deletes_to_read(plan, effects.hit))
-    written, replaced = _write_hidden(plan, {path: hidden[path] for path in hidden.keys() - removed}, deleted)
+    kept = replace(plan, base_files=[task for task in plan.base_files if task.file.file_path not in old])
+    written, replaced = _write_hidden(kept, {path: hidden[path] for path in hidden.keys() - removed}, deleted)
     packed = {number: positions for number, positions in effects.shown.items() if number not in moved}
     return Layer(
         packs=[*effects.folded, *write_packs(source, packed, directory=plan.directory, name=f"{plan.name}-p")],
@@ -181,7 +185,7 @@ def _find_within(plan: LayerPlan, within: KeyRange, effects: _Effects) -> tuple[
     else:
         effective = _compare_sequences(plan, changes, newest, list(hits), effects)
     effects.hit |= effects.hidden.keys()
-    _note_shown(effective.filter(pc.not_equal(effective[OP], "D")), effects)
+    _note_shown(_drop_old(plan, effective.filter(pc.not_equal(effective[OP], "D"))), effects)
     return changes.rows
 
 
@@ -201,6 +205,9 @@ def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], effects: _Eff
     deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
     rules = read_rules(plan.base.properties)
     folded = fold_over_base(plan.base, changes.pending, hits, deleted, plan.columns.primary_key, rules)
+    if plan.hides is not None and plan.columns.age is not None:
+        is_young = ~find_old(folded.rows, plan.columns.age, plan.hides.value)
+        folded = PackedRows(rows=folded.rows.filter(pa.array(is_young)), like=folded.like[is_young])
     source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files)
     name = f"{plan.name}-f{len(effects.folded)}"
     effects.folded += write_folded(source, folded.rows, folded.like, directory=plan.directory, name=name)
@@ -215,10 +222,21 @@ def _note_shown(shown: pa.Table, effects: _Effects) -> None:
         effects.shown[int(number)] |= to_bitmap(own)
 
 
-def _build_without_changes(plan: LayerPlan) -> Layer:
-    """The layer of a pair without change files: under v2 it has the positions that base's vectors hide."""
-    written, replaced = _write_hidden(plan, {}, read_hidden(plan.base.io, _deletes_to_read(plan, set())))
-    return Layer(packs=[], hidden=written, replaced_vectors=replaced, keys=0, hidden_rows=0)
+def _hide_old_rows(plan: LayerPlan, effects: _Effects) -> frozenset[str]:
+    """Hide the rows of base that are too old for reads; returns the files that have no other rows."""
+    if plan.hides is None:
+        return frozenset()
+    files = find_old_files(plan.base, plan.base_files, plan.hides)
+    for path, places in list_old_positions(plan.base, files.part, plan.hides, batch_rows=plan.batch_rows):
+        effects.hidden[path] |= to_bitmap(places)
+    effects.hit |= effects.hidden.keys()
+    return files.whole
+
+
+def _drop_old(plan: LayerPlan, rows: pa.Table) -> pa.Table:
+    if plan.hides is None or plan.columns.age is None:
+        return rows
+    return drop_old(rows, plan.columns.age, plan.hides.value)
 
 
 def _deletes_to_read(plan: LayerPlan, hit: set[str]) -> set[DataFile]:

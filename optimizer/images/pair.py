@@ -16,6 +16,7 @@ from firn.protocol.tasks.image import Layer, LayerTask
 from firn.scan.lineage import ALL, LineageFile, list_lineage_files
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
+from optimizer.images.old_rows import find_old_files
 from optimizer.images.positions import measure_key_bytes
 
 
@@ -42,6 +43,9 @@ def build_from_task(task: LayerTask, check: Check, files: FileIO | None = None) 
     check([file.file.file_path for file in change_files])
     tasks = list(base.scan().plan_files()) if base.current_snapshot() else []
     size = measure_key_bytes(base, [part.file for part in tasks], task.primary_key)
+    age = None if task.hides is None else base.schema().find_column_name(task.hides.field_id)
+    if age is not None:
+        size += measure_key_bytes(base, find_old_files(base, tasks, task.hides).part, [age])
     if task.most_key_bytes is not None and size > task.most_key_bytes:
         raise TooLarge(f"the key columns of base are {size:,} bytes, and the server reads {task.most_key_bytes:,}")
     check([part.file.file_path for part in tasks] + [d.file_path for part in tasks for d in part.delete_files])
@@ -53,8 +57,12 @@ def build_from_task(task: LayerTask, check: Check, files: FileIO | None = None) 
             change=change,
             files=change_files,
             columns=KeyColumns(
-                primary_key=tuple(task.primary_key), sequence_field=task.sequence_field, insert_only=task.insert_only
+                primary_key=tuple(task.primary_key),
+                sequence_field=task.sequence_field,
+                insert_only=task.insert_only,
+                age=age,
             ),
+            hides=task.hides,
             watermark=task.watermark,
             directory=task.directory,
             name=task.name,

@@ -14,6 +14,7 @@ from catalog.kafka.log_state import LogProblem
 from catalog.keyed.partial import is_partial
 from catalog.keyed.spec import LOG_WRITER
 from firn.protocol.answers.logs import (
+    HiddenRowsOut,
     LogCheckOut,
     LogFindingOut,
     LogOut,
@@ -52,13 +53,14 @@ def check_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> Lo
 @router.get("/pin", summary="Pin a table for a read with its log", responses=refusals(400, 404))
 def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogPinOut:
     """Show both stores at one moment, the log's position in them, and the SQL that merges them with later records."""
-    pin, position = services.log_stores.pin(catalog, table)
+    pinned = services.log_stores.pin(catalog, table)
+    pin, cutoff = pinned.pin, pinned.cutoff
     spec = pin.keyed.spec
     return LogPinOut(
         base=pin.base_name,
         change=pin.change_name,
-        position=position,
-        sql=pin.merged_sql(_BASE_VIEW, _CHANGE_VIEW, pending=True),
+        position=pinned.position,
+        sql=pin.merged_sql(_BASE_VIEW, _CHANGE_VIEW, cutoff, pending=True),
         base_view=_BASE_VIEW,
         change_view=_CHANGE_VIEW,
         base_snapshot_id=_write_id(ref_snapshot_id(pin.base, MAIN)),
@@ -70,6 +72,7 @@ def pin_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> LogP
         delete_columns=list(list_delete_columns(pin)),
         partial=is_partial(pin.change),
         insert_only=spec.is_insert_only,
+        hides=None if cutoff is None else HiddenRowsOut(column=cutoff.column, before=cutoff.value),
     )
 
 

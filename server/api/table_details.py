@@ -19,6 +19,7 @@ from catalog.planning import Due, NotDue
 from catalog.planning.facts import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.removal.drop import is_protected
+from catalog.retention.at_read import compute_read_cutoff, describe_hidden
 from catalog.tables.relation import Relation, TableStats
 from firn.protocol.answers.tables import NextOut, PredictedOut, StoreOut, TableColumnOut, TableOut
 from server.api.blockers import build_table_blocker_out
@@ -63,6 +64,7 @@ def load_table_out(services: Services, catalog: CatalogName, name: TableName) ->
         partition_by=format_partitioning(main),
         **_describe_key(keyed),
         keys=None if counted is None else build_keys_out(counted),
+        hides=_describe_hidden(relation, facts, main, outlook.now),
         stores={role: _store(store, metadata[role], stats) for role, store in stores.items()},
         properties=properties,
         protected=is_protected(properties),
@@ -72,6 +74,13 @@ def load_table_out(services: Services, catalog: CatalogName, name: TableName) ->
         allowed_actions=allowed_actions,
         unavailable_actions=unavailable_actions,
     )
+
+
+def _describe_hidden(relation: Relation, facts: TableFacts, base: Json, now: datetime) -> str | None:
+    """The rows that reads hide because they are too old, as text."""
+    is_hiding = facts.keyed is not None and relation.hive_name is None
+    cutoff = compute_read_cutoff(base, facts.policy, now) if is_hiding else None
+    return None if cutoff is None else describe_hidden(cutoff)
 
 
 def _describe_key(keyed: KeyedTable | None) -> dict[str, Any]:

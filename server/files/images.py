@@ -20,6 +20,7 @@ from catalog.keyed.image import (
     FIRST_WITH_VECTORS,
     IMAGE_BASE,
     IMAGE_CHANGE,
+    IMAGE_HIDES,
     build_image_metadata,
     chain_snapshots,
 )
@@ -90,6 +91,31 @@ class _Entries:
         self.size += file.get("content_size_in_bytes") or file["file_size_in_bytes"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """What the image leaves out of base: the vectors of some data files, whole data files with the deletes that apply
+    to them alone, and delete files.
+    """
+
+    vectors_of: frozenset[str]
+    data_files: frozenset[str]
+    delete_files: frozenset[str]
+
+    def may_be_in(self, line: ManifestFile) -> bool:
+        """Whether a manifest may list something of it."""
+        return bool(self.vectors_of or self.data_files) if line["content"] else bool(self.data_files)
+
+    def has(self, entry: Entry) -> bool:
+        """Whether it is an entry of base's manifests."""
+        file = entry["data_file"]
+        if file["content"] == Content.DATA:
+            return file["file_path"] in self.data_files
+        data_file = file.get("referenced_data_file")
+        is_vector = file["file_format"].upper() == "PUFFIN"
+        is_replaced = is_vector and data_file in self.vectors_of
+        return is_replaced or data_file in self.data_files or (not is_vector and file["file_path"] in self.delete_files)
+
+
 class _ImageWriter:
     def __init__(self, storage: Storage, parts: ImageParts) -> None:
         self._storage = storage
@@ -99,14 +125,20 @@ class _ImageWriter:
         self._manifests = Manifests(storage, self._metadata)
         self._base_snapshot = current_snapshot(parts.base)
         self._sequence = parts.sequence_number
+        self._left_out: list[Entry] = []
+        """Entries of base's manifests that the image does not have."""
         self._has_vectors = parts.key.format_version >= FIRST_WITH_VECTORS
 
     def write_snapshot(self) -> Json:
         """Write everything but the metadata; returns the snapshot."""
         inherited = self._manifests.of_snapshot(self._base_snapshot) if self._base_snapshot else []
-        files = LayerFiles(self._storage, self._metadata, self._parts.change, self._parts.layer)
+        layer = self._parts.layer
+        files = LayerFiles(self._storage, self._metadata, self._parts.change, layer)
         packs, hidden = self._entries(files.list_packs()), self._entries(files.list_hidden(inherited))
-        inherited = self._without_vectors(inherited, frozenset(self._parts.layer.replaced_vectors))
+        gone = _Gone(
+            frozenset(layer.replaced_vectors), frozenset(layer.removed_files), frozenset(layer.removed_deletes)
+        )
+        inherited = self._without(inherited, gone)
         lines = [*self._write(packs, Content.DATA), *self._write(hidden, Content.POSITION_DELETES), *inherited]
         first_row_id = self._parts.base.get("next-row-id", 0)
         row_ids = assign_row_ids(lines, first_row_id) if self._has_vectors else 0
@@ -127,15 +159,16 @@ class _ImageWriter:
             entries.add(spec, self._entry(file))
         return entries
 
-    def _without_vectors(self, lines: Sequence[ManifestFile], replaced: frozenset[str]) -> list[ManifestFile]:
-        """Base's manifests; those that list a replaced vector are written anew without it."""
+    def _without(self, lines: Sequence[ManifestFile], gone: _Gone) -> list[ManifestFile]:
+        """Base's manifests; those that list something that the image leaves out are written anew without it."""
         kept: list[ManifestFile] = []
         for number, line in enumerate(lines):
-            if not line["content"] or not replaced:
+            if not gone.may_be_in(line):
                 kept.append(line)
                 continue
             entries = list(self._manifests.entries(line))
-            staying = [entry for entry in entries if not _is_vector_of(entry, replaced)]
+            staying = [entry for entry in entries if not gone.has(entry)]
+            self._left_out += [entry for entry in entries if gone.has(entry)]
             if len(staying) == len(entries):
                 kept.append(line)
             elif staying:
@@ -149,8 +182,12 @@ class _ImageWriter:
             file["partition"] = spec.record(spec.values(file["partition"], entry["names"]))
             entry["status"] = Status.EXISTING
         location = f"{self._parts.directory}/{self._parts.name}-k{number}.avro"
-        manifest = self._manifests.write(location, entries, spec, Content.POSITION_DELETES, self._key.snapshot_id)
-        return {**manifest, "sequence_number": line["sequence_number"]}
+        content = Content.POSITION_DELETES if line["content"] else Content.DATA
+        manifest = self._manifests.write(location, entries, spec, content, self._key.snapshot_id)
+        again = {**manifest, "sequence_number": line["sequence_number"]}
+        if line.get("first_row_id") is not None:
+            again["first_row_id"] = line["first_row_id"]  # its entries have explicit row ids
+        return again
 
     def _write(self, entries: _Entries, content: Content) -> list[ManifestFile]:
         lines = []
@@ -179,10 +216,11 @@ class _ImageWriter:
 
     def _describe(self, manifest_list: str, packs: _Entries, hidden: _Entries) -> dict[str, Any]:
         base = (self._base_snapshot or {}).get("summary") or {}
+        gone = [entry["data_file"] for entry in self._left_out if entry["data_file"]["content"] == Content.DATA]
         more = {
-            "total-records": packs.rows,
-            "total-data-files": packs.count,
-            "total-files-size": packs.size + hidden.size,
+            "total-records": packs.rows - sum(file["record_count"] for file in gone),
+            "total-data-files": packs.count - len(gone),
+            "total-files-size": packs.size + hidden.size - sum(file["file_size_in_bytes"] for file in gone),
             "total-delete-files": hidden.count,
             "total-position-deletes": hidden.rows,
             "total-equality-deletes": 0,
@@ -200,10 +238,6 @@ class _ImageWriter:
                 **summary,
                 IMAGE_BASE: str(self._key.base_snapshot_id),
                 IMAGE_CHANGE: str(self._key.change_snapshot_id),
+                **({} if self._key.hides is None else {IMAGE_HIDES: self._key.hides}),
             },
         }
-
-
-def _is_vector_of(entry: Entry, data_files: frozenset[str]) -> bool:
-    file = entry["data_file"]
-    return file["file_format"].upper() == "PUFFIN" and file.get("referenced_data_file") in data_files

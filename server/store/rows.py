@@ -344,6 +344,7 @@ class ImageBuildRow(Row):
     change_sequence: Mapped[int]
     base_metadata: Mapped[str] = mapped_column(Text)
     format_version: Mapped[int]
+    hides: Mapped[str | None] = mapped_column(Text)
     layers: Mapped[list[str]]
     started_at: Mapped[datetime]
     keep_until: Mapped[datetime]

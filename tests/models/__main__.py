@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from tests.models import (
+    at_read,
     deletion,
     hive,
     hive_steps,
@@ -46,6 +47,13 @@ def explore_insert_only(states: int) -> Iterator[tuple[str, Exploration]]:
     yield "insert-only", exhaust(insert_only.World(), steps, check, states)
     many = insert_only.World(left=(("commit", 9), ("job", 7)))
     yield "insert-only, random", walk(many, steps, check, histories=states // 4, length=30)
+
+
+def explore_at_read(states: int) -> Iterator[tuple[str, Exploration]]:
+    steps = at_read.at_read_steps(at_read.Rules())
+    for kind in ("upserts", "insert-only"):
+        start = at_read.World(insert_only=kind == "insert-only")
+        yield f"time to live at read, {kind}", exhaust(start, steps, at_read.CHECK, states)
 
 
 def explore_jobs(states: int) -> Iterator[tuple[str, Exploration]]:
@@ -90,7 +98,7 @@ def explore_streams(states: int) -> Iterator[tuple[str, Exploration]]:
 
 def main(states: int) -> int:
     violations = 0
-    keyed_tables = (explore_keyed, explore_partial, explore_insert_only)
+    keyed_tables = (explore_keyed, explore_partial, explore_insert_only, explore_at_read)
     for explore in (*keyed_tables, explore_images, explore_jobs, explore_hive, explore_streams):
         for name, seen in explore(states):
             sys.stdout.write(f"{name}: {seen}\n")

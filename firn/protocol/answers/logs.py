@@ -88,6 +88,13 @@ class LogResetOut(Out):
     warnings: list[str]
 
 
+class HiddenRowsOut(Out):
+    """Rows that are too old for reads: those whose column is below `before`, in days or microseconds since 1970."""
+
+    column: str
+    before: int
+
+
 class LogPinOut(Out):
     """Both stores of a table at one moment, and the records of the log that the change store has.
 
@@ -95,7 +102,7 @@ class LogPinOut(Out):
     `change_snapshot_id`. `sql` gives the merged rows of the relations `base_view` and `change_view`; the reader adds
     the records after `position` to the latter. The last fields say what a reader without SQL needs. `delete_columns`
     are those that a delete must have; `partial` says that a change may set some columns only, `insert_only` that the
-    first row of a key wins.
+    first row of a key wins, and `hides` which rows are too old.
     """
 
     base: str
@@ -113,6 +120,7 @@ class LogPinOut(Out):
     delete_columns: list[str]
     partial: bool
     insert_only: bool
+    hides: HiddenRowsOut | None
 
 
 class LogSchemaOut(Out):

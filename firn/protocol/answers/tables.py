@@ -115,6 +115,8 @@ class TableOut(TableRow):
     key_scope: str | None
     keys: KeysOut | None
     """None before the first uniqueness check."""
+    hides: str | None
+    """The rows that are too old for reads, such as `day < 2026-01-01`; None if reads hide none."""
     watermark: int | None
     change_sequence: int | None
     version: int | None

@@ -8,6 +8,18 @@ from firn.protocol.base import Message, Request, Task
 from firn.protocol.tasks.feed import FeedRows, FeedTask, Refusal
 
 
+class OldRows(Message):
+    """The rows that are too old for reads: those whose column `field_id` is below `value`.
+
+    The value is in the column's unit: days, or microseconds, since 1970. Rows with null stay. Without `of_base`, base
+    shows none of them, because it is an image that hides them.
+    """
+
+    field_id: int
+    value: int
+    of_base: bool = True
+
+
 class LayerTask(Task):
     """One layer to build: on base, or on an image that stands for it.
 
@@ -24,6 +36,7 @@ class LayerTask(Task):
     primary_key: list[str]
     sequence_field: str | None = None
     insert_only: bool = False
+    hides: OldRows | None = None
     watermark: int
     since: int = 0
     directory: str

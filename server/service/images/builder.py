@@ -140,6 +140,7 @@ class ImageBuilder:
             change_sequence=0 if change is None else change["sequence-number"],
             base_metadata=pair.key.base_metadata,
             format_version=pair.key.format_version,
+            hides=pair.key.hides,
             layers=(*(() if below is None else below.layers), name),
             started_at=now,
             keep_until=now + LONGEST_BUILD,

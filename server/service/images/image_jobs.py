@@ -89,6 +89,7 @@ class ImageJobs:
             schema_id=base["current-schema-id"],
             format_version=build.format_version,
             base_metadata=build.base_metadata,
+            hides=build.hides,
         )
         if key.etag != build.digest:
             raise Invalid("the request is about another image than its build")

@@ -25,12 +25,14 @@ from catalog.policy.log_settings import LogSettings
 from catalog.ports.hadoop import Severity
 from catalog.ports.kafka import KafkaClusters
 from catalog.ports.store import Database
+from catalog.retention.ttl import Cutoff
 from firn.protocol.avro.decoding import Schemas
 from firn.protocol.avro.wire_format import AVRO, read_schema_id
 from firn.protocol.partial import ColumnRule
 from server.service.streams.connections import Connections
 from server.service.streams.log_schemas import LogSchemas
-from server.service.tables.keyed_tables import KeyedTables, Pin
+from server.service.tables.keyed_tables import KeyedTables, Pin, find_keyed
+from server.service.tables.read_cutoffs import find_read_cutoff
 
 SAMPLE = 10
 """How many of the newest records a check decodes."""
@@ -66,6 +68,16 @@ class LogCheck:
     sample: Sequence[DecodedRecord]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPin:
+    """Both stores of a table at one moment, and the position of the log that the change store's head has."""
+
+    pin: Pin
+    position: str | None
+    cutoff: Cutoff | None
+    """The time before which rows are too old for reads; None if reads hide none."""
+
+
 @dataclass(frozen=True)
 class LogStores:
     """Asks Kafka about the topics of tables."""
@@ -88,12 +100,14 @@ class LogStores:
         password = self.connections.reveal_password(log.connection)
         return self._clusters.find_offsets(log.connection, password, log.state.topic, at)
 
-    def pin(self, catalog: CatalogName, table: TableName) -> tuple[Pin, str | None]:
-        """Both stores at one moment, and the position of the log that the change store's head has; NotFound."""
-        pin = self.keyed.pin(catalog, table)
+    def pin(self, catalog: CatalogName, table: TableName) -> LogPin:
+        """Both stores at one moment, with the facts for a read of the table and its log; NotFound."""
+        with self.database.reading() as uow:
+            pin = self.keyed.pin_relation(uow, find_keyed(uow, catalog, table))
+            cutoff = find_read_cutoff(uow, pin.relation, pin.base)
         _require_settings(pin)
         head = (current_snapshot(pin.change) or {}).get("summary") or {}
-        return pin, head.get(LOG_POSITION)
+        return LogPin(pin=pin, position=head.get(LOG_POSITION), cutoff=cutoff)
 
     def check(self, catalog: CatalogName, table: TableName) -> LogCheck:
         """Look for problems of the topic and of its newest records. A failed check is a finding, not an error."""
@@ -128,10 +142,10 @@ class LogStores:
         )
         # A column with a rule needs every change of its key (docs/protocols.md, rule 1.8).
         # So does a table whose changes may set some columns only (rule 1.7).
-        rules = read_rules(pin.base.get("properties") or {})
+        spec, rules = pin.keyed.spec, read_rules(pin.base.get("properties") or {})
         needs_all = rules or is_partial(pin.change)
         keeps_newest = settings.every_change is False and not needs_all
-        single = keeps_newest or may_keys_move(pin.base, pin.keyed.spec)
+        single = keeps_newest or may_keys_move(pin.base, spec)
         sums = [column for column, rule in rules.items() if rule is ColumnRule.SUM]
         return LogStatus(
             settings=settings,
@@ -139,7 +153,9 @@ class LogStores:
             state=state,
             writer=writer,
             one_change_per_key=single,
-            order=TableOrder(sequence_field=pin.keyed.spec.sequence_field, summed_columns=sums),
+            order=TableOrder(
+                sequence_field=spec.sequence_field, summed_columns=sums, is_insert_only=spec.is_insert_only
+            ),
         )
 
     def _load_schemas(self, log: LogStatus, records: Sequence[KafkaRecord]) -> Schemas:

@@ -19,11 +19,13 @@ from catalog.kafka.connection import parse_brokers
 from catalog.keyed.moving_keys import may_keys_move
 from catalog.keyed.partial import read_folding
 from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
-from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
+from catalog.keyed.view_sql import Pair, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
 from catalog.policy.log_settings import EVERY_CHANGE, LogSettings
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
+from catalog.retention.at_read import build_read_sql
+from catalog.retention.ttl import Cutoff
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.names import join_name
 from server.service.commit.commit_target import check_namespace, get_table, load_metadata
@@ -34,6 +36,7 @@ from server.service.streams.drains import add_drain
 from server.service.tables.default_locations import make_default_location
 from server.service.tables.keyed_metadata import build_base_metadata, build_change_metadata
 from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.read_cutoffs import find_read_cutoff
 from server.service.tables.relations import NewTable, make_rename_event, refuse_worked_on
 from server.service.tables.tables import TableDefinition, Tables
 
@@ -75,23 +78,22 @@ class Pin:
         """Whether the change store holds anything above the watermark."""
         return self.keyed.pending_commits > 0
 
-    def sql(self) -> str:
+    def sql(self, cutoff: Cutoff | None) -> str:
         """The merged view over the pinned tables, for a reader whose current namespace is that of the stores."""
-        return self.merged_sql(self.base_name, self.change_name, pending=self.pending)
+        return self.merged_sql(self.base_name, self.change_name, cutoff, pending=self.pending)
 
-    def merged_sql(self, base: str, change: str, *, pending: bool) -> str:
-        """The merged rows of two relations with the columns of the pinned tables."""
-        return build_merged_sql(
-            Pair(
-                spec=self.keyed.spec,
-                columns=self.columns,
-                base=quote_name(base),
-                change=quote_name(change),
-                watermark=self.keyed.watermark,
-                pending=pending,
-                folding=read_folding(self.base, self.change),
-            ),
+    def merged_sql(self, base: str, change: str, cutoff: Cutoff | None, *, pending: bool) -> str:
+        """The merged rows of two relations with the columns of the pinned tables, without those before the cutoff."""
+        pair = Pair(
+            spec=self.keyed.spec,
+            columns=self.columns,
+            base=quote_name(base),
+            change=quote_name(change),
+            watermark=self.keyed.watermark,
+            pending=pending,
+            folding=read_folding(self.base, self.change),
         )
+        return build_read_sql(pair, cutoff)
 
 
 def _build_pinned_name(store: str, metadata: Json) -> str:
@@ -268,11 +270,13 @@ class KeyedTables:
 
     def view(self, catalog: CatalogName, name: TableName) -> tuple[Pin, Json]:
         """The exact merged view over the pinned stores, as an Iceberg view; NoSuchView when it is no keyed table."""
-        try:
-            pin = self.pin(catalog, name)
-        except NoSuchTable as error:
-            raise NoSuchView(f"View does not exist: {name}") from error
-        return pin, _build_view_metadata(pin)
+        with self.database.reading() as uow:
+            try:
+                pin = self.pin_relation(uow, find_keyed(uow, catalog, name))
+            except NoSuchTable as error:
+                raise NoSuchView(f"View does not exist: {name}") from error
+            cutoff = find_read_cutoff(uow, pin.relation, pin.base)
+        return pin, _build_view_metadata(pin, cutoff)
 
 
 def _build_owner(
@@ -332,7 +336,7 @@ def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
         raise AlreadyExists(message, hint=explain_name_clash(join_name(existing), name))
 
 
-def _build_view_metadata(pin: Pin) -> Json:
+def _build_view_metadata(pin: Pin, cutoff: Cutoff | None) -> Json:
     """Build Iceberg view metadata, version 1; the version of the view follows from both stores."""
     version = max(pin.keyed.version, 1)
     now_ms = int(pin.relation.updated_at.timestamp() * 1000)
@@ -351,7 +355,7 @@ def _build_view_metadata(pin: Pin) -> Json:
                 "timestamp-ms": now_ms,
                 "summary": {"operation": "replace", "engine-name": "firn"},
                 "default-namespace": list(pin.relation.name.as_namespace),
-                "representations": [{"type": "sql", "dialect": "spark", "sql": pin.sql()}],
+                "representations": [{"type": "sql", "dialect": "spark", "sql": pin.sql(cutoff)}],
             }
         ],
         "version-log": [{"version-id": version, "timestamp-ms": now_ms}],

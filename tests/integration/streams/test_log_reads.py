@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -120,6 +121,27 @@ def test_a_filter_hides_rows_whose_newer_record_does_not_match(server: RunningSe
         for text, expected in (("n = 10", [4]), ("n > 0", [1, 3, 4]), ("n = 30", [3])):
             rows = client.scan("lake.db.filtered", filter=text, columns=["id"], log=True).to_arrow()
             assert sorted(rows["id"].to_pylist()) == expected
+
+
+def test_a_read_with_the_log_hides_old_rows_of_base_changes_and_log(server: RunningServer, new_topic: NewTopic) -> None:
+    ttl = {"firn.ttl.at-read": "true", "firn.ttl.field": "day", "firn.ttl.max-age": "30 d"}
+    topic = new_topic(1)
+    create(server, topic, "aging", properties=ttl)
+    today = datetime.now(UTC).date()
+    old, rows = today - timedelta(days=60), list[tuple[int, Any]]()
+    for first in (0, 10, 20):  # in base, pending, and in the log
+        for key, day in ((first, old), (first + 1, today), (first + 2, None)):
+            rows.append((key, {"id": key, "n": first, "day": day and day.isoformat()}))
+        topic.send(rows[-3:] + ([(1, {"id": 1, "n": 0, "day": old.isoformat()})] if first == 20 else []))
+        if first < 20:
+            drain("lake.db.aging", server.spark)
+        if first == 0:
+            merge(server, "aging")
+    check(server, "aging", {2: 0, 11: 10, 12: 10, 21: 20, 22: 20})
+    with firn.connect(server.url) as client:
+        arrow = client.scan("lake.db.aging", columns=["id"], filter="n = 10", log=True).to_arrow()
+    assert sorted(arrow["id"].to_pylist()) == [11, 12]
+    assert server.rows("SELECT id FROM lake.db.aging.merged") == server.rows("SELECT id FROM lake.db.aging")
 
 
 def test_a_snapshot_and_the_changes_that_follow_it_give_the_table(server: RunningServer, new_topic: NewTopic) -> None:

@@ -19,7 +19,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
-from firn.protocol.tasks.image import Layer
+from firn.protocol.tasks.image import Layer, OldRows
 from firn.protocol.tasks.merge import RewriteRule
 from firn.scan.lineage import LineageFile
 from optimizer.images.changes import KeyColumns
@@ -116,6 +116,7 @@ class Stores:
         batch_rows: int = 4,
         memory_bytes: int | None = None,
         rule: RewriteRule | None = None,
+        hides: OldRows | None = None,
     ) -> Layer:
         base = self.base.refresh()
         rewriting = None if rule is None else Rewriting(rule=rule, lineage=self._number_rows() if version > 2 else None)
@@ -132,6 +133,7 @@ class Stores:
             batch_rows=batch_rows,
             memory_bytes=memory_bytes,
             rewriting=rewriting,
+            hides=hides,
         )
         (self.directory / "merged").mkdir(exist_ok=True)
         return build_layer(plan)

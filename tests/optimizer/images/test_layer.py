@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firn.protocol.tasks.image import OldRows
 from firn.protocol.tasks.merge import RewriteRule
 from optimizer.images.changes import KeyColumns
 from optimizer.images.key_ranges import split_keys
@@ -205,3 +206,53 @@ def test_any_history(
             unique = [row for row in unique if row.id != unique[0].id]
         layer = stores.build(columns, 0, version=version, memory_bytes=memory_bytes, rule=rule)
         assert read_image(stores.base, layer) == replay(unique, commits, columns)
+
+
+OLD = OldRows(field_id=4, value=5)
+"""Rows whose column `at`, a number here, is below 5."""
+BY_AT = KeyColumns(primary_key=("id",), age="at")
+
+
+def age(*ats: int | None) -> list[Row]:
+    return [Row(number, "eu", "d1", at, "base") for number, at in enumerate(ats, start=10 * len(ats))]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_old_rows_are_hidden_and_files_without_others_are_left_out(tmp_path: Path, version: int) -> None:
+    stores = Stores(tmp_path)
+    for ats in ((4,), (5, 6), (4, 5, None), (3, None, 4, None)):
+        stores.write_base(age(*ats))
+    stores.delete_from_base("id = 32")
+    layer = stores.build(BY_AT, 0, version=version, batch_rows=1, hides=OLD)
+    assert [row.id for row in read_image(stores.base, layer)] == [20, 21, 31, 41, 43]
+    assert (len(layer.removed_files), layer.hidden_rows) == (1, 3)
+
+
+def test_pending_rows_that_are_old_are_in_no_pack(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    stores.write_base(age(4))
+    stores.write_base(age(5, 6))
+    stores.write_changes([Change(Row(21, "eu", "d1", 1, "old"))], sequence=8, first_row_id=0)
+    newer = [Change(Row(10, "eu", "d1", 9, "back")), Change(Row(40, "eu", "d1", None, "no time"))]
+    stores.write_changes(newer, sequence=9, first_row_id=1)
+    layer = stores.build(BY_AT, 0, hides=OLD)
+    rows = [(10, "back"), (20, "base"), (40, "no time")]
+    assert [(row.id, row.value) for row in read_image(stores.base, layer)] == rows
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_file_whose_bounds_are_not_known_is_opened(tmp_path: Path, version: int) -> None:
+    stores = Stores(tmp_path)
+    with stores.base.transaction() as transaction:
+        transaction.set_properties({"write.metadata.metrics.mode.column.at": "none"})
+    stores.write_base(age(4, 5, None))
+    layer = stores.build(BY_AT, 0, version=version, hides=OLD)
+    assert [row.at for row in read_image(stores.base, layer)] == [5, None]
+
+
+def test_a_layer_on_an_image_that_hides_old_rows_does_not_look_for_them_again(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    stores.write_base(age(4, 5))
+    stores.write_changes([Change(Row(1, "eu", "d1", 1, "old"))], sequence=8, first_row_id=0)
+    layer = stores.build(BY_AT, 0, hides=OLD.model_copy(update={"of_base": False}))
+    assert (layer.hidden, layer.removed_files, layer.packs) == ([], [], [])

@@ -4517,6 +4517,16 @@ export interface components {
             size: number;
         };
         /**
+         * HiddenRowsOut
+         * @description Rows that are too old for reads: those whose column is below `before`, in days or microseconds since 1970.
+         */
+        HiddenRowsOut: {
+            /** Before */
+            before: number;
+            /** Column */
+            column: string;
+        };
+        /**
          * HiveEventKind
          * @description What happened to a partition.
          * @enum {string}
@@ -5384,6 +5394,7 @@ export interface components {
             };
             /** Format Version */
             format_version: number;
+            hides?: components["schemas"]["OldRows"] | null;
             /**
              * Insert Only
              * @default false
@@ -5639,7 +5650,7 @@ export interface components {
          *     `change_snapshot_id`. `sql` gives the merged rows of the relations `base_view` and `change_view`; the reader adds
          *     the records after `position` to the latter. The last fields say what a reader without SQL needs. `delete_columns`
          *     are those that a delete must have; `partial` says that a change may set some columns only, `insert_only` that the
-         *     first row of a key wins.
+         *     first row of a key wins, and `hides` which rows are too old.
          */
         LogPinOut: {
             /** Base */
@@ -5658,6 +5669,7 @@ export interface components {
             columns: string[];
             /** Delete Columns */
             delete_columns: string[];
+            hides: components["schemas"]["HiddenRowsOut"] | null;
             /** Insert Only */
             insert_only: boolean;
             /** Partial */
@@ -5990,6 +6002,24 @@ export interface components {
             issuer: string;
             /** Scope */
             scope: string;
+        };
+        /**
+         * OldRows
+         * @description The rows that are too old for reads: those whose column `field_id` is below `value`.
+         *
+         *     The value is in the column's unit: days, or microseconds, since 1970. Rows with null stay. Without `of_base`, base
+         *     shows none of them, because it is an image that hides them.
+         */
+        OldRows: {
+            /** Field Id */
+            field_id: number;
+            /**
+             * Of Base
+             * @default true
+             */
+            of_base?: boolean;
+            /** Value */
+            value: number;
         };
         /**
          * OperationKind
@@ -7959,6 +7989,8 @@ export interface components {
             health_parts: {
                 [key: string]: number;
             };
+            /** Hides */
+            hides: string | null;
             /** Hive Name */
             hive_name: string | null;
             /**

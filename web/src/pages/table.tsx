@@ -108,6 +108,12 @@ function Kind({ table }: { table: Table }) {
           newest by <span className="mono">{table.sequence_field}</span>
         </span>
       )}
+      {table.properties['firn.insert-only'] === 'true' && <span>the first row of a key wins</span>}
+      {table.hides !== null && (
+        <span>
+          reads hide <span className="mono">{table.hides}</span>
+        </span>
+      )}
       {table.kind !== 'view' && <Protection table={table} />}
       {table.hive_name !== null && (
         <span>
