@@ -65,7 +65,9 @@ def problems(progress: list[TableProgress]) -> list[str]:
     return [table.problem for table in progress if table.problem is not None]
 
 
-def test_tables_and_columns_come_while_it_runs(server: RunningServer, new_topic: NewTopic, tmp_path: Path) -> None:
+def test_paimon_3511_tables_and_columns_come_while_it_runs(
+    server: RunningServer, new_topic: NewTopic, tmp_path: Path
+) -> None:
     topic = new_topic()
     run = open_run(server, topic, tmp_path, "capture")
     assert run.run_once() == []
