@@ -246,7 +246,7 @@ class Upgrades:
         if spec:
             if wants_partial(definition.properties):
                 raise Invalid(f"a table that is linked to Hive cannot have {PARTIAL}", hint="leave the property out")
-            if INSERT_ONLY in definition.properties:
+            if definition.properties.get(INSERT_ONLY, "false") != "false":
                 raise Invalid(f"a table that is linked to Hive cannot have {INSERT_ONLY}: Hive overwrites rows")
             return build_base_metadata(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
         return _plain(definition, location=attempt.root, now_ms=now_ms)

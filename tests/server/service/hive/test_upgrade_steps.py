@@ -8,10 +8,12 @@ from functools import partial
 import pytest
 
 from catalog.errors import CommitUnknown, Conflict
+from catalog.keyed.spec import KeySpec
 from firn.protocol.operations import OperationStatus
 from server.service.hive import upgrade
 from server.service.hive.results import SyncOutcome
 from server.service.hive.upgrade_attempt import LISTING, Paused, UpgradeAttempt
+from tests.factories import LAKE
 from tests.fingerprints import fingerprint
 from tests.server.faults import FaultyDatabase, Killed
 from tests.server.service.hive.beside_hive import BesideHive
@@ -123,6 +125,17 @@ def test_nulls_that_are_found_once_manifests_are_written_leave_nothing(beside: B
     assert "null" in (ended.error or "")
     assert beside.metadata(table) is None
     assert beside.written() == set()
+
+
+@pytest.mark.parametrize("name", ["firn.partial", "firn.insert-only"])
+def test_properties_that_hive_s_writers_do_not_keep_are_refused(beside: BesideHive, name: str) -> None:
+    table = beside.hive_table()
+    operation = beside.operations.start(LAKE, table.name, KeySpec(primary_key=("id",)), {name: "true"})
+    beside.upgrades.activate()
+    ended = beside.operation(operation)
+    assert ended.status is OperationStatus.FAILED
+    assert f"linked to Hive cannot have {name}" in (ended.error or "")
+    assert beside.metadata(table) is None
 
 
 def test_a_table_without_files_has_no_snapshot(beside: BesideHive) -> None:
