@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from firn.spark.sessions import catalog_conf, configure, session, sql
     from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
     from firn.spark.statements import sync_before_statement
-    from firn.spark.write import Written, delete, upsert
+    from firn.spark.write import Written, delete, upsert, write_changes
 
 __all__ = [
     "CommitRefused",
@@ -60,6 +60,7 @@ __all__ = [
     "sync_before_statement",
     "upsert",
     "upsert_sink",
+    "write_changes",
     "write_stream",
 ]
 
@@ -84,7 +85,7 @@ _HOMES = {
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
     "firn.spark.sinks": ("append_sink", "resume", "upsert_sink", "write_stream"),
     "firn.spark.statements": ("sync_before_statement",),
-    "firn.spark.write": ("Written", "delete", "upsert"),
+    "firn.spark.write": ("Written", "delete", "upsert", "write_changes"),
 }
 
 

@@ -39,7 +39,8 @@ SMALL_BYTES = 32 * 2**20
 """One task writes this many bytes in a second or two, and leaves one file for each partition."""
 _COMMITTED_BEFORE = re.compile(r"was committed before, in snapshot (\d+)")
 _SHOWN_KEYS = 3
-_RANK = "_firn_rank"
+_RANK, _OP = "_firn_rank", "_op"
+_BATCH_ENDINGS = {"D": "#delete", None: "#changes"}
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,27 @@ def delete(
     return publish_written(df.sparkSession, written) if publish else written
 
 
+def write_changes(df: DataFrame, table: str, *, batch: str | None = None, writer: str | None = None) -> Written:
+    """Upsert some keys and delete others in one commit, so that no reader sees one without the other.
+
+    `df` has all of the table's columns and `_op`, which is `U` to upsert the row or `D` to delete its key. Of rows that
+    are deleted only the columns count that `delete` needs; the others may be null. A batch has one row for each key,
+    unless the table has a sequence field. See `upsert` for everything else; a batch of changes is another than an
+    upsert or a delete of the same name.
+    """
+    target = load_target(df.sparkSession, table)
+    if target.is_insert_only:
+        raise RowsRefused(f"{target.name} is insert-only: no change updates or deletes a row. Call firn.spark.upsert")
+    rows = df.drop(_OP)
+    check_columns(rows, target, needed=target.columns, rule="changes need all columns")
+    if df.columns.count(_OP) != 1:
+        raise RowsRefused(f"{target.name}: the rows need one column {_OP}, with U or D in each row")
+    changes = df.select(*cast_columns(rows, target, target.columns), F.col(_OP).cast("string").alias(_OP))
+    if target.has_partial_columns:
+        changes = changes.withColumn("_set", F.lit(None).cast("string"))
+    return _write(changes, target, op=None, batch=batch, writer=writer)
+
+
 def choose_columns(target: Target, columns: Sequence[str]) -> list[str]:
     """The key columns and those that the rows set, in the table's order."""
     if not target.has_partial_columns:
@@ -186,7 +208,8 @@ def cast_columns(df: DataFrame, target: Target, columns: Sequence[str]) -> list[
     return selected
 
 
-def _write(df: DataFrame, target: Target, *, op: str, batch: str | None, writer: str | None) -> Written:
+def _write(df: DataFrame, target: Target, *, op: str | None, batch: str | None, writer: str | None) -> Written:
+    # Without `op`, each row has its own in the column `_op`.
     name = writer or df.sparkSession.conf.get("spark.app.name", "firn") or "firn"
     written = Written(target.name, name, batch or str(uuid4()))
     for attempt in range(1, TRIES + 1):
@@ -224,12 +247,12 @@ def is_known_batch(error: Exception) -> bool:
     return any(name == BAD_REQUEST and _COMMITTED_BEFORE.search(message) for name, message in java_causes(error))
 
 
-def _format_batch_id(batch: str, op: str) -> str:
-    """The batch id in the table's snapshots. An upsert and a delete of one name are two batches."""
-    return f"{batch}#delete" if op == "D" else batch
+def _format_batch_id(batch: str, op: str | None) -> str:
+    """The batch id in the table's snapshots. An upsert, a delete and changes of one name are three batches."""
+    return f"{batch}{_BATCH_ENDINGS.get(op, '')}"
 
 
-def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
+def _append(df: DataFrame, target: Target, written: Written, op: str | None) -> None:
     is_small = _estimated_bytes(df) <= SMALL_BYTES
     keys = [F.col(quote_name(key)) for key in target.key]
     by_key = df.repartition(1, *keys) if is_small else df.repartition(*keys)
@@ -248,10 +271,12 @@ def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
         writer.append()
 
 
-def _add_checks(df: DataFrame, target: Target, op: str) -> DataFrame:
+def _add_checks(df: DataFrame, target: Target, op: str | None) -> DataFrame:
     """Keep one row for each key and add its operation. A wrong row fails the write."""
     window = Window.partitionBy(*[F.col(quote_name(key)) for key in target.key])
     wrong = is_any_null(list_required(target))
+    if op is None:
+        wrong = wrong | _is_no_op(F.col(_OP))
     if target.sequence_field is None:
         # Any order works: a second row of a key is an error, whichever comes second.
         ranked = df.withColumn(_RANK, F.row_number().over(window.orderBy(F.lit(1))))
@@ -262,7 +287,12 @@ def _add_checks(df: DataFrame, target: Target, op: str) -> DataFrame:
         ranked = df.withColumn("_firn_arrival", arrival).withColumn(_RANK, F.row_number().over(window.orderBy(*newest)))
         ranked = ranked.where(F.col(_RANK) == 1).drop("_firn_arrival")
     failed = F.raise_error(F.lit(f"{target.name}: null or repeated keys")).cast("string")
-    return ranked.withColumn("_op", F.when(wrong, failed).otherwise(F.lit(op))).drop(_RANK)
+    given = F.col(_OP) if op is None else F.lit(op)
+    return ranked.withColumn(_OP, F.when(wrong, failed).otherwise(given)).drop(_RANK)
+
+
+def _is_no_op(op: Column) -> Column:
+    return ~F.coalesce(op.isin("U", "D"), F.lit(False))
 
 
 def list_required(target: Target) -> list[str]:
@@ -280,6 +310,8 @@ def is_any_null(columns: Sequence[str]) -> Column:
 
 def _explain(df: DataFrame, target: Target) -> None:
     """Raise RowsRefused if the rows themselves made the write fail."""
+    if _OP in df.columns and not (wrong := df.where(_is_no_op(F.col(_OP))).limit(1)).isEmpty():
+        raise RowsRefused(f"{target.name}: {_OP} is {wrong.collect()[0][_OP]!r} in a row; it must be U or D") from None
     counts = df.agg(
         *[F.count_if(F.col(quote_name(name)).isNull()).alias(name) for name in list_required(target)]
     ).first()
@@ -302,7 +334,7 @@ def _explain(df: DataFrame, target: Target) -> None:
         ) from None
 
 
-def _is_in_table(spark: SparkSession, target: Target, written: Written, op: str) -> bool:
+def _is_in_table(spark: SparkSession, target: Target, written: Written, op: str | None) -> bool:
     """Whether the table has the batch; False if the server does not answer."""
     try:
         summary = F.col("summary")

@@ -6,6 +6,7 @@ import io
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -19,7 +20,7 @@ from firn.spark.quiet_logs import JAVA_LOGGERS, PYSPARK_LOGGER
 from firn.spark.reading import read
 from firn.spark.sessions import catalog_conf
 from firn.spark.target import load_target
-from firn.spark.write import Written, delete, upsert
+from firn.spark.write import Written, delete, upsert, write_changes
 from tests.lossy_proxy import lossy_proxy
 from tests.spark_fixtures import RunningServer, shared_spark
 
@@ -59,6 +60,38 @@ def test_an_upsert_and_a_delete_of_one_name_are_two_batches(server: RunningServe
     assert delete(frame(server, (2, "p", 2)), table, batch=unnamed.batch).was_there is True
     upsert(frame(server, (2, "p", 2)), table)
     assert server.rows(f"SELECT id FROM {table}") == [(2,)]
+
+
+def test_upserts_and_deletes_of_one_batch_are_one_commit(server: RunningServer) -> None:
+    table, columns = a_table(server), f"{COLUMNS}, _op STRING"
+    upsert(frame(server, (1, "p", 1), (2, "q", 2)), table)
+    rows = [(1, "p", 9, "U"), (2, None, None, "D"), (3, "r", 3, "U"), (4, None, None, "D")]
+    written = write_changes(frame(server, *rows, columns=columns), table, batch="b", writer="w")
+    assert server.rows(f"SELECT * FROM {table}") == [(1, "p", 9), (3, "r", 3)]
+    assert len(server.rows(f"SELECT snapshot_id FROM {table}.change.snapshots")) == 2
+    assert write_changes(frame(server, *rows, columns=columns), table, batch="b", writer="w") == replace(
+        written, was_there=True
+    )
+    assert upsert(frame(server, (5, "p", 5)), table, batch="b", writer="w").was_there is False
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "says"),
+    [
+        (f"{COLUMNS}, _op STRING", (1, "p", 1, "X"), "_op is 'X' in a row; it must be U or D"),
+        (f"{COLUMNS}, _op STRING", (1, "p", 1, None), "_op is None in a row; it must be U or D"),
+        (f"{COLUMNS}, _op STRING", (None, "p", 1, "D"), "null are id in 1 rows"),
+        (COLUMNS, (1, "p", 1), "the rows need one column _op, with U or D in each row"),
+        ("id BIGINT, _op STRING", (1, "D"), "the rows lack part, n; changes need all columns"),
+    ],
+)
+def test_changes_that_do_not_fit_are_refused_in_words(
+    server: RunningServer, columns: str, row: tuple[Any, ...], says: str
+) -> None:
+    table = a_table(server)
+    with pytest.raises(RowsRefused, match=says):
+        write_changes(frame(server, row, columns=columns), table)
+    assert server.rows(f"SELECT * FROM {table}.change.files") == []
 
 
 def test_a_small_batch_leaves_one_file_per_partition(server: RunningServer) -> None:
