@@ -275,3 +275,30 @@ def test_on_an_insert_only_table_merges_add_rows_and_the_first_row_of_a_key_stay
     assert (job["status"], job["error"], job["result"]["merged"]) == ("succeeded", None, True)
     del expected[2]
     assert table.rows() == table.rows(".merged") == table.rows(".base") == sorted(expected.values(), key=repr)
+
+
+def test_reads_hide_old_rows_while_merges_and_statements_keep_them(server: RunningServer, worker: Worker) -> None:
+    """In Spark, an image in format v3 leaves out files of base whose rows are all old."""
+    ttl = {"firn.ttl.field": "at", "firn.ttl.max-age": "10 d", "firn.ttl.at-read": "true"}
+    properties = {"firn.primary-key": "id", "firn.read.format-version": "3", **ttl}
+    table = KeyedTable(server, worker, "id BIGINT, at TIMESTAMP, v STRING", "days(at)", **properties)
+    now = datetime.now(UTC).replace(tzinfo=None)
+    old = now - timedelta(days=30)
+
+    def list_ids(part: str = "") -> list[int]:
+        return sorted(row[0] for row in server.rows(f"SELECT id FROM {table.name}{part}"))
+
+    table.upsert((1, old, "a"), (2, now, "b"), (3, None, "c"), (4, old, "d"))
+    assert list_ids() == list_ids(".merged") == [2, 3]
+    assert table.run("merge", mode="adopt")["status"] == "succeeded"
+    table.upsert((5, old, "e"), (6, now, "f"))
+    assert list_ids() == list_ids(".merged") == [2, 3, 6]
+    server.spark.sql(f"UPDATE {table.name} SET v = 'x' WHERE id IN (1, 2)")
+    server.spark.sql(f"INSERT INTO {table.name} VALUES (4, current_timestamp(), 'back')")
+    assert table.run("merge", mode="vectors")["status"] == "succeeded"
+    assert list_ids() == list_ids(".merged") == [2, 3, 4, 6]
+    assert list_ids(".base") == [1, 2, 3, 4, 5, 6]
+    assert server.rows(f"SELECT count(*), max(v) FROM {table.name} WHERE id IN (1, 2)") == [(1, "x")]
+    job = table.run("ttl")
+    assert (job["status"], job["error"], list_ids(".base")) == ("succeeded", None, [2, 3, 4, 6])
+    assert list_ids() == [2, 3, 4, 6]
