@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from firn.errors import Refused
@@ -62,12 +62,23 @@ class TableLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """A record that empties the table; `source` names the source's table, if only the rows of that one are meant."""
+
+    partition: int
+    offset: int
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogBatch:
     """The offsets of one commit of a drain, by partition: from `start` up to, but without, `end`."""
 
     topic: str
     start: Mapping[int, int]
     end: Mapping[int, int]
+    truncate: Truncate | None = None
+    """The one record of the batch, if it is a truncate that empties the table."""
 
     @property
     def most_records(self) -> int:
@@ -101,6 +112,14 @@ def _share(waiting: Mapping[int, int], most: int) -> dict[int, int]:
         taken[number] = min(waiting[number], -(-left // (len(ordered) - done)))
         left -= taken[number]
     return taken
+
+
+def cut_at_truncate(batch: LogBatch, truncate: Truncate) -> LogBatch:
+    """The part of a batch before its first truncate or, if that comes first, the truncate alone (rule 6.16)."""
+    number, offset = truncate.partition, truncate.offset
+    if batch.start[number] < offset:
+        return replace(batch, end={**batch.end, number: offset})
+    return replace(batch, end={**batch.end, number: offset + 1}, truncate=truncate)
 
 
 def plan_tail(log: LogOut, position: str | None) -> LogBatch:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from firn.protocol.answers.quarantine import QuarantineOut, QuarantineWriterOut
+from firn.protocol.answers.quarantine import (
+    QuarantineOut,
+    QuarantineRecord,
+    QuarantineRecordsOut,
+    QuarantineWriterOut,
+)
 from firn.protocol.answers.writers import WriterOut
 from firn.transport import Transport
 
@@ -22,6 +28,15 @@ class TableQuarantine:
     def show(self) -> QuarantineOut:
         """How many records are in it."""
         return QuarantineOut.read(self.transport.get(self.path))
+
+    def list(self, limit: int = 20) -> QuarantineRecordsOut:
+        """The reasons of all records by count, and the newest records, without keys and values."""
+        return QuarantineRecordsOut.read(self.transport.get(f"{self.path}/records", {"limit": limit}))
+
+    def get(self, partition: int, offset: int) -> Sequence[QuarantineRecord]:
+        """The records of this place as a whole: of a topic that was created again, there may be several. NotFound."""
+        records = self.transport.get(f"{self.path}/records/{partition}/{offset}")
+        return [QuarantineRecord.model_validate(record) for record in records]
 
     def drop(self, snapshot_id: str) -> QuarantineOut:
         """Delete all its rows, and return what there was. Refused if it has changed since this snapshot."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from firn.logs import LogBatch, plan_batch
+from firn.logs import LogBatch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.names import join_name
@@ -42,7 +42,7 @@ class DrainStream:
                 began = time.monotonic()
                 log = drain.look()
                 keeper.measures.look(log.lag, began)
-                batch = plan_batch(log)
+                batch = drain.plan(log)
                 if batch is not None:
                     self._commit(drain, keeper, log, batch, began)
                 if batch is None or batch.end == log.end:

@@ -14,6 +14,7 @@ from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
 from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_share, parse_text
 from firn.protocol.avro.wire_format import AVRO
 from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.cdc.rows import EMPTY
 from firn.protocol.cdc.sources import parse_sources
 
 CONNECTION = f"{LOG_PREFIX}connection"
@@ -68,7 +69,7 @@ class LogSettings:
     schema: str
     """`ignore` or `stop`: what a column means that the source has and the table lacks."""
     truncates: str
-    """`stop` or `ignore`."""
+    """`stop`, `ignore` or `empty`."""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LogSettings | None:
@@ -95,8 +96,20 @@ class LogSettings:
         misplaced = sorted(key for key in _FOR_CDC if key in named)
         if misplaced and named[FORMAT] not in CDC_FORMATS:
             raise Invalid(f"{misplaced[0]} is for change data capture", hint=f"formats {', '.join(CDC_FORMATS)}")
+        _check_truncates(named)
         arguments: dict[str, Any] = {_FIELDS[key]: parsed.get(key) for key in _PARSERS}
         return cls(**arguments)
+
+
+def _check_truncates(named: Mapping[str, str]) -> None:
+    """Raise Invalid if a truncate of one source's table would delete the rows of others."""
+    sources = named.get(SOURCE_TABLES, "*")
+    is_shared = "," in sources or "*" in sources
+    if named.get(TRUNCATES) == EMPTY and is_shared and SOURCE_COLUMN not in named:
+        raise Invalid(
+            f"{TRUNCATES}={EMPTY} needs {SOURCE_COLUMN}, or the name of one table in {SOURCE_TABLES}",
+            hint="otherwise a truncate of one table of the source would delete the rows of others",
+        )
 
 
 def check_no_log(properties: Mapping[str, str]) -> None:
@@ -156,7 +169,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     SOURCE_TABLES: _parse_source_tables,
     SOURCE_COLUMN: parse_text,
     SCHEMA: parse_one_of("ignore", "stop"),
-    TRUNCATES: parse_one_of("stop", "ignore"),
+    TRUNCATES: parse_one_of("stop", "ignore", EMPTY),
 }
 _FIELDS = {key: key.removeprefix(LOG_PREFIX).replace("-", "_") for key in _PARSERS}
 _DEFAULTS: Mapping[str, str | None] = {

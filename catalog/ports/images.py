@@ -15,7 +15,7 @@ from catalog.keyed.image import ImageKey
 from catalog.keyed.image_build import ImageBuild
 from catalog.locations.location_rule import FileRule
 from catalog.names import RelationId
-from firn.protocol.tasks.feed import FeedRows, FeedTask
+from firn.protocol.tasks.feed import FeedRows, FeedTask, QuarantineRows, QuarantineTask
 from firn.protocol.tasks.image import (
     DeletedRows,
     DeletesTask,
@@ -226,10 +226,13 @@ class KeyChecker(Protocol):
 
 
 class FeedReader(Protocol):
-    """Reads changes of keyed tables."""
+    """Reads changes and bad records of keyed tables."""
 
     def read_feed(self, task: FeedTask, check: Callable[[Sequence[str]], None]) -> FeedRows:
         """Read the changes of a plan. Invalid if they cannot be read. See `LayerBuilder.build` for other failures."""
+
+    def read_quarantine(self, task: QuarantineTask, check: Callable[[Sequence[str]], None]) -> QuarantineRows:
+        """Read records of a quarantine. See `LayerBuilder.build` for `check` and for failures."""
 
     def stop(self) -> None:
         """End a running task and the reader."""

@@ -99,7 +99,7 @@ def read_config(path: Path) -> CdcConfig:
         topics=_require_topics(file),
         start=file.choice("start", ("earliest", "latest"), "earliest"),
         deletes=file.choice("deletes", ("apply", "ignore", "stop"), "apply"),
-        truncates=file.choice("truncates", ("stop", "ignore"), "stop"),
+        truncates=file.choice("truncates", ("stop", "ignore", "empty"), "stop"),
         schema=file.choice("schema", ("add", "ignore"), "add"),
         tables=_read_rules(file),
     )

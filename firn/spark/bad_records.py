@@ -80,6 +80,11 @@ class BadRecords:
         self._is_likely = has_new or (held is not None and _has_later(held, batch))
         return decoded if held is None else decoded.join(F.broadcast(held), [PARTITION, OFFSET], "left_anti")
 
+    def leave_out(self, decoded: DataFrame, log: LogOut, batch: LogBatch) -> DataFrame:
+        """The rows of a batch without those of records that the quarantine has already."""
+        held = self._read_held(log, batch) if self.are_likely() else None
+        return decoded if held is None else decoded.join(F.broadcast(held), [PARTITION, OFFSET], "left_anti")
+
     def _check_may_go_on(self, decoded: DataFrame, bad: DataFrame, log: LogOut, batch: LogBatch) -> None:
         if log.bad_rows != QUARANTINE:
             raise DrainStopped(

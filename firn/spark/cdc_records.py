@@ -30,7 +30,7 @@ from firn.protocol.answers.logs import LogOut
 from firn.protocol.avro.wire_format import AVRO
 from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.envelope import BadRecord
-from firn.protocol.cdc.rows import Row, RowColumns
+from firn.protocol.cdc.rows import EMPTY, STOP, Row, RowColumns
 from firn.protocol.cdc.sources import parse_sources
 from firn.spark.decoded import COLUMN, INDEX, OFFSET, PARTITION, REASON, RECORD, carry_record
 from firn.spark.target import SET_COLUMN, Target, read_field_ids
@@ -60,20 +60,25 @@ def decode_rows(records: DataFrame, log: LogOut, target: Target, schemas: Schema
 
     `schemas` are those of Avro records.
     """
+    return decode_with(records, _build_decoder(log, target, schemas), target)
+
+
+def decode_with(records: DataFrame, decoder: EnvelopeDecoder | AvroDecoder, target: Target) -> DataFrame:
+    """Decode records with Kafka's columns by this decoder."""
     use_own_python(records.sparkSession)
     carried = records.select(*carry_record(), "key", "value")
     nullable = [StructField(column.name, column.dataType) for column in target.fields]
     own = [StructField(name, StringType()) for name in (REASON, COLUMN, "_op")]
     set_column = [StructField(SET_COLUMN, StringType())] if target.has_partial_columns else []
     added = StructType([*nullable, *own, StructField(INDEX, IntegerType()), *set_column])
-    decoder = BatchDecoder(
-        decoder=_build_decoder(log, target, schemas),
+    batch_decoder = BatchDecoder(
+        decoder=decoder,
         added=added,
         field_ids=read_field_ids(records.sparkSession, target) if target.has_partial_columns else {},
         key=target.key,
     )
     schema = StructType([*(carried.schema[name] for name in _CARRIED), *added])
-    return carried.mapInArrow(decoder.decode, schema)
+    return carried.mapInArrow(batch_decoder.decode, schema)
 
 
 def _build_decoder(log: LogOut, target: Target, schemas: Schemas) -> EnvelopeDecoder | AvroDecoder:
@@ -95,7 +100,7 @@ def use_own_python(spark: SparkSession) -> None:
 
 
 def build_row_columns(log: LogOut, target: Target) -> RowColumns:
-    """The columns for which the table's records are decoded."""
+    """The columns for which the table's records are decoded. A truncate is bad in a batch: it has one of its own."""
     return RowColumns(
         types={column.name: name_type(column.dataType) for column in target.fields},
         keys=target.key,
@@ -105,7 +110,7 @@ def build_row_columns(log: LogOut, target: Target) -> RowColumns:
         sources=parse_sources(log.source_tables) if log.source_tables else (),
         source_column=log.source_column,
         schema_changes=log.schema_changes,
-        truncates=log.truncates,
+        truncates=STOP if log.truncates == EMPTY else log.truncates,
     )
 
 

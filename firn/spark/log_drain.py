@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.client import TableHandle
 from firn.errors import FirnError, Refused
-from firn.logs import LogBatch, build_kafka_options, plan_batch, suggest_remedy
+from firn.logs import LogBatch, build_kafka_options, cut_at_truncate, plan_batch, suggest_remedy
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.streams import StreamStatus
@@ -32,6 +32,7 @@ from firn.spark.log_order import order_changes
 from firn.spark.log_records import decode_changes, read_records
 from firn.spark.sessions import client_of, find_session
 from firn.spark.target import Target, load_target
+from firn.spark.truncates import build_deletes, can_empty, find_first, select_truncates
 from firn.streams import Streams
 
 TRIES = 4
@@ -132,7 +133,7 @@ class LogDrain:
         while True:
             log = self.look()
             goal = log.end if goal is None else goal
-            batch = None if _has_reached(log, goal, commits) else plan_batch(log)
+            batch = None if _has_reached(log, goal, commits) else self.plan(log)
             if batch is None:
                 return Drained(self.table, commits, records, log.position)
             self.commit(log, batch)
@@ -146,6 +147,16 @@ class LogDrain:
             raise DrainStopped(f"{self.table}: {log.problem.message}", hint=remedy)
         return log
 
+    def plan(self, log: LogOut) -> LogBatch | None:
+        """The next batch, which ends before a truncate that empties the table; None if there is nothing to commit."""
+        batch = plan_batch(log)
+        if batch is None or not batch.most_records or not can_empty(log):
+            return batch
+        records = read_records(self.spark, batch, build_kafka_options(log, self.password))
+        truncates = self.bad_records.leave_out(select_truncates(records, log, self.target), log, batch)
+        truncate = find_first(truncates, log)
+        return batch if truncate is None else cut_at_truncate(batch, truncate)
+
     def build_empty(self) -> DataFrame:
         """A frame of changes without rows, for a commit that only moves the position."""
         nullable = [StructField(column.name, column.dataType) for column in self.target.fields]
@@ -157,6 +168,9 @@ class LogDrain:
         Bad records go to the quarantine before (docs/protocols.md, rule 6.11). A batch without any costs nothing more:
         the append fails at the first bad record, and then the batch begins again.
         """
+        if batch.truncate is not None:
+            self._commit_truncate(log, batch)
+            return
         is_split = self.bad_records.are_likely()
         changes = self._split(log, batch) if is_split else self._read_without_reasons(log, batch)
         tries = 0
@@ -171,11 +185,33 @@ class LogDrain:
                     is_split, changes = True, self._split(log, batch)
                     continue
                 tries += 1
-                if tries == TRIES or self.handle.log.show().position != log.position:
-                    raise FirnError(
-                        f"{self.table}: the drain could not commit records up to {batch.position}: {reason(error)}",
-                        hint="start the drain again: it goes on from the table's position",
-                    ) from error
+                if self._is_hopeless(log, tries):
+                    raise self._fail(batch, error) from error
+                self.pause(0.5 * 2**tries)
+            else:
+                return
+
+    def _is_hopeless(self, log: LogOut, tries: int) -> bool:
+        """Whether another try cannot succeed, or the tries are used up."""
+        return tries == TRIES or self.handle.log.show().position != log.position
+
+    def _fail(self, batch: LogBatch, error: Exception) -> FirnError:
+        return FirnError(
+            f"{self.table}: the drain could not commit records up to {batch.position}: {reason(error)}",
+            hint="start the drain again: it goes on from the table's position",
+        )
+
+    def _commit_truncate(self, log: LogOut, batch: LogBatch) -> None:
+        """Delete all rows of the table, with the step over the truncate (docs/protocols.md, rule 6.16)."""
+        for tries in range(1, TRIES + 1):
+            try:
+                self.append(build_deletes(self.spark, self.handle.log, log, batch, self.target), log, batch)
+            except Exception as error:  # as in `commit`
+                self.check()
+                if self._has_committed(batch):
+                    return
+                if self._is_hopeless(log, tries):
+                    raise self._fail(batch, error) from error
                 self.pause(0.5 * 2**tries)
             else:
                 return

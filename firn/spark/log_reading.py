@@ -59,20 +59,20 @@ def read_log(table: str, spark: SparkSession | None = None) -> tuple[DataFrame, 
     return pair.merge(pair.select_changes()), pair.follow()
 
 
-def _pin(spark: SparkSession, table: str) -> _PinnedLog:
+def _pin(spark: SparkSession, table: str) -> PinnedLog:
     client, name = client_of(spark, table)
     with client:
         handle = client.tables[name]
         log = handle.log.show()  # the end of the log first: the pair may have later records, and never fewer
         require_drains(log, name)
-        pinned = _PinnedLog(spark, table, load_target(spark, table), log, handle.log.pin())
+        pinned = PinnedLog(spark, table, load_target(spark, table), log, handle.log.pin())
         if log.format != AVRO or not pinned.tail.most_records:
             return pinned
         return replace(pinned, schemas=BatchSchemas(handle.log).load(pinned.load_tail(), log))
 
 
 @dataclass(frozen=True)
-class _PinnedLog:
+class PinnedLog:
     """Both stores of a table at one moment, and its log from there on."""
 
     spark: SparkSession

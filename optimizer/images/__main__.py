@@ -21,6 +21,7 @@ from optimizer.images.deletes import write_deletes
 from optimizer.images.feed import read_changed_rows
 from optimizer.images.keys import check_keys
 from optimizer.images.pair import Check, TooLarge, build_from_task
+from optimizer.images.quarantine import read_quarantine
 from optimizer.images.upserts import read_upserts
 
 garbage_collection.resume()
@@ -73,6 +74,8 @@ def _run(task: BuilderTask, check: Check) -> BuilderMessage:
         return BuilderMessage(upserts=read_upserts(task.upserts, check))
     if task.feed is not None:
         return BuilderMessage(feed=read_changed_rows(task.feed, check))
+    if task.quarantine is not None:
+        return BuilderMessage(quarantine=read_quarantine(task.quarantine, check))
     raise ValueError("the task says nothing")
 
 

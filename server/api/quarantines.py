@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from catalog.keyed.spec import QUARANTINE
 from catalog.names import TableName
-from firn.protocol.answers.quarantine import QuarantineOut, QuarantineWriterOut
+from firn.protocol.answers.quarantine import (
+    QuarantineOut,
+    QuarantineRecord,
+    QuarantineRecordsOut,
+    QuarantineWriterOut,
+)
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.writers import build_writer_out
+from server.service.images.quarantine_records import MOST_RECORDS
 from server.service.streams.quarantine_drops import QuarantineState
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}/log/quarantine", tags=["logs"])
@@ -35,6 +43,32 @@ class QuarantineDropIn(In):
 def show_quarantine(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> QuarantineOut:
     """Show how many records of the table's log are in its quarantine. Its rows are those of an Iceberg table."""
     return _build_quarantine_out(table, services.quarantine_drops.show(catalog, table))
+
+
+@router.get("/records", summary="List bad records", responses=refusals(400, 404, 503))
+def list_bad_records(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    limit: Annotated[int, Query(ge=1, le=MOST_RECORDS, description="records in the answer")] = 20,
+) -> QuarantineRecordsOut:
+    """Count the reasons of all records in the quarantine, and list the newest records, without keys and values."""
+    read = services.quarantine_records.list(catalog, table, most_records=limit)
+    snapshot_id = None if read.snapshot_id is None else str(read.snapshot_id)
+    rows = read.rows
+    return QuarantineRecordsOut(snapshot_id=snapshot_id, total=rows.total, reasons=rows.reasons, records=rows.records)
+
+
+@router.get("/records/{partition}/{offset}", summary="Show a bad record", responses=refusals(400, 404, 503))
+def show_bad_record(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    partition: Annotated[int, Path(ge=0, le=2**31 - 1, description="partition of the topic")],
+    offset: Annotated[int, Path(ge=0, le=2**63 - 1, description="offset in the partition")],
+) -> list[QuarantineRecord]:
+    """Show a record as a whole. There may be several: a topic that was created again has other records there."""
+    return [*services.quarantine_records.get(catalog, table, partition=partition, offset=offset)]
 
 
 @router.post("/drop", summary="Drop the records in a quarantine", responses=refusals(400, 403, 404, 409))

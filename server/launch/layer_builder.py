@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from catalog.errors import Invalid, NotFound, Unavailable
 from catalog.ports.images import BuildTooLarge
-from firn.protocol.tasks.feed import FeedRows, FeedTask
+from firn.protocol.tasks.feed import FeedRows, FeedTask, QuarantineRows, QuarantineTask
 from firn.protocol.tasks.image import (
     BuilderMessage,
     BuilderTask,
@@ -83,6 +83,13 @@ class LayerBuilderProcess:
         if message.feed is None:
             raise Unavailable(f"the changes cannot be read: {message.error}")
         return message.feed
+
+    def read_quarantine(self, task: QuarantineTask, check: Callable[[Sequence[str]], None]) -> QuarantineRows:
+        """See the port."""
+        message = self._run(BuilderTask(quarantine=task), check)
+        if message.quarantine is None:
+            raise Unavailable(f"the quarantine cannot be read: {message.error}")
+        return message.quarantine
 
     def _run(self, task: BuilderTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
         with self._lock:

@@ -26,6 +26,7 @@ from server.service.hive.services import HiveServices
 from server.service.images.adoption import Adoptions
 from server.service.images.changed_rows import ChangedRows
 from server.service.images.images import Images
+from server.service.images.quarantine_records import QuarantineRecords
 from server.service.images.writes import ImageWrites
 from server.service.imports.imports import Imports
 from server.service.jobs.blockers import Blockers
@@ -160,6 +161,11 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices, St
     @property
     def _position_moves(self) -> PositionMoves:
         return PositionMoves(self.log_stores, self.writers, self.committer, self.image_writes.files, self.streams)
+
+    @property
+    def quarantine_records(self) -> QuarantineRecords:
+        """Records of quarantines for people."""
+        return QuarantineRecords(self.quarantines, self.changed_rows)
 
     @property
     def quarantine_drops(self) -> QuarantineDrops:

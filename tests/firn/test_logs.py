@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firn.logs import build_kafka_options, plan_batch, plan_tail
+from firn.logs import LogBatch, Truncate, build_kafka_options, cut_at_truncate, plan_batch, plan_tail
 from firn.protocol.answers.logs import LogOut
 
 LOG: dict[str, Any] = {
@@ -89,3 +89,11 @@ def test_the_tail_of_a_read_begins_where_the_pair_ends() -> None:
     assert plan_tail(log(), None).start == {0: 5, 1: 0, 2: 7}
     overtaken = plan_tail(log(), "orders:0:20,1:0,2:7")  # a drain was faster
     assert (overtaken.start[0], overtaken.end[0], overtaken.most_records) == (20, 20, 2)
+
+
+def test_a_batch_ends_before_a_truncate_which_is_a_batch_of_its_own() -> None:
+    batch, truncate = LogBatch(topic="orders", start={0: 5}, end={0: 15}), Truncate(partition=0, offset=9)
+    before = cut_at_truncate(batch, truncate)
+    assert (before.end, before.truncate) == ({0: 9}, None)
+    alone = cut_at_truncate(LogBatch(topic="orders", start={0: 9}, end={0: 15}), truncate)
+    assert (alone.end, alone.truncate, alone.position) == ({0: 10}, truncate, "orders:0:10")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from firn.protocol.answers.writers import WriterOut
-from firn.protocol.base import Out
+from firn.protocol.base import Message, Out
 
 
 class QuarantineOut(Out):
@@ -15,6 +15,43 @@ class QuarantineOut(Out):
     rows: int
     snapshot_id: str | None
     changed_at: datetime | None
+
+
+class QuarantineReason(Message):
+    """How many records of the quarantine have this reason, and the column if one column is the cause."""
+
+    reason: str
+    column: str | None
+    records: int
+
+
+class QuarantineRecord(Message):
+    """A bad record of a log.
+
+    `partition` and `offset` name it in the topic of this id. `key` and `value` are texts, or hexadecimal after `0x` if
+    they are not UTF-8; both are null in lists. `cut` names fields that are longer than the answer shows.
+    """
+
+    topic_id: str | None
+    partition: int
+    offset: int
+    timestamp: datetime | None
+    reason: str
+    column: str | None
+    at: datetime | None
+    key: str | None = None
+    value: str | None = None
+    headers: list[tuple[str, str | None]] = []
+    cut: list[str] = []
+
+
+class QuarantineRecordsOut(Out):
+    """The reasons of all records in a quarantine, most frequent first, and the newest records."""
+
+    snapshot_id: str | None
+    total: int
+    reasons: list[QuarantineReason]
+    records: list[QuarantineRecord]
 
 
 class QuarantineWriterOut(Out):

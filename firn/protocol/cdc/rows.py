@@ -10,7 +10,9 @@ from firn.protocol.cdc.envelope import NOT_GIVEN, BadRecord, Envelope, Kind, Row
 from firn.protocol.cdc.sources import matches_source
 from firn.protocol.cdc.values import Unfit, fit_value
 
-STOP, IGNORE = "stop", "ignore"
+STOP, IGNORE, EMPTY = "stop", "ignore", "empty"
+TRUNCATE = "T"
+"""The operation of a row that stands for a truncate. It is for the plan of a drain, and never written to a table."""
 _NOT_SENT = "the source has not sent the value: the table needs firn.partial, or the source whole rows"
 _NO_COLUMN = "the update does not have the column: the table needs firn.partial, or the source whole rows"
 
@@ -34,7 +36,7 @@ class RowColumns:
     schema_changes: str = IGNORE
     """`stop` takes a record for bad if it has a column that the table lacks, `ignore` leaves the column out."""
     truncates: str = STOP
-    """`stop` takes a truncate for a bad record, `ignore` leaves it out."""
+    """`stop` takes a truncate for a bad record, `ignore` leaves it out, `empty` makes it a row with TRUNCATE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,9 @@ def build_rows(envelope: Envelope, columns: RowColumns) -> list[Row]:
         return []
     if envelope.kind is Kind.TRUNCATE and columns.truncates == STOP:
         raise BadRecord("the record empties the table at its source")
+    if envelope.kind is Kind.TRUNCATE and columns.truncates == EMPTY:
+        name = columns.source_column
+        return [Row(TRUNCATE, {} if name is None else {name: envelope.source.name})]
     newest: dict[tuple[Any, ...], Row] = {}
     for change in envelope.changes:
         row = _build_row(change, envelope, columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from firn.protocol.base import Message, Request, Task
-from firn.protocol.tasks.feed import FeedRows, FeedTask, Refusal
+from firn.protocol.tasks.feed import FeedRows, FeedTask, QuarantineRows, QuarantineTask, Refusal
 
 
 class OldRows(Message):
@@ -213,8 +213,8 @@ class UpsertedRows(Message):
 
 
 class BuilderTask(Task):
-    """One line that the server writes to the builder: a layer to build, keys to check, rows to delete, upserts, or
-    changes to read.
+    """One line that the server writes to the builder: a layer to build, keys to check, rows to delete, upserts,
+    changes or bad records to read.
     """
 
     layer: LayerTask | None = None
@@ -222,6 +222,7 @@ class BuilderTask(Task):
     deletes: DeletesTask | None = None
     upserts: UpsertsTask | None = None
     feed: FeedTask | None = None
+    quarantine: QuarantineTask | None = None
 
 
 class BuilderMessage(Message):
@@ -237,6 +238,7 @@ class BuilderMessage(Message):
     deletes: DeletedRows | None = None
     upserts: UpsertedRows | None = None
     feed: FeedRows | None = None
+    quarantine: QuarantineRows | None = None
     refused: Refusal | None = None
     error: str | None = None
     gone: str | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from catalog.errors import Invalid, Unavailable
@@ -52,16 +53,23 @@ class ChangedRows:
             most_bytes=self.most_bytes,
             file_io=dict(self.file_io),
         )
-        if not self._waiting.acquire(blocking=False):
-            raise Unavailable("the server is reading changes for others", hint="Try again in a few seconds.")
         try:
-            return self.reader.read_feed(task, rule.check)
+            with self.turn():
+                return self.reader.read_feed(task, rule.check)
         except BuildTooLarge as error:
             raise Invalid(
                 f"too much has changed in {name} after version {plan.since.version} to be shown: {error.message}",
                 hint=f"Choose versions that are closer together, or run `firn changes {name} "
                 f"--since {plan.since.version}`, which reads the files itself.",
             ) from error
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for the reader; Unavailable if too many others do."""
+        if not self._waiting.acquire(blocking=False):
+            raise Unavailable("the server is reading rows for others", hint="Try again in a few seconds.")
+        try:
+            yield
         finally:
             self._waiting.release()
 

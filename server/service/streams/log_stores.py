@@ -28,6 +28,7 @@ from catalog.ports.store import Database
 from catalog.retention.ttl import Cutoff
 from firn.protocol.avro.decoding import Schemas
 from firn.protocol.avro.wire_format import AVRO, read_schema_id
+from firn.protocol.cdc.rows import EMPTY
 from firn.protocol.partial import ColumnRule
 from server.service.streams.connections import Connections
 from server.service.streams.log_schemas import LogSchemas
@@ -209,6 +210,9 @@ def _find(log: LogStatus) -> Iterator[LogFinding]:
         yield LogFinding(
             Severity.FAILED, f"{state.problem.message}; `firn log skip` goes on, `firn log reset` sets another position"
         )
+    if log.settings.truncates == EMPTY and len(topic.partitions) > 1:
+        text = f"topic {topic.name} has several partitions, so firn.log.truncates=empty takes truncates for bad records"
+        yield LogFinding(Severity.WARNING, text)
     if topic.is_compacted:
         text = f"topic {topic.name} is compacted: changes that newer ones replace may be gone before a drain reads them"
         yield LogFinding(Severity.WARNING, text)

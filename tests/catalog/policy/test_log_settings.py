@@ -31,7 +31,7 @@ def test_defaults() -> None:
         ("topic", "orders\n", "is no topic"),
         ("format", "debezium-avro", "Firn does not read debezium-avro yet"),
         ("source-tables", "shop.orders", "is for change data capture"),
-        ("truncates", "apply", "is not one of stop, ignore"),
+        ("truncates", "apply", "is not one of stop, ignore, empty"),
         ("format", "csv", "is not one of firn-json, upsert-json"),
         ("start", "2026-01-01", "is not one of earliest, latest"),
         ("every-change", "yes", "neither true nor false"),
@@ -57,6 +57,25 @@ def test_avro_needs_a_connection_which_names_the_registry() -> None:
     del properties["firn.log.connection"]
     with pytest.raises(Invalid, match=r"avro needs firn\.log\.connection"):
         LogSettings.from_properties({**properties, "firn.log.brokers": "kafka:9092"})
+
+
+@pytest.mark.parametrize(
+    ("more", "fits"),
+    [
+        ({}, False),
+        ({"firn.log.source-tables": "shop_*.orders"}, False),
+        ({"firn.log.source-tables": "shop.orders, shop.items"}, False),
+        ({"firn.log.source-tables": "shop.orders"}, True),
+        ({"firn.log.source-tables": "shop_*.orders", "firn.log.source-column": "source"}, True),
+    ],
+)
+def test_a_truncate_of_one_table_deletes_no_rows_of_others(more: dict[str, str], fits: bool) -> None:  # noqa: FBT001
+    properties = {**GOOD, "firn.log.format": "debezium-json", "firn.log.truncates": "empty", **more}
+    if fits:
+        assert LogSettings.from_properties(properties) is not None
+    else:
+        with pytest.raises(Invalid, match=r"needs firn\.log\.source-column"):
+            LogSettings.from_properties(properties)
 
 
 @pytest.mark.parametrize("missing", GOOD)

@@ -25,6 +25,7 @@ name: test
 format: {format}
 brokers: [{brokers}]
 topics: {topic}
+{more}
 tables:
   - include: shop\\.(orders|items)
     table: {namespace}.\\1
@@ -43,10 +44,10 @@ def send(topic: Topic, records: Iterable[Record]) -> None:
 
 
 def open_run(
-    server: RunningServer, topic: Topic, tmp_path: Path, namespace: str, format: str = "debezium-json"
+    server: RunningServer, topic: Topic, tmp_path: Path, namespace: str, format: str = "debezium-json", more: str = ""
 ) -> CdcRun:
     path = tmp_path / "sync.yaml"
-    path.write_text(FILE.format(format=format, brokers=topic.brokers, topic=topic.name, namespace=namespace))
+    path.write_text(FILE.format(format=format, brokers=topic.brokers, topic=topic.name, namespace=namespace, more=more))
     config, client = read_config(path), firn.connect(server.url)
     cluster = open_cluster(config, client)
     return CdcRun(config=config, client=client, cluster=cluster, spark=server.spark, say=lambda _line: None)
@@ -110,6 +111,45 @@ def test_shards_share_a_table_and_a_new_one_loses_no_record(
     assert problems(run.run_once()) == []
     expected = [(1, "shop_us.customers", "us1"), (2, "shop_eu.customers", "eu2")]
     assert merged(server, "shards.customers", "id, source, name") == expected
+
+
+def test_a_truncate_empties_its_own_source_between_the_records_around_it(
+    server: RunningServer, new_topic: NewTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(1)
+    run = open_run(server, topic, tmp_path, "emptied", more="truncates: empty")
+
+    def customer(op: str, shard: str, key: int | None) -> Record:
+        row = None if key is None else {"id": key, "name": f"{shard}{key}"}
+        key_part = None if key is None else {"id": key}
+        return debezium(op, after=row, key=key_part, source={"db": f"shop_{shard}", "table": "customers"})
+
+    send(topic, [customer("c", "eu", 1), customer("c", "us", 1), customer("t", "eu", None), customer("c", "eu", 2)])
+    send(topic, [customer("t", "us", None), customer("t", "eu", None), customer("c", "eu", 3), customer("c", "us", 3)])
+    append, lost = BoundedDrain.append, list[str]()
+
+    def lose_answers(self: BoundedDrain, frame: Any, log: Any, batch: Any) -> None:
+        if batch.truncate is not None and len(lost) == 0:
+            lost.append("request")
+            raise OSError("the request is lost")
+        append(self, frame, log, batch)
+        if batch.truncate is not None:
+            lost.append("answer")
+            raise OSError("the answer is lost")
+
+    monkeypatch.setattr(BoundedDrain, "append", lose_answers)
+    assert problems(run.run_once()) == []
+    assert lost == ["request", "answer", "answer", "answer"]
+    assert merged(server, "emptied.customers", "id, name") == [(3, "eu3"), (3, "us3")]
+    deletes = server.rows("SELECT id, source FROM lake.emptied.customers.change WHERE _op = 'D' ORDER BY _row_id")
+    assert deletes == [(1, "shop_eu.customers"), (1, "shop_us.customers"), (2, "shop_eu.customers")]
+    assert [table.commits for table in run.run_once()] == [0]
+
+    send(topic, [customer("c", "eu", 4), customer("t", "eu", None)])
+    with pytest.raises(Exception, match="bad record 0 9"):
+        firn.spark.read("lake.emptied.customers", server.spark, log=True).collect()
+    assert problems(run.run_once()) == []
+    assert merged(server, "emptied.customers", "id, name") == [(3, "us3")]
 
 
 def test_a_process_that_dies_between_table_and_first_commit_loses_nothing(

@@ -139,6 +139,8 @@ class Site:
         of_engines = app == "/iceberg/v1"
         path = template.replace(":path}", "}").format(
             number="1",
+            partition="0",
+            offset="0",
             catalog="lake",
             namespace="secret",
             table="t" if of_engines else "secret.t",

@@ -220,6 +220,8 @@ def _names(prefix: str) -> dict[str, str]:
         "connection": "c",
         "consumer": "c",
         "number": "1",
+        "partition": "0",
+        "offset": "0",
     }
 
 

@@ -1155,6 +1155,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log/quarantine/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List bad records
+         * @description Count the reasons of all records in the quarantine, and list the newest records, without keys and values.
+         */
+        get: operations["list_bad_records_catalogs__catalog__tables__table__log_quarantine_records_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/log/quarantine/records/{partition}/{offset}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a bad record
+         * @description Show a record as a whole. There may be several: a topic that was created again has other records there.
+         */
+        get: operations["show_bad_record_catalogs__catalog__tables__table__log_quarantine_records__partition___offset__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/log/quarantine/writer": {
         parameters: {
             query?: never;
@@ -6748,6 +6788,72 @@ export interface components {
             table: string;
         };
         /**
+         * QuarantineReason
+         * @description How many records of the quarantine have this reason, and the column if one column is the cause.
+         */
+        QuarantineReason: {
+            /** Column */
+            column: string | null;
+            /** Reason */
+            reason: string;
+            /** Records */
+            records: number;
+        };
+        /**
+         * QuarantineRecord
+         * @description A bad record of a log.
+         *
+         *     `partition` and `offset` name it in the topic of this id. `key` and `value` are texts, or hexadecimal after `0x` if
+         *     they are not UTF-8; both are null in lists. `cut` names fields that are longer than the answer shows.
+         */
+        QuarantineRecord: {
+            /** At */
+            at: string | null;
+            /** Column */
+            column: string | null;
+            /**
+             * Cut
+             * @default []
+             */
+            cut?: string[];
+            /**
+             * Headers
+             * @default []
+             */
+            headers?: [
+                string,
+                string | null
+            ][];
+            /** Key */
+            key?: string | null;
+            /** Offset */
+            offset: number;
+            /** Partition */
+            partition: number;
+            /** Reason */
+            reason: string;
+            /** Timestamp */
+            timestamp: string | null;
+            /** Topic Id */
+            topic_id: string | null;
+            /** Value */
+            value?: string | null;
+        };
+        /**
+         * QuarantineRecordsOut
+         * @description The reasons of all records in a quarantine, most frequent first, and the newest records.
+         */
+        QuarantineRecordsOut: {
+            /** Reasons */
+            reasons: components["schemas"]["QuarantineReason"][];
+            /** Records */
+            records: components["schemas"]["QuarantineRecord"][];
+            /** Snapshot Id */
+            snapshot_id: string | null;
+            /** Total */
+            total: number;
+        };
+        /**
          * QuarantineWriterIn
          * @description A copy of a drain: its epoch at the change store and, in an optimizer, the lease of its stream.
          */
@@ -12290,6 +12396,135 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_bad_records_catalogs__catalog__tables__table__log_quarantine_records_get: {
+        parameters: {
+            query?: {
+                /** @description records in the answer */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuarantineRecordsOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_bad_record_catalogs__catalog__tables__table__log_quarantine_records__partition___offset__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description partition of the topic */
+                partition: number;
+                /** @description offset in the partition */
+                offset: number;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuarantineRecord"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

@@ -88,7 +88,7 @@ def test_the_server_does_not_keep_many_threads_for_changes(orders: KeyedLake, mo
     with connected(orders) as client:
         for _ in range(MOST_WAITING):
             own._waiting.acquire()
-        with pytest.raises(Unavailable, match="reading changes for others"):
+        with pytest.raises(Unavailable, match="reading rows for others"):
             show(client, since=0)
         for _ in range(MOST_WAITING):
             own._waiting.release()
