@@ -115,7 +115,10 @@ def _share(waiting: Mapping[int, int], most: int) -> dict[int, int]:
 
 
 def cut_at_truncate(batch: LogBatch, truncate: Truncate) -> LogBatch:
-    """The part of a batch before its first truncate or, if that comes first, the truncate alone (rule 6.16)."""
+    """The part of a batch before its first truncate or, if that comes first, the truncate alone.
+
+    See docs/protocols.md, rule 6.16.
+    """
     number, offset = truncate.partition, truncate.offset
     if batch.start[number] < offset:
         return replace(batch, end={**batch.end, number: offset})

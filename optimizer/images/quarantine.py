@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue
@@ -16,6 +17,7 @@ from optimizer.images.pair import Check, TooLarge
 LONGEST_VALUE = 200_000
 """Characters of a key, a value or a header."""
 MOST_REASONS = 200
+_LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 _LISTED = ("topic_id", "partition", "offset", "timestamp", "reason", "column", "at")
 _WHOLE = (*_LISTED, "key", "value", "headers")
 
@@ -32,7 +34,7 @@ def read_quarantine(task: QuarantineTask, check: Check) -> QuarantineRows:
     if size > task.most_bytes:
         raise TooLarge(f"its files have {size:,} bytes, and the most are {task.most_bytes:,}")
     rows = scan.to_arrow().to_pylist()
-    rows.sort(key=lambda row: (row["at"], row["offset"]), reverse=True)
+    rows.sort(key=lambda row: (row["at"] or _LONG_AGO, row["offset"]), reverse=True)
     counts = Counter((row["reason"], row["column"]) for row in rows).most_common(MOST_REASONS)
     return QuarantineRows(
         total=len(rows),
@@ -44,13 +46,16 @@ def read_quarantine(task: QuarantineTask, check: Check) -> QuarantineRows:
 
 
 def _show(row: Mapping[str, Any]) -> QuarantineRecord:
-    texts = {name: _show_bytes(row[name]) for name in ("key", "value") if name in row}
+    texts = {name: _show_bytes(row.get(name)) for name in ("key", "value")}
     headers = [(header["key"] or "", _show_bytes(header["value"])) for header in row.get("headers") or ()]
-    long = [name for name, text in (*texts.items(), *headers) if text is not None and len(text) > LONGEST_VALUE]
-    shown = {name: _cut(text) for name, text in texts.items()}
-    cut_headers = [(name[:LONGEST_VALUE], _cut(text)) for name, text in headers]
-    document = {**{name: row[name] for name in _LISTED}, **shown, "headers": cut_headers, "cut": long}
-    return QuarantineRecord.model_validate(document)
+    return QuarantineRecord.model_validate(
+        {
+            **{name: row[name] for name in _LISTED},
+            **{name: _cut(text) for name, text in texts.items()},
+            "headers": [{"name": name[:LONGEST_VALUE], "value": _cut(text)} for name, text in headers],
+            "cut": [name for name, text in (*texts.items(), *headers) if len(text or "") > LONGEST_VALUE],
+        }
+    )
 
 
 def _show_bytes(data: bytes | None) -> str | None:

@@ -25,6 +25,13 @@ class QuarantineReason(Message):
     records: int
 
 
+class RecordHeader(Message):
+    """A header of a record."""
+
+    name: str
+    value: str | None
+
+
 class QuarantineRecord(Message):
     """A bad record of a log.
 
@@ -39,10 +46,10 @@ class QuarantineRecord(Message):
     reason: str
     column: str | None
     at: datetime | None
-    key: str | None = None
-    value: str | None = None
-    headers: list[tuple[str, str | None]] = []
-    cut: list[str] = []
+    key: str | None
+    value: str | None
+    headers: list[RecordHeader]
+    cut: list[str]
 
 
 class QuarantineRecordsOut(Out):

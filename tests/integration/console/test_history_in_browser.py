@@ -213,9 +213,15 @@ def test_bad_records_are_counted_and_dropped_as_the_user_has_seen_them(
     epoch = server.post(f"{at}/writers/log")["epoch"]
     server.post(f"{at}/log/quarantine/writer", {"epoch": epoch, "create": True})
     bad = table(server, "shop.logged.quarantine")
-    rows = pa.Table.from_pylist([{"reason": "r", "partition": 0, "offset": 5}], schema=bad.schema().as_arrow())
+    record = {"reason": "r", "column": "id", "partition": 0, "offset": 5, "value": b'{"id": "<b>x</b>"}'}
+    rows = pa.Table.from_pylist([record], schema=bad.schema().as_arrow())
     bad.append(rows)
     page.reload()
+    expect(page.get_by_role("table", name="reasons")).to_contain_text("r")
+    page.get_by_role("button", name="show the record at offset 5 of partition 0").click()
+    expect(page.get_by_label("value", exact=True)).to_have_text('{"id": "<b>x</b>"}')
+    assert violations(page) == []
+    page.get_by_role("dialog").get_by_role("button", name="close").click()
     expect(page.get_by_role("heading", name="1 bad record")).to_be_visible()
     expect(page.get_by_label("retry command", exact=True)).to_have_text("firn quarantine retry shop.logged")
     assert violations(page) == []

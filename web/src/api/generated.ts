@@ -6811,21 +6811,12 @@ export interface components {
             at: string | null;
             /** Column */
             column: string | null;
-            /**
-             * Cut
-             * @default []
-             */
-            cut?: string[];
-            /**
-             * Headers
-             * @default []
-             */
-            headers?: [
-                string,
-                string | null
-            ][];
+            /** Cut */
+            cut: string[];
+            /** Headers */
+            headers: components["schemas"]["RecordHeader"][];
             /** Key */
-            key?: string | null;
+            key: string | null;
             /** Offset */
             offset: number;
             /** Partition */
@@ -6837,7 +6828,7 @@ export interface components {
             /** Topic Id */
             topic_id: string | null;
             /** Value */
-            value?: string | null;
+            value: string | null;
         };
         /**
          * QuarantineRecordsOut
@@ -6910,6 +6901,16 @@ export interface components {
             };
             /** Deletes */
             deletes: number[];
+        };
+        /**
+         * RecordHeader
+         * @description A header of a record.
+         */
+        RecordHeader: {
+            /** Name */
+            name: string;
+            /** Value */
+            value: string | null;
         };
         /**
          * RefIn

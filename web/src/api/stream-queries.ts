@@ -44,6 +44,29 @@ export const tableQuarantine = (catalog: string, name: string) =>
     refetchInterval: SLOW_MS,
   });
 
+/** The server reads files for it: only another snapshot is a reason to ask again. */
+export const badRecords = (catalog: string, name: string, snapshot: string | null) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['table', catalog, name, 'quarantine', 'records', snapshot],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/log/quarantine/records', at(catalog, name))),
+    retry: false,
+  });
+
+export const badRecord = (catalog: string, name: string, partition: number, offset: number) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['table', catalog, name, 'quarantine', 'records', partition, offset],
+    queryFn: () =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables/{table}/log/quarantine/records/{partition}/{offset}', {
+          params: { path: { catalog, table: name, partition, offset } },
+        }),
+      ),
+    retry: false,
+    gcTime: 0,
+  });
+
 export const writers = (catalog: string, name: string) =>
   infiniteQueryOptions({
     ...paged,

@@ -14,6 +14,7 @@ from pyiceberg.catalog import load_catalog
 import firn
 from catalog.keyed.spec import LOG_WRITER
 from firn.errors import Invalid, NotFound
+from firn.protocol.answers.quarantine import RecordHeader
 from tests.databases import ON_SQLITE
 from tests.factories import LAKE
 from tests.server.lake import ORDERS, Lake
@@ -84,7 +85,7 @@ def test_reasons_are_counted_and_a_record_is_shown_as_a_whole(orders: KeyedLake)
         (record,) = log.get(0, 1)
         assert (record.key, record.value, record.reason, record.timestamp) == ("k", HOSTILE, FITS, NOW)
         (record,) = log.get(0, 2)
-        assert (record.value, record.headers, record.cut) == ("0xff00", [("source", "0xff")], [])
+        assert (record.value, record.headers, record.cut) == ("0xff00", [RecordHeader(name="source", value="0xff")], [])
         (record,) = log.get(0, 3)
         assert (record.key, record.value) == (None, None)
         quarantine(orders, client, bad(3, FITS, "n", b"x" * 300_000, topic_id="b"))

@@ -11,10 +11,12 @@ import { ConfirmDialog } from '../../components/confirm-dialog';
 import { Count, When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { BROKEN, Mark, WARNING } from '../../components/status-icons';
+import { Sparkline } from '../../components/sparkline';
 import { StreamMark } from '../../components/stream-mark';
+import { useSamples } from '../../components/use-samples';
 import { need, onTable } from '../../lib/access';
 import { fullName, paths } from '../../lib/paths';
-import { logOf, lossText, partitionLines, positionText, streamText, totalOf, waitingText } from '../../lib/streams';
+import { logOf, lossText, partitionLines, positionText, rateText, streamText, totalOf, waitingText } from '../../lib/streams';
 import { Figure, Flow } from './store-parts';
 import styles from './stores.module.css';
 
@@ -74,9 +76,19 @@ function StreamState({ stream, known }: { stream: Stream; known: boolean }) {
           <span className="wrap-anywhere">stream: {streamText(stream)}</span>
         </StreamMark>
       </Link>
+      <Rate stream={stream} />
       {!known && stream.reason !== null && <div className="wrap-anywhere">{stream.reason}</div>}
     </div>
   );
+}
+
+/** How the rate has changed while the console was open; the server keeps the last measure only. */
+function Rate({ stream }: { stream: Stream }) {
+  const samples = useSamples(stream);
+  const last = samples.at(-1);
+  if (last === undefined || samples.length < 2) return null;
+  const most = Math.max(...samples.map((sample) => sample.rate));
+  return <Sparkline samples={samples} label={`rows/s: ${rateText(last.rate)} now, ${rateText(most)} at most since this page was opened`} />;
 }
 
 function Numbers({ log }: { log: TableLog }) {

@@ -12,6 +12,7 @@ import { Snippet } from '../../components/snippet';
 import { need, onTable } from '../../lib/access';
 import { dotted } from '../../lib/names';
 import { fullName } from '../../lib/paths';
+import { BadRecords } from './bad-records';
 import styles from './changes.module.css';
 
 /** The records of the topic that are no changes of the table: how many, and what to do about them. */
@@ -38,6 +39,7 @@ export function QuarantineTab({ table }: { table: Table }) {
           Drop…
         </ActionButton>
       </div>
+      <BadRecords table={table} quarantine={quarantine} />
       <Commands table={table} quarantine={quarantine} />
       {dropping !== undefined && <DropDialog table={table} seen={dropping} close={() => drop(undefined)} />}
     </div>
@@ -49,7 +51,7 @@ function Commands({ table, quarantine }: { table: Table; quarantine: Quarantine 
   const rows = `SELECT partition, offset, reason, column, CAST(value AS STRING)\nFROM ${dotted([table.catalog])}.${quarantine.table} ORDER BY at DESC;`;
   return (
     <div className={`stack ${styles.commands}`}>
-      <div>Count the reasons, and show the newest records:</div>
+      <div>List more of them, or read them in an engine:</div>
       <Snippet code={`firn quarantine list ${name}`} label="list command" />
       <Snippet code={rows} label="query" />
       <div>
