@@ -150,7 +150,7 @@ class LogDrain:
     def plan(self, log: LogOut) -> LogBatch | None:
         """The next batch, which ends before a truncate that empties the table; None if there is nothing to commit."""
         batch = plan_batch(log)
-        if batch is None or not batch.most_records or not can_empty(log):
+        if batch is None or not batch.most_records or not can_empty(log, self.target):
             return batch
         records = read_records(self.spark, batch, build_kafka_options(log, self.password))
         truncates = self.bad_records.leave_out(select_truncates(records, log, self.target), log, batch)

@@ -22,9 +22,12 @@ _LIKELY = r'"op"\s*:\s*"t"|(?i)truncate'
 """Texts of truncates in all formats. A truncate without it is a bad record: batches decode it as one."""
 
 
-def can_empty(log: LogOut) -> bool:
-    """Whether truncates of a log empty the table. Nothing orders a truncate and records of other partitions."""
-    return log.truncates == EMPTY and len(log.end) == 1
+def can_empty(log: LogOut, target: Target) -> bool:
+    """Whether truncates of a log empty the table. Nothing orders a truncate and records of other partitions.
+
+    A table with `firn.insert-only` takes no deletes.
+    """
+    return log.truncates == EMPTY and len(log.end) == 1 and not target.is_insert_only
 
 
 def select_truncates(records: DataFrame, log: LogOut, target: Target) -> DataFrame:
