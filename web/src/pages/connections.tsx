@@ -20,6 +20,7 @@ const COLUMNS: Column<Connection>[] = [
   { key: 'brokers', title: 'Brokers', cell: (row) => <div className="mono dim wrap-anywhere" style={{ minWidth: 160 }}>{row.brokers.join(', ')}</div>, wide: true },
   { key: 'security', title: 'Security', cell: (row) => [row.security, row.mechanism].filter((part) => part !== null).join(', ') },
   { key: 'user', title: 'User', cell: (row) => (row.username === null ? <span className="dim">none</span> : <span className="mono">{row.username}</span>) },
+  { key: 'registry', title: 'Schema registry', cell: (row) => <Registry connection={row} />, extra: true },
   { key: 'result', title: 'Check', cell: (row) => <Result connection={row} /> },
   { key: 'created', title: 'Created', cell: (row) => <When at={row.created_at} />, right: true },
   { key: 'by', title: 'By', cell: (row) => row.created_by ?? <span className="dim">–</span>, extra: true },
@@ -58,6 +59,20 @@ const useCheck = (name: string) =>
     queryFn: () => answered(api.POST('/connections/{connection}/check', { params: { path: { connection: name } } })),
   });
 
+const resultText = ({ brokers, topics, subjects }: { brokers: number; topics: number; subjects: number | null }) =>
+  [many(brokers, 'broker'), many(topics, 'topic'), ...(subjects === null ? [] : [many(subjects, 'subject')])].join(', ');
+
+/** Where the schemas of Avro records are. */
+function Registry({ connection }: { connection: Connection }) {
+  if (connection.registry_url === null) return <span className="dim">none</span>;
+  return (
+    <div className="mono wrap-anywhere" style={{ minWidth: 140 }}>
+      {connection.registry_url}
+      {connection.registry_username !== null && <div className="dim">as {connection.registry_username}</div>}
+    </div>
+  );
+}
+
 function Result({ connection }: { connection: Connection }) {
   const { data, error } = useCheck(connection.name);
   return (
@@ -67,7 +82,7 @@ function Result({ connection }: { connection: Connection }) {
       ) : data === undefined ? (
         <span className="dim">not checked</span>
       ) : (
-        <Mark look={{ ...HEALTHY, says: `${many(data.brokers, 'broker')}, ${many(data.topics, 'topic')}` }} />
+        <Mark look={{ ...HEALTHY, says: resultText(data) }} />
       )}
     </div>
   );
