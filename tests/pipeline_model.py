@@ -43,7 +43,7 @@ class Model:
         self.plan: Plan = incremental(self.sql, SCHEMA, key=self.key)
         assert self.plan.is_incremental, (self.sql, self.plan.reasons)
         self.inputs = [source.name for source in self.plan.inputs]
-        self.state = {name: self._random_rows(name, self.random.choice([0, 3, LARGEST[name]])) for name in self.inputs}
+        self.state = {name: self.random_rows(name, self.random.choice([0, 3, LARGEST[name]])) for name in self.inputs}
         self.held: dict[str, list[Row]] = {}
         self.followed: dict[frozenset[str], tuple[Step, ...]] = {}
         for name, rows in self.state.items():
@@ -58,7 +58,7 @@ class Model:
     def _run_round(self) -> Round:
         changed = self._choose_changed()
         old = self.state
-        self.state = {name: self._change(name, rows) if name in changed else rows for name, rows in old.items()}
+        self.state = {name: self.change(name, rows) if name in changed else rows for name, rows in old.items()}
         for name in self.inputs:
             self._load_states(name, old[name], self.state[name])
         result = self._follow(changed)
@@ -117,18 +117,20 @@ class Model:
             values = ", ".join(f"({', '.join('null' if v is None else str(v) for v in row)})" for row in rows)
             self._run(f"insert into {name} values {values}")
 
-    def _random_rows(self, name: str, count: int) -> list[Row]:
+    def random_rows(self, name: str, count: int) -> list[Row]:
+        """Rows of a table."""
         return [tuple(self._random_value(column) for column in SCHEMA[name]) for _ in range(count)]
 
     def _random_value(self, column: str) -> int | None:
         return None if column != "id" and self.random.random() < 0.08 else self.random.randrange(VALUES[column])
 
-    def _change(self, name: str, rows: list[Row]) -> list[Row]:
+    def change(self, name: str, rows: list[Row]) -> list[Row]:
+        """The rows after a few inserts, deletes and updates."""
         rows, columns = list(rows), list(SCHEMA[name])
         for _ in range(self.random.choice([1, 1, 2, 4])):
             kind = self.random.random()
             if kind < 0.35 or not rows:
-                rows += self._random_rows(name, 1) * self.random.choice([1, 1, 2])
+                rows += self.random_rows(name, 1) * self.random.choice([1, 1, 2])
             elif kind < 0.6:
                 rows.pop(self.random.randrange(len(rows)))
             else:

@@ -179,6 +179,9 @@ SHAPES: Final = {
         "with a (kk, total) as (select k, sum(v) from f group by k), b as (select kk from a where total > 8) "
         "select d.city, count(*) n from d join b on b.kk = d.k group by d.city"
     ),
+    "derived table with new column names": (
+        "select a.p, sum(a.q) as s from (select k, v from f union all select k, w from d) a (p, q) group by a.p"
+    ),
     "cte with the name of a table": (
         "with f as (select k, v from f where v > 1) select k, count(*) n from f group by k"
     ),
@@ -260,6 +263,11 @@ FULL: Final = {
         2,
         "a condition of WHERE of its own",
     ),
+    "new column names behind a table": (
+        "select x.k, x.city from\n  d as x (city, k, w)",
+        2,
+        "Rename them in a derived table",
+    ),
     "LATERAL VIEW is not planned incrementally": (
         "select k, x from f\nlateral view explode(array(v)) l as x",
         2,
@@ -267,6 +275,12 @@ FULL: Final = {
     ),
     "DISTINCT ON": ("select distinct on (k)\n k, v from f", 1, "QUALIFY row_number()"),
     "NATURAL JOIN": ("select f.v from f\nnatural join d", 2, "Write JOIN … ON"),
+    "USING after a FULL JOIN": (
+        "select k, f.v, e.flag from f full join d using (k)\nleft join e using (k)",
+        2,
+        "Write JOIN … ON",
+    ),
+    "a table in parentheses": ("select a.v from\n  (f) a", 2, "Write it without them"),
     "a join in parentheses is not planned incrementally": (
         "select f.v from\n(f join d on f.k = d.k)",
         2,

@@ -112,13 +112,16 @@ def _check_window(node: exp.Expr) -> Iterator[Reason]:
 def _check_join(node: exp.Expr) -> Iterator[Reason]:
     assert isinstance(node, exp.Join)  # noqa: S101 -- tells the type checker by what it was called
     side, method = node.side.upper(), node.method.upper()
-    joins = node.parent.args.get("joins") or () if node.parent is not None else ()
+    joins: list[exp.Join] = node.parent.args.get("joins") or [node] if node.parent is not None else [node]
     if side == "RIGHT":
         yield reason_at(node, "RIGHT JOIN", "Swap the two tables and write LEFT JOIN")
-    elif side == "FULL" and joins and joins[0] is not node:
+    elif side == "FULL" and joins[0] is not node:
         yield reason_at(node, "FULL JOIN after another join", "Write the FULL JOIN first, or in a derived table")
-    if method:
-        yield reason_at(node, f"{method} JOIN", "Write JOIN … ON")
+    if method or node.kind.upper() not in _JOIN_KINDS:
+        yield reason_at(node, f"{method or node.kind} JOIN", "Write JOIN … ON")
+    if node.args.get("using") and any(join.side.upper() == "FULL" for join in joins[: joins.index(node)]):
+        # Spark compares the value of either side of the full join, sqlglot that of the left side alone.
+        yield reason_at(node, "USING after a FULL JOIN", "Write JOIN … ON")
     yield from _check_arguments(node, _JOIN_ARGUMENTS)
 
 
@@ -147,6 +150,8 @@ def _check_table(node: exp.Expr) -> Iterator[Reason]:
     assert isinstance(node, exp.Table)  # noqa: S101 -- tells the type checker by what it was called
     if not is_named(node):
         yield reason_at(node, "a function in FROM", "Write its rows into a table and read that")
+    if node.alias_column_names:
+        yield reason_at(node, "new column names behind a table", "Rename them in a derived table: (SELECT … AS …)")
     yield from _check_arguments(node, _TABLE_ARGUMENTS)
 
 
@@ -159,6 +164,8 @@ def _check_subquery(node: exp.Expr) -> Iterator[Reason]:
     """Subqueries may be inputs, parts of set operations, or EXISTS and IN among the conditions of WHERE."""
     if isinstance(node, exp.Subquery):
         yield from _check_arguments(node, _SUBQUERY_ARGUMENTS)
+        if isinstance(node.this, exp.Table) and not node.this.args.get("joins"):
+            yield reason_at(node, "a table in parentheses", "Write it without them")
     if _is_value(node):
         yield reason_at(node, "a subquery as a value", "Join a derived table with GROUP BY instead")
     elif isinstance(node.parent, (exp.Exists, exp.In)):
@@ -202,6 +209,7 @@ _SELECT_ARGUMENTS: Final = frozenset(
         "offset",
     ]
 )
+_JOIN_KINDS: Final = ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI")
 _JOIN_ARGUMENTS: Final = frozenset({"this", "on", "side", "kind", "using", "hint", "method"})
 _TABLE_ARGUMENTS: Final = frozenset({"this", "alias", "db", "catalog", "hints"})
 _SUBQUERY_ARGUMENTS: Final = frozenset({"this", "alias", "with_", "order", "sort", "limit", "offset"})

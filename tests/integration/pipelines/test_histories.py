@@ -18,7 +18,7 @@ from tests.pipeline_shapes import SCHEMA, SHAPES
 
 SEED = int(os.environ.get("HISTORY_SEED", "0")) or 7
 SOAK = float(os.environ.get("SOAK_SECONDS", "0"))
-QUERIES, ROUNDS_OF_QUERY = 220, 12
+QUERIES, ROUNDS_OF_QUERY = 220, 11
 ROUNDS_OF_SHAPE = 30
 
 pytestmark = pytest.mark.model
