@@ -15,6 +15,8 @@ DIALECT = "spark"
 MAX_CHARACTERS = 200_000
 MAX_NODES = 20_000
 _BEGINS_QUERY = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM, TokenType.VALUES)
+_BUGS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What sqlglot also raises for SQL that it does not expect, such as `date_trunc('', x)`."""
 _TOO_DEEP = "the SQL nests too deeply"
 _SPLIT = "make parts of it tables or views of their own"
 
@@ -73,7 +75,7 @@ def _parse(text: str) -> exp.Expr:
         trees = [tree for tree in sqlglot.parse(text, read=DIALECT, max_nodes=MAX_NODES) if tree is not None]
     except ParseError as error:
         raise _refuse(error) from error
-    except SqlglotError as error:
+    except (SqlglotError, *_BUGS) as error:
         raise InvalidDefinition(f"the SQL cannot be read: {str(error)[:200]}") from error
     except RecursionError as error:
         raise too_deep() from error

@@ -17,7 +17,7 @@ from firn.pipelines.plan import Column, Input, Plan, State, Strategy
 from firn.pipelines.program import Program
 from firn.pipelines.relations import to_sql, with_state
 from firn.pipelines.scope import require_scope
-from firn.pipelines.selects import PREFIX
+from firn.pipelines.selects import PREFIX, unwrap
 from firn.pipelines.tables import find_tables, rename_tables, table_name
 from firn.pipelines.types import check_types
 from firn.pipelines.warnings import find_warnings
@@ -55,6 +55,7 @@ def _plan(tree: exp.Query, schema: Schema, key: tuple[str, ...], deterministic: 
     if any(map(_hides_columns, tree.walk())):
         return Plan(Strategy.FULL, (), inputs, key=key, reasons=reasons, _full=_full_sql(tree))
     query = normalize(tree, {prefix: schema[name] for name, prefix in prefixes.items()})
+    _check_in(query)
     columns = read_columns(query)
     full = Plan(
         Strategy.FULL,
@@ -112,6 +113,18 @@ def _check_branches(query: exp.Query) -> None:
             line, column = find_position(branches.right)
             text = f"the branches of {branches.key.upper()} have {counts[0]} and {counts[1]} columns"
             raise InvalidDefinition(text, line=line, column=column, hint="select as many columns in both")
+
+
+def _check_in(query: exp.Query) -> None:
+    for node in query.find_all(exp.In):
+        if node.args.get("query") is None:
+            continue
+        values = len(node.this.expressions) if isinstance(node.this, exp.Tuple) else 1
+        columns = len(unwrap(node.args["query"]).named_selects)
+        if values != columns:
+            line, column = find_position(node)
+            text = f"IN compares {values} with {columns} columns"
+            raise InvalidDefinition(text, line=line, column=column, hint="select as many columns as IN compares")
 
 
 def check_tables(tree: exp.Query, schema: Schema) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import re
 import time
+from contextlib import suppress
 
 import pytest
 
 from firn.pipelines import incremental
 from firn.pipelines.errors import InvalidDefinition
-from tests.pipeline_shapes import SCHEMA
+from tests.pipeline_shapes import SCHEMA, SHAPES
 
 INVALID = {
     "select k frm f wher": "line 1, column 14: the SQL cannot be parsed near 'f'",
@@ -34,6 +37,8 @@ INVALID = {
     "select k, v as k from f": "line 1, column 11: two columns of the result are named k",
     "select k + 1 from f": "line 1, column 8: column 1 of the result has no name",
     "select k from f union select k, w from d": "the branches of UNION have 1 and 2 columns",
+    "select k from f where (k, g) in (select k from d)": "IN compares 2 with 1 columns",
+    "select date_trunc() as x from f": "the SQL cannot be read",
     "select k from f where k = :p": "the query has the parameter :p",
     "select {{ column }} from f": "line 1, column 8: Firn reads no Jinja templates",
     "select k from {% if x %} f": "Firn reads no Jinja templates",
@@ -49,6 +54,50 @@ def test_it_is_refused_with_its_place(sql: str) -> None:
     assert INVALID[sql] in refusal.value.message
     assert "\n" not in refusal.value.message
     assert len(refusal.value.message) < 300
+
+
+WORDS = [
+    "(",
+    ")",
+    ",",
+    "select",
+    "from",
+    "where",
+    "case",
+    "'",
+    "*",
+    "as",
+    "null",
+    "over",
+    "in",
+    "exists",
+    "not",
+    "join",
+    "left",
+    "on",
+    "1",
+    "''",
+    "`",
+    "{",
+    "[",
+    "->",
+    "::",
+    "cast(",
+    "distinct",
+    ".",
+]
+
+
+def test_mutilated_queries_are_planned_or_refused() -> None:
+    """No other error comes out of the planner."""
+    chosen = random.Random(1)
+    for _ in range(150):
+        words = re.sub(r"([(),])", r" \1 ", chosen.choice(list(SHAPES.values()))).split()
+        for _ in range(chosen.choice([1, 1, 2, 3])):
+            position = chosen.randrange(len(words))
+            words[position : position + chosen.choice([0, 1])] = [chosen.choice(WORDS)]
+        with suppress(InvalidDefinition):
+            incremental(" ".join(words), SCHEMA)
 
 
 def test_the_nearest_name_is_given() -> None:

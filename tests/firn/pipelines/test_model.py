@@ -12,7 +12,7 @@ from tests.pipeline_model import Model
 from tests.pipeline_shapes import SCHEMA, SHAPES
 
 ROUNDS = 3
-QUERIES = 20
+QUERIES = 12
 
 
 @pytest.mark.parametrize("name", SHAPES)

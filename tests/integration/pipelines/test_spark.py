@@ -39,15 +39,11 @@ CHOSEN = (
     "not exists",
     "exists over a join",
     "in, two columns",
-    "in, correlated",
-    "anti join",
-    "named window",
     "window over group",
     "qualify",
     "qualify with exchanged names",
     "union",
     "except all",
-    "intersect",
     "cte twice",
     "aggregate of aggregate",
     "left join of a set operation",
@@ -98,7 +94,7 @@ def call(name: str) -> exp.Expr | None:
     for arguments in ("", "a", "a, b", "a, b, c", "a, b, c, d"):
         try:
             (node,) = sqlglot.parse_one(f"select {name}({arguments})", read="spark").expressions
-        except sqlglot.ParseError:
+        except (sqlglot.ParseError, ValueError):
             continue
         return node if isinstance(node, exp.Func) else None
     return None
