@@ -159,4 +159,4 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 def count_affected(rounds: Sequence[Round]) -> int:
     """The affected values of all rounds."""
-    return sum(one.affected for one in rounds)
+    return sum(round_.affected for round_ in rounds)

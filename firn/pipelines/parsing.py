@@ -118,10 +118,12 @@ def _refuse_open_text(text: str) -> InvalidDefinition:
 def _refuse(error: ParseError) -> InvalidDefinition:
     first = error.errors[0] if error.errors else {}
     near = str(first.get("highlight") or "").strip()[:40]
-    what = str(first.get("description") or str(error)).partition(" but got ")[0].rstrip(".")[:200]
-    if "max" in what.lower() and "node" in what.lower():
+    description = str(first.get("description") or str(error)).partition(" but got ")[0].rstrip(".")[:200]
+    if "max" in description.lower() and "node" in description.lower():
         return InvalidDefinition(f"the query has more than {MAX_NODES:,} parts", hint=_SPLIT)
-    reason = f"the SQL cannot be parsed near {near!r}: {what}" if near else f"the SQL cannot be parsed: {what}"
+    reason = (
+        f"the SQL cannot be parsed near {near!r}: {description}" if near else f"the SQL cannot be parsed: {description}"
+    )
     return InvalidDefinition(reason, line=first.get("line"), column=first.get("col"))
 
 

@@ -46,7 +46,7 @@ class Program:
         columns: dict[str, list[str]] = {}
         for prune in self._prunes:
             columns.setdefault(prune.output, []).append(f"{names[prune.prefix]}.{prune.column}")
-        return {output: tuple(dict.fromkeys(found)) for output, found in columns.items()}
+        return {output: tuple(dict.fromkeys(pruned)) for output, pruned in columns.items()}
 
     def terms(self) -> tuple[Term, ...]:
         """How the changes of each input find the affected values, in the order of the query."""

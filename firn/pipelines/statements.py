@@ -176,9 +176,9 @@ class _Reader:
         if not self._take(word):
             self._refuse(f"{word} is missing")
 
-    def _next(self, what: str) -> Token:
+    def _next(self, expected: str) -> Token:
         if self.position >= len(self.tokens):
-            self._refuse(f"{what} is missing")
+            self._refuse(f"{expected} is missing")
         self.position += 1
         return self.tokens[self.position - 1]
 

@@ -44,9 +44,9 @@ def write_full() -> str:
     """Each reason with an example and the remedy."""
     lines = ["| reason | example | instead |", "| --- | --- | --- |"]
     for reason, (sql, _, _) in FULL.items():
-        (found, *_) = incremental(sql, SCHEMA).reasons
+        (first, *_) = incremental(sql, SCHEMA).reasons
         example = re.sub(r"\s+", " ", sql)
-        lines.append(f"| {reason} | `{example}` | {found.remedy} |")
+        lines.append(f"| {reason} | `{example}` | {first.remedy} |")
     return "\n".join(lines)
 
 

@@ -184,11 +184,11 @@ def test_a_cycle_hides_no_table_beside_it(tmp_path: Path) -> None:
 )
 def test_settings_are_checked(sql: str, settings: str, message: str, tmp_path: Path) -> None:
     try:
-        found = problems(read(tmp_path, sql, settings=settings))
+        messages = problems(read(tmp_path, sql, settings=settings))
     except Invalid as error:
-        found = [error.message]
-    assert len(found) == 1
-    assert message in found[0]
+        messages = [error.message]
+    assert len(messages) == 1
+    assert message in messages[0]
 
 
 def test_misspelt_fields_name_the_nearest_one(tmp_path: Path) -> None:
