@@ -13,6 +13,7 @@ from sqlglot import exp
 from firn.pipelines import incremental
 from firn.pipelines.functions import AGGREGATES, MANY_ROWS, SCALARS, UNREPEATABLE, is_aggregate, is_unknown
 from firn.pipelines.plan import State
+from firn.spark.local_frames import create_local_frame
 from tests.pipeline_model import Model, Row
 from tests.pipeline_shapes import SCHEMA, SHAPES
 from tests.spark_fixtures import shared_spark
@@ -64,7 +65,7 @@ def spark() -> SparkSession:
         types = ", ".join(f"{column} int" for column in columns)
         states = {State.OLD: old, State.NEW: new, State.BEFORE: before.elements(), State.AFTER: after.elements()}
         for state, part in states.items():
-            session.createDataFrame(list(part), types).coalesce(1).createOrReplaceTempView(f"t_{name}__{state}")
+            create_local_frame(session, list(part), types).createOrReplaceTempView(f"t_{name}__{state}")
     return session
 
 
@@ -73,7 +74,7 @@ def test_incremental_equals_full(name: str, spark: SparkSession) -> None:
     plan = incremental(SHAPES[name], SCHEMA)
     for step in plan.affected(set(SCHEMA)):
         relation = spark.sql(step.sql)
-        spark.createDataFrame(relation.collect(), relation.schema).coalesce(1).createOrReplaceTempView(step.name)
+        create_local_frame(spark, relation.collect(), relation.schema).createOrReplaceTempView(step.name)
     affected = set(collect(spark, "select * from firn_affected"))
     scope = [[column.name for column in plan.columns].index(column) for column in plan.scope]
     old = collect(spark, plan.full().replace(f"__{State.NEW}`", f"__{State.OLD}`"))
