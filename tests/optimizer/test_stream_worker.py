@@ -15,7 +15,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from firn.errors import Refused, Unavailable
-from firn.logs import LogBatch
+from firn.logs import LogBatch, plan_batch
 from firn.protocol.streams import StreamHeartbeat, StreamKind, StreamLease, StreamOutcome, StreamReport
 from firn.spark.drain_errors import DrainOvertaken, DrainStopped
 from optimizer import drain_stream
@@ -209,6 +209,9 @@ class Drain:
         end = self.ends.popleft() if self.ends else self.at
         values = {"topic": "t", "start": {0: self.at}, "end": {0: end}, "lag": end - self.at, "max_batch_rows": 10}
         return type("Log", (), {**values, "starts_latest": False, "position": "t:0:0", "max_lag_seconds": 1.0})
+
+    def plan(self, log: Any) -> LogBatch | None:
+        return plan_batch(log)
 
     def commit(self, _log: Any, batch: LogBatch) -> None:
         self.commits.append((time.monotonic(), batch.start[0], batch.end[0]))
