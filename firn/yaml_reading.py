@@ -13,6 +13,8 @@ from firn.errors import FirnError, Invalid
 Node: TypeAlias = Any
 """A node of PyYAML, which is an extra: `id` is scalar, sequence or mapping."""
 _LARGEST_BYTES = 1_000_000
+_DEEPEST = 100
+"""Brackets in brackets: PyYAML takes seconds for a few thousand."""
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
@@ -138,6 +140,7 @@ def read_yaml(path: Path, *, extra: str, page: str) -> Section:
     except ModuleNotFoundError as error:
         raise FirnError("PyYAML is not installed", hint=f"pip install 'firn[{extra}]'") from error
     text = _read_text(path)
+    _check_depth(path, text)
     try:
         events: list[Any] = list(yaml.parse(text, Loader=yaml.SafeLoader))
         node: Node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -169,6 +172,16 @@ def _read_text(path: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise Invalid(f"{path} is not UTF-8") from error
+
+
+def _check_depth(path: Path, text: str) -> None:
+    """Raise Invalid for too many brackets that are open at once, those in texts included."""
+    depth, line = 0, 1
+    for character in text:
+        line += character == "\n"
+        depth += (character in "[{") - (character in "]}")
+        if depth > _DEEPEST:
+            raise Invalid(f"{path}, line {line}: more than {_DEEPEST} brackets in each other")
 
 
 def _check_keys(section: Section) -> None:
