@@ -55,7 +55,10 @@ class ScanFiles(Protocol):
         """The files of these slices that may hold a row for the scan, in the order of the manifests."""
 
     def changes(self, before: Scan, after: Scan, rule: FileRule) -> Iterator[FileChange]:
-        """The files that one of two scans of a table reads and the other does not, or reads with other deletes."""
+        """The files that one of two scans of a table reads and the other does not, or reads with other deletes.
+
+        Raises Invalid, too, if that needs more files in memory than the server allows.
+        """
 
 
 class Plans(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 
+from catalog.errors import Invalid
 from catalog.ports.scan import FileChange, FileTask
 from catalog.scan.deletes import DeleteFile
 
@@ -20,6 +21,17 @@ def pair_files(before: Iterable[FileTask], after: Iterable[FileTask]) -> Iterato
         if earlier is None or identify_deletes(earlier) != identify_deletes(task):
             yield FileChange(before=earlier, after=task)
     yield from (FileChange(before=task, after=None) for task in left.values())
+
+
+def limit_files(tasks: Iterable[FileTask], most: int) -> Iterator[FileTask]:
+    """The same files; Invalid at the first one above the limit."""
+    for count, task in enumerate(tasks):
+        if count == most:
+            raise Invalid(
+                f"the manifests of more than {most} files changed between the two snapshots",
+                hint="read the table as a whole, and compare snapshots that follow each other",
+            )
+        yield task
 
 
 def identify_deletes(task: FileTask) -> frozenset[Hashable]:

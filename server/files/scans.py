@@ -22,7 +22,7 @@ from catalog.scan.deletes import Column, DataFile, DeleteFile, DeleteIndex, Dele
 from catalog.scan.expression import FALSE
 from catalog.scan.plan import ManifestSize, Slice, Task
 from catalog.scan.scan import Scan
-from server.files.file_changes import identify_deletes, pair_files
+from server.files.file_changes import identify_deletes, limit_files, pair_files
 from server.files.file_json import encode_file
 from server.files.filters import Filter, Statistics
 from server.files.manifest_records import Entry
@@ -34,6 +34,8 @@ CACHED_MANIFESTS = 50_000
 CACHED_DELETES = 100_000
 """Cached manifest list lines and delete files of all tables; all tasks of one plan use the same ones."""
 _ODD = re.compile(r"[%?#\\\x00-\x1f\x7f]|/\.*$")
+MOST_COMPARED = 200_000
+"""Files of the first snapshot that a comparison holds in memory."""
 CHECKED_TOGETHER = 500
 """Number of files whose locations are checked with one call."""
 T = TypeVar("T")
@@ -80,7 +82,8 @@ class ManifestScans:
         first, last = self._reading(before, rule), self._reading(after, rule)
         first_index, last_index = self._index(first), self._index(last)
         shared = first.data_paths() & last.data_paths()  # manifests never change
-        changes = pair_files(first.files_without(shared, first_index), last.files_without(shared, last_index))
+        held = limit_files(first.files_without(shared, first_index), MOST_COMPARED)
+        changes = pair_files(held, last.files_without(shared, last_index))
         if first.delete_paths() != last.delete_paths():
             changes = chain(changes, _compare_shared(first, last, shared, first_index, last_index))
         checked: set[str] = set()

@@ -58,8 +58,8 @@ def history(server: RunningServer, request: pytest.FixtureRequest) -> tuple[str,
     )
     for statement in WRITES:
         server.spark.sql(statement.format(table))
-    found = server.spark.sql(f"SELECT snapshot_id FROM {table}.history ORDER BY made_current_at").collect()
-    return table, [0, *(row[0] for row in found)]
+    snapshots = server.spark.sql(f"SELECT snapshot_id FROM {table}.history ORDER BY made_current_at").collect()
+    return table, [0, *(row[0] for row in snapshots)]
 
 
 def test_changes_between_two_snapshots_are_the_difference_of_their_rows(

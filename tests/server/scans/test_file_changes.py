@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from catalog.errors import LocationRefused
+from catalog.errors import Invalid, LocationRefused
 from catalog.ports.scan import FileChange, FileTask
 from catalog.scan.deletes import DeleteFile, DeleteKind
 from catalog.scan.expression import TRUE
 from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
+from server.files import scans
 from server.files.file_changes import pair_files
 from server.files.scans import ManifestScans
 from server.files.storage import Storage
@@ -37,8 +38,8 @@ def scan_of(table: LakeTable, snapshot_id: int | None) -> Scan:
 
 
 def changes_of(table: LakeTable, before: int | None, after: int | None) -> list[FileChange]:
-    scans = (scan_of(table, before), scan_of(table, after))
-    return list(ManifestScans(Storage()).changes(*scans, rule_of(table)))
+    both = (scan_of(table, before), scan_of(table, after))
+    return list(ManifestScans(Storage()).changes(*both, rule_of(table)))
 
 
 def read(table: LakeTable, snapshot_id: int | None) -> Counter[Told]:
@@ -68,6 +69,21 @@ def test_a_file_that_the_table_may_not_name_is_not_told(tmp_path: Path) -> None:
     rule = replace(rule_of(table), hive_locations=[f"{tmp_path}/metadata"])
     with pytest.raises(LocationRefused):
         list(ManifestScans(Storage()).changes(scan.without_snapshots(), scan, rule))
+
+
+def test_a_comparison_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "MOST_COMPARED", 2)
+    table = LakeTable(tmp_path, [[]])
+    table.add(0, [a_row(1)])
+    first = table.commit()
+    table.add(0, [a_row(2)])
+    table.add(0, [a_row(3)])
+    last = table.commit()
+    assert len(changes_of(table, first, last)) == len(changes_of(table, last, first)) == 2
+    monkeypatch.setattr(scans, "MOST_COMPARED", 1)
+    assert len(changes_of(table, first, last)) == 2
+    with pytest.raises(Invalid, match="more than 1 files"):
+        changes_of(table, last, first)
 
 
 def test_vectors_in_one_file_are_told_apart() -> None:
