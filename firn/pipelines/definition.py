@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from sqlglot import exp
 
 from firn.pipelines.errors import InvalidDefinition
-
-
-class Refresh(StrEnum):
-    """How the owner wants a table computed."""
-
-    AUTO = "auto"  # incrementally, or in full where that is predicted to be cheaper
-    INCREMENTAL = "incremental"  # incrementally whenever possible
-    STRICT = "strict"  # never in full: a query that must be full is an error
-    FULL = "full"
+from firn.protocol.pipelines import Refresh
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from firn.pipelines.definition import Refresh
 from firn.pipelines.plan import Access, Plan, Reason, Term
 from firn.pipelines.table_plans import TablePlan
+from firn.protocol.pipelines import Refresh
 
 
 def explain_table(table: TablePlan) -> list[str]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from firn.errors import Invalid
 from firn.names import split_name
-from firn.pipelines.definition import Definition, Pipeline, Refresh
+from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.graph import order_definitions
 from firn.pipelines.parsing import MAX_CHARACTERS, too_deep
@@ -27,6 +27,7 @@ from firn.pipelines.settings import (
 from firn.pipelines.statements import Statement, read_statements
 from firn.pipelines.tables import find_tables
 from firn.protocol.names import join_name
+from firn.protocol.pipelines import Refresh
 
 _MOST_FILES = 2_000
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from firn.names import split_name
-from firn.pipelines.definition import Refresh
 from firn.protocol.names import join_name
+from firn.protocol.pipelines import Refresh
 from firn.yaml_reading import Section, read_yaml
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")

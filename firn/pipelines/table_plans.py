@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from firn.pipelines.definition import Definition, Pipeline, Refresh
+from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.plan import Plan
 from firn.pipelines.planner import plan_query
+from firn.protocol.pipelines import Refresh
 
 LoadColumns = Callable[[str], Mapping[str, str] | None]
 """Columns and types of a table by its name; None if it is not known."""

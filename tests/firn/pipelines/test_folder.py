@@ -8,8 +8,9 @@ import pytest
 
 from firn.errors import Invalid
 from firn.pipelines import explain_table, plan_pipeline, read_folder, read_schema, read_spark_type
-from firn.pipelines.definition import Pipeline, Refresh
+from firn.pipelines.definition import Pipeline
 from firn.pipelines.example import FILES, write_example
+from firn.protocol.pipelines import Refresh
 
 COLUMNS = {"raw.trip": {"driver": "bigint", "day": "date", "fare": "decimal(10,2)"}, "dim.driver": {"driver": "bigint"}}
 VIEW = "create materialized view a as select driver from raw.trip"

@@ -1,0 +1,243 @@
+"""Pipelines, as client, server and optimizer exchange them: definitions, pins, checkpoints and runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from firn.protocol.answers.writers import WriterOut
+from firn.protocol.base import Message, Open, Out, Request
+
+LONGEST_NAME = 255
+LONGEST_TEXT = 200_000
+MOST_FILES = 2_000
+MOST_TABLES = 1_000
+MOST_INPUTS = 100
+MOST_COLUMNS = 10_000
+CHECKPOINT_KEY = "firn.pipeline.checkpoint"
+"""The entry of a snapshot's summary with the checkpoint that the commit brings its table to, as JSON."""
+_Name = Annotated[str, Field(min_length=1, max_length=4 * LONGEST_NAME)]
+_Column = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+_Columns = Annotated[list[_Column], Field(max_length=MOST_COLUMNS)]
+_Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
+_Short = Annotated[str, Field(max_length=4_000)]
+
+
+class Refresh(StrEnum):
+    """How the owner wants a table computed."""
+
+    AUTO = "auto"  # incrementally, or in full where that is predicted to be cheaper
+    INCREMENTAL = "incremental"  # incrementally whenever possible
+    STRICT = "strict"  # never in full: a query that must be full is an error
+    FULL = "full"
+
+
+class FullReason(Request):
+    """Why a query must be computed in full, the place of the reason, and what to write instead."""
+
+    text: _Short
+    line: int | None = None
+    column: int | None = None
+    remedy: _Short | None = None
+
+
+class PipelineFile(Request):
+    """A file of the folder, for people and for differences between versions."""
+
+    path: Annotated[str, Field(min_length=1, max_length=1_000)]
+    text: _Text
+
+
+class TableDefinition(Request):
+    """One table of a pipeline, as `firn pipeline put` reads it from the folder.
+
+    `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
+    `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
+    `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
+    """
+
+    name: _Name
+    query: _Text
+    path: Annotated[str, Field(max_length=1_000)]
+    line: Annotated[int, Field(ge=1)]
+    inputs: Annotated[list[_Name], Field(min_length=1, max_length=MOST_INPUTS)]
+    key: _Columns = []
+    partitioned_by: _Columns = []
+    refresh: Refresh = Refresh.AUTO
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    incremental: bool
+    scope: _Columns = []
+    reasons: Annotated[list[FullReason], Field(max_length=100)] = []
+
+
+class PutPipeline(Request):
+    """A new version of a pipeline. `deterministic` are functions that the owner vouches for.
+
+    The server refuses a version that changes what a built table is (`stale_definition`), unless `rebuild` accepts that
+    the next run of these tables computes them in full. With `dry_run` it changes nothing, and answers what it would do.
+    """
+
+    catalog: _Name
+    files: Annotated[list[PipelineFile], Field(max_length=MOST_FILES)]
+    tables: Annotated[list[TableDefinition], Field(min_length=1, max_length=MOST_TABLES)]
+    deterministic: Annotated[list[_Column], Field(max_length=1_000)] = []
+    rebuild: bool = False
+    dry_run: bool = False
+
+
+class DefinitionChange(StrEnum):
+    """What a new version does to a table."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+    SETTINGS = "settings"  # key, refresh or place changed; rows and checkpoint stay
+    REBUILD = "rebuild"  # the query may give other rows: the next run computes all of them
+    REMOVED = "removed"  # the pipeline no longer writes it; the table stays
+
+
+class TableChange(Out):
+    """What a new version does to one table."""
+
+    table: str
+    change: Open[DefinitionChange]
+
+
+class PutOut(Out):
+    """A stored version, or the one that would be stored. `version` stays the same if nothing has changed."""
+
+    name: str
+    version: int
+    tables: list[TableChange]
+
+
+class InputPin(Message):
+    """The state of an input: a version of a keyed table, or a snapshot of a plain one; None for an empty table."""
+
+    table: str
+    table_uuid: str
+    keyed: bool
+    version: str | None
+
+
+class Checkpoint(Message):
+    """The pins that a table's rows were computed from. `id` is the position of the pipeline's writer on the table."""
+
+    id: str
+    fingerprint: str
+    pinned_at: datetime
+    pins: list[InputPin]
+
+
+class PinRequest(Request):
+    """Asked by an optimizer with its lease, when the target exists: the fingerprint of the query that it will run."""
+
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Pins(Message):
+    """What a run computes: the changes of the inputs from `since` to `until`, or all rows at `until`.
+
+    `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. The registration of
+    `writer` has ended all earlier copies of the run: a commit has to name its epoch, `writer.position` and `until.id`.
+    """
+
+    writer: WriterOut
+    since: Checkpoint | None
+    full_reason: str | None
+    until: Checkpoint
+
+
+class MoveCheckpoint(Request):
+    """Asked by an optimizer with its lease, if the inputs' changes change no row: the step without a commit."""
+
+    epoch: Annotated[int, Field(ge=1)]
+    start: Annotated[str, Field(min_length=1, max_length=255)]
+    end: Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class RunRequest(Request):
+    """A run of one table, asked for by a user."""
+
+    table: _Name
+    full: bool = False
+
+
+class InputChanges(Message):
+    """What a run read of an input: rows that only the old or only the new state has; None if it was not counted."""
+
+    table: str
+    rows_before: int | None = None
+    rows_after: int | None = None
+
+
+class RunResult(Message):
+    """The result of a run, in the report of its job. Counts are rows of the target; `keys` are affected values."""
+
+    mode: str
+    """`incremental`, `full`, or `nothing` if no input had changed."""
+    reason: str | None = None
+    inputs: list[InputChanges] = []
+    keys: int | None = None
+    written: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    snapshot_id: str | None = None
+    checkpoint: str | None = None
+
+
+class RunOut(Out):
+    """A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended."""
+
+    job_id: str
+    pipeline: str
+    table: str
+    version: int
+    full: bool
+    status: str
+    requested_by: str | None
+    created_at: datetime
+    leased_at: datetime | None
+    ended_at: datetime | None
+    error: str | None
+    attempt: int
+    progress: dict[str, Any]
+    result: dict[str, Any]
+
+
+class PipelineTableOut(Out):
+    """A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild` or `failed`.
+
+    `behind` counts the inputs that have changed since the checkpoint; None if the table is not built.
+    """
+
+    name: str
+    definition: dict[str, Any]
+    state: str
+    checkpoint: dict[str, Any] | None
+    behind: int | None
+    behind_since: datetime | None
+    last_run: RunOut | None
+
+
+class PipelineOut(Out):
+    """A pipeline with its tables, each after those that it reads."""
+
+    name: str
+    catalog: str
+    version: int
+    owner: str | None
+    created_at: datetime
+    changed_at: datetime
+    tables: list[PipelineTableOut]
+
+
+class PipelineVersionOut(Out):
+    """One version of a pipeline, with its files."""
+
+    version: int
+    created_at: datetime
+    author: str | None
+    files: list[dict[str, str]]
