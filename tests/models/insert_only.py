@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tests.models.explore import Check, Steps
+from tests.models.layers import check_layers
 
 OLD = "old"
 """The value of a row that a ttl job deletes."""
@@ -99,14 +100,7 @@ def replay(log: Iterable[Change | None]) -> Rows:
 def check_with(rules: Rules) -> Check[World]:
     def check(world: World) -> str | None:
         pending = [change for change in world.changes if change.sequence > world.watermark]
-        view = insert(world.base, pending, rules)
-        if view != replay(world.log):
-            return "the view differs from the replay"
-        for cut in {change.sequence for change in pending}:
-            below = insert(world.base, (change for change in pending if change.sequence <= cut), rules)
-            if insert(below, (change for change in pending if change.sequence > cut), rules) != view:
-                return "a layer on an image differs from an image that is built at once"
-        return None
+        return check_layers(world.base, pending, lambda rows, changes: insert(rows, changes, rules), replay(world.log))
 
     return check
 

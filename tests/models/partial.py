@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tests.models.explore import Check, Steps
+from tests.models.layers import check_layers
 
 OLD = 0
 """The time of a row that a ttl job deletes."""
@@ -141,14 +142,7 @@ def replay(log: Iterable[Change | None]) -> Rows:
 def check_with(rules: Rules) -> Check[World]:
     def check(world: World) -> str | None:
         pending = [change for change in world.changes if change.sequence > world.watermark]
-        view = fold(world.base, pending, rules)
-        if view != replay(world.log):
-            return "the view differs from the replay"
-        for cut in {change.sequence for change in pending}:
-            below = fold(world.base, (change for change in pending if change.sequence <= cut), rules)
-            if fold(below, (change for change in pending if change.sequence > cut), rules) != view:
-                return "a layer on an image differs from an image that is built at once"
-        return None
+        return check_layers(world.base, pending, lambda rows, changes: fold(rows, changes, rules), replay(world.log))
 
     return check
 
