@@ -90,6 +90,15 @@ class Section:
             raise self.error(f"{name} is not a list", node)
         return [self._open(f"{name}, entry {number}", item) for number, item in enumerate(node.value, 1)]
 
+    def has(self, name: str) -> bool:
+        """Whether the field is there."""
+        return self._find(name) is not None
+
+    def is_text(self, name: str) -> bool:
+        """Whether the field is there and has a text, no list and no mapping."""
+        node = self._find(name)
+        return node is not None and node.id == "scalar"
+
     def items(self) -> Iterator[tuple[str, Node]]:
         """All fields in order."""
         for key, value in self.node.value:

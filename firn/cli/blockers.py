@@ -9,8 +9,8 @@ from uuid import UUID
 import typer
 
 from firn.cli.context import CliContext, command
-from firn.cli.durations import duration_ms
 from firn.cli.show import moment
+from firn.durations import duration_ms
 from firn.errors import Invalid
 from firn.protocol.answers.blockers import TableBlockerOut
 

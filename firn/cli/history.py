@@ -9,9 +9,9 @@ import typer
 
 from firn.cli import tables
 from firn.cli.context import CliContext, command
-from firn.cli.durations import duration_ms, duration_text
 from firn.cli.show import Show, moment, size
 from firn.cli.tables import DryRun, Limit, TableArg
+from firn.durations import duration_ms, duration_text
 from firn.errors import Invalid
 from firn.protocol.history import Topic
 

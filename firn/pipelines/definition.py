@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from firn.pipelines.errors import InvalidDefinition
-from firn.protocol.pipelines import Refresh
+from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 
 
 @dataclass(frozen=True)
 class Definition:
     """A table and its query, which names its inputs as Firn does: NAMESPACE.TABLE within the pipeline's catalog.
 
-    `columns` are those that the statement lists, empty if it lists none.
+    `columns` are those that the statement lists, empty if it lists none. `partitioned_by` has columns and transforms as
+    the statement writes them.
     """
 
     name: str
@@ -25,6 +26,8 @@ class Definition:
     columns: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     refresh: Refresh = Refresh.AUTO
+    partitioned_by: tuple[str, ...] = ()
+    trigger: Trigger = BY_HAND
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,9 @@ from firn.pipelines.settings import (
 )
 from firn.pipelines.statements import Statement, read_statements
 from firn.pipelines.tables import find_tables
+from firn.pipelines.triggers import read_fresh_within
 from firn.protocol.names import join_name
-from firn.protocol.pipelines import Refresh
+from firn.protocol.pipelines import Refresh, Trigger
 
 _MOST_FILES = 2_000
 
@@ -94,9 +95,17 @@ class _FolderReader:
             _rename(table, split_name(self._qualify([part.name for part in table.parts])))
         settings = tables.get(name)
         key = _read_key(statement, settings)
-        refresh = _read_refresh(statement, settings) or self.firn.refresh
-        place = str(path.relative_to(self.folder))
-        return Definition(name, query, place, statement.line, statement.columns, key, refresh)
+        return Definition(
+            name=name,
+            query=query,
+            path=str(path.relative_to(self.folder)),
+            line=statement.line,
+            columns=statement.columns,
+            key=key,
+            refresh=_read_refresh(statement, settings) or self.firn.refresh,
+            partitioned_by=statement.partitioned_by,
+            trigger=_read_trigger(statement, settings) or self.firn.trigger,
+        )
 
     def _add(self, definitions: dict[str, Definition], definition: Definition) -> None:
         other = definitions.get(definition.name)
@@ -164,6 +173,14 @@ def _read_key(statement: Statement, settings: TableSettings | None) -> tuple[str
     if value:
         return tuple(name.strip().lower() for name in value.split(","))
     return () if settings is None else settings.key
+
+
+def _read_trigger(statement: Statement, settings: TableSettings | None) -> Trigger | None:
+    value, line = statement.properties.get("firn.fresh-within", ("", 0))
+    given = None if settings is None else settings.trigger
+    if value and given is not None:
+        raise InvalidDefinition("a trigger stands in firn-pipeline.yml, too", line=line, hint="keep one of them")
+    return read_fresh_within(value, line) if value else given
 
 
 def _read_refresh(statement: Statement, settings: TableSettings | None) -> Refresh | None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from firn.names import split_name
+from firn.pipelines.triggers import read_trigger
 from firn.protocol.names import join_name
-from firn.protocol.pipelines import Refresh
+from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 from firn.yaml_reading import Section, read_yaml
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
@@ -33,6 +34,7 @@ class TableSettings:
     line: int
     key: tuple[str, ...] = ()
     refresh: Refresh | None = None
+    trigger: Trigger | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class FirnSettings:
 
     path: str = ""
     refresh: Refresh = Refresh.AUTO
+    trigger: Trigger = BY_HAND
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deterministic: tuple[str, ...] = ()
@@ -63,14 +66,15 @@ def read_firn_settings(path: Path) -> FirnSettings:
     file = read_yaml(path, extra=_EXTRA, page=_PAGE)
     file.choice("version", ("1",), "1")
     defaults = file.section("defaults")
-    refresh = Refresh.AUTO if defaults is None else _read_refresh(defaults) or Refresh.AUTO
+    refresh, trigger = Refresh.AUTO, BY_HAND
     if defaults is not None:
+        refresh, trigger = _read_refresh(defaults) or refresh, read_trigger(defaults) or trigger
         defaults.finish()
     tables = {name: _read_table(section) for name, section in _named_sections(file, "tables")}
     sources = {name: _read_source(section) for name, section in _named_sections(file, "sources")}
     deterministic = file.texts("deterministic")
     file.finish()
-    return FirnSettings(str(path), refresh, tables, sources, deterministic)
+    return FirnSettings(str(path), refresh, trigger, tables, sources, deterministic)
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
@@ -90,7 +94,8 @@ def _read_pattern(library: Section) -> str:
 
 
 def _read_table(section: Section) -> TableSettings:
-    settings = TableSettings(section.line, tuple(name.lower() for name in section.texts("key")), _read_refresh(section))
+    key = tuple(name.lower() for name in section.texts("key"))
+    settings = TableSettings(section.line, key, _read_refresh(section), read_trigger(section))
     section.finish()
     return settings
 

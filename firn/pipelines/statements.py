@@ -24,12 +24,16 @@ _NOT_YET: Final = {
 
 @dataclass(frozen=True)
 class Statement:
-    """A materialized view. `columns` are the names that it lists; `properties` have the lines on which they stand."""
+    """A materialized view. `columns` are the names that it lists; `properties` have the lines on which they stand.
+
+    `partitioned_by` has columns and transforms as they are written.
+    """
 
     name: tuple[str, ...]
     query: exp.Query
     line: int
     columns: tuple[str, ...] = ()
+    partitioned_by: tuple[str, ...] = ()
     properties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
@@ -51,6 +55,7 @@ class _Reader:
         self.tokens = tokens
         self.position = 0
         self.columns: tuple[str, ...] = ()
+        self.partitioned_by: list[str] = []
         self.properties: dict[str, tuple[str, int]] = {}
 
     def read(self) -> Statement:
@@ -61,7 +66,8 @@ class _Reader:
             self.columns = tuple(self._read_columns())
         while not self._take("AS"):
             self._read_clause()
-        return Statement(name, self._read_query(), line, self.columns, self.properties)
+        query = self._read_query()
+        return Statement(name, query, line, self.columns, tuple(self.partitioned_by), self.properties)
 
     def _read_head(self) -> None:
         if not self._take("CREATE"):
@@ -106,7 +112,7 @@ class _Reader:
         clauses: dict[str, Callable[[], object]] = {
             "USING": self._read_identifier,
             "COMMENT": lambda: self._next("a text"),
-            "PARTITIONED BY": self._skip_parentheses,
+            "PARTITIONED BY": self._read_partitions,
             "CLUSTER BY": self._skip_parentheses,
             "TBLPROPERTIES": self._read_properties,
         }
@@ -139,6 +145,18 @@ class _Reader:
         first, last = self.tokens[self.position], self.tokens[-1]
         sql = self.text[first.start : last.end + 1]
         return parse_query(sql, line=first.line, column=_column(first))
+
+    def _read_partitions(self) -> None:
+        self._require("(")
+        while True:
+            first = self._next("a column")
+            if not (self._is_at(",") or self._is_at(")")):
+                self._skip_until(",", ")")
+            last = self.tokens[self.position - 1]
+            self.partitioned_by.append(self.text[first.start : last.end + 1])
+            if self._take(")"):
+                return
+            self._require(",")
 
     def _skip_parentheses(self) -> None:
         self._require("(")

@@ -35,6 +35,31 @@ class Refresh(StrEnum):
     FULL = "full"
 
 
+class TriggerKind(StrEnum):
+    """What starts the runs of a table."""
+
+    MANUAL = "manual"  # users, and programs for them
+    CRON = "cron"  # a schedule
+    COMMIT = "commit"  # a commit to an input
+    FRESH = "fresh"  # the latest start that keeps the table as fresh as its owner wants it
+
+
+class Trigger(Request):
+    """When Firn starts runs of a table by itself.
+
+    `cron` has five fields, in UTC. `fresh_within_seconds` is the age that the oldest commit that a reader does not see
+    yet may reach. With `all_inputs`, a run by commits waits until every input has one.
+    """
+
+    kind: TriggerKind = TriggerKind.MANUAL
+    cron: Annotated[str | None, Field(max_length=100)] = None
+    fresh_within_seconds: Annotated[int | None, Field(ge=1, le=366 * 86_400)] = None
+    all_inputs: bool = False
+
+
+BY_HAND = Trigger()
+
+
 class FullReason(Request):
     """Why a query must be computed in full, the place of the reason, and what to write instead."""
 
@@ -55,6 +80,7 @@ class TableDefinition(Request):
     """One table of a pipeline, as `firn pipeline put` reads it from the folder.
 
     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
+    `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`.
     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
     """
@@ -67,6 +93,7 @@ class TableDefinition(Request):
     key: _Columns = []
     partitioned_by: _Columns = []
     refresh: Refresh = Refresh.AUTO
+    trigger: Trigger = BY_HAND
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     incremental: bool
     scope: _Columns = []

@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import firn
-from firn.cli.durations import duration_ms
+from firn.durations import duration_ms
 from firn.errors import Invalid
 from tests.command_line import Command
 

@@ -10,7 +10,7 @@ from firn.errors import Invalid
 from firn.pipelines import explain_table, plan_pipeline, read_folder, read_schema, read_spark_type
 from firn.pipelines.definition import Pipeline
 from firn.pipelines.example import FILES, write_example
-from firn.protocol.pipelines import Refresh
+from firn.protocol.pipelines import Refresh, Trigger, TriggerKind
 
 COLUMNS = {"raw.trip": {"driver": "bigint", "day": "date", "fare": "decimal(10,2)"}, "dim.driver": {"driver": "bigint"}}
 VIEW = "create materialized view a as select driver from raw.trip"
@@ -71,6 +71,30 @@ def test_clauses_of_the_statement_are_read(tmp_path: Path) -> None:
     definition = pipeline.definitions["mart.daily"]
     assert (definition.key, definition.refresh, definition.line) == (("driver", "n"), Refresh.STRICT, 1)
     assert definition.columns == ("driver", "n")
+    assert definition.partitioned_by == ("days(day)", "bucket(4, driver)")
+
+
+@pytest.mark.parametrize(
+    ("settings", "trigger"),
+    [
+        ("tables: {a: {trigger: {fresh_within: 15 min}}}", Trigger(kind=TriggerKind.FRESH, fresh_within_seconds=900)),
+        ('defaults: {trigger: {cron: "0  3 * * *"}}', Trigger(kind=TriggerKind.CRON, cron="0 3 * * *")),
+        (
+            "tables: {a: {trigger: {on: commit, all: true}}}",
+            Trigger(kind=TriggerKind.COMMIT, all_inputs=True),
+        ),
+        ("defaults: {trigger: {on: commit}}\ntables: {a: {trigger: manual}}", Trigger()),
+        ("version: 1", Trigger()),
+    ],
+)
+def test_triggers_are_read(tmp_path: Path, settings: str, trigger: Trigger) -> None:
+    assert read(tmp_path, VIEW, settings=settings).definitions["mart.a"].trigger == trigger
+
+
+def test_the_property_fresh_within_is_a_trigger(tmp_path: Path) -> None:
+    sql = "create materialized view a tblproperties ('firn.fresh-within' = '90 s') as select driver from raw.trip"
+    definition = read(tmp_path, sql).definitions["mart.a"]
+    assert definition.trigger == Trigger(kind=TriggerKind.FRESH, fresh_within_seconds=90)
 
 
 def test_places_are_those_of_the_file(tmp_path: Path) -> None:
@@ -153,6 +177,23 @@ def test_a_cycle_hides_no_table_beside_it(tmp_path: Path) -> None:
         (VIEW, "tabels: {a: {key: driver}}", "line 1: the file has no field 'tabels'"),
         (VIEW, "tables:\n  a: {kye: driver}", "line 2: a has no field 'kye'"),
         (VIEW, "tables: {a: {refresh: never}}", "refresh is 'never', not one of"),
+        (VIEW, "tables: {a: {trigger: often}}", "trigger is 'often', not one of manual"),
+        (VIEW, "tables: {a: {trigger: {}}}", "trigger needs one of fresh_within, cron and on"),
+        (VIEW, "tables: {a: {trigger: {cron: x, on: commit}}}", "trigger needs one of"),
+        (VIEW, "tables: {a: {trigger: {on: insert}}}", "on is 'insert', not one of commit"),
+        (VIEW, "tables:\n  a: {trigger: {fresh_within: soon}}", "line 2: 'soon' is not a duration"),
+        (VIEW, "tables: {a: {trigger: {fresh_within: 999999999999999 d}}}", "is not between 1 s and 366 d"),
+        (VIEW, "tables: {a: {trigger: {fresh_within: 1 h, cronn: x}}}", "trigger has no field 'cronn'"),
+        (
+            "create materialized view a tblproperties ('firn.fresh-within' = '1 h') as select driver from raw.trip",
+            "tables: {a: {trigger: manual}}",
+            "a trigger stands in firn-pipeline.yml, too",
+        ),
+        (
+            "create materialized view a tblproperties ('firn.fresh-within' = 'now') as select driver from raw.trip",
+            "version: 1",
+            "line 1: firn.fresh-within: 'now' is not a duration",
+        ),
         (VIEW, "version: 2", "version is '2', not one of 1"),
         (VIEW, "tables: [a]", "tables is not a mapping"),
         (VIEW, "tables: {a: {key: x}, a: {key: y}}", "a comes twice"),
