@@ -1,0 +1,1 @@
+"""Pipelines: what starts the runs of their tables."""

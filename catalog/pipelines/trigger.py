@@ -1,0 +1,153 @@
+"""When the runs of a pipeline's tables start (docs/pipelines.md#triggers).
+
+A table with `fresh_within` starts as late as its target allows: each run then computes the changes of many commits. A
+table that only others read starts early enough for them, so a chain shares its slack, and the first table takes all of
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from catalog.policy.schedule import parse_schedule
+from firn.protocol.pipelines import Trigger, TriggerKind
+
+REMEMBERED_RUNS = 100
+"""The runs whose durations predict the next one."""
+_ENOUGH_RUNS = 20
+_FIRST_PAUSE = timedelta(seconds=30)
+_LONGEST_PAUSE = timedelta(hours=1)
+_UNKNOWN = timedelta(minutes=2)
+"""The predicted duration of a table's first incremental run."""
+_RESERVE = 0.05
+"""The share of a target that stays unused: after a quiet night the first runs take longer than the last ones did."""
+_ZONE = ZoneInfo("UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """What decides about the next run of a table.
+
+    `pending` has the inputs with changes that the table does not show, and the time of the oldest commit behind these
+    changes. Of an input that a pipeline makes, that is a commit to a table at the chain's beginning.
+    """
+
+    trigger: Trigger
+    inputs: Sequence[str]
+    created_at: datetime
+    pending: Mapping[str, datetime] = field(default_factory=dict)
+    is_built: bool = True
+    is_active: bool = False
+    """Whether a run waits or works."""
+    last_started: datetime | None = None
+    durations: Sequence[timedelta] = ()
+    """Of its last successful runs."""
+    failures: int = 0
+    """The failed runs since the last success."""
+    last_failed: datetime | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a run would change something."""
+        return bool(self.pending) or not self.is_built
+
+
+@dataclass(frozen=True, slots=True)
+class NextRun:
+    """The time at which a run should start, and why then."""
+
+    at: datetime
+    reason: str
+
+
+def plan_runs(tables: Mapping[str, TableState], now: datetime, *, max_failures: int) -> dict[str, NextRun]:
+    """The next runs of these tables, by name. A table without an entry waits for a user, a commit, or its inputs.
+
+    `tables` are in an order in which each comes after those that it reads. Times in the past mean now.
+    """
+    missing = _find_missing(tables)
+    wanted: dict[str, NextRun] = {}
+    for name, table in reversed(list(tables.items())):
+        own = _find_start(table, missing.get(name), now)
+        demanded = wanted.pop(name, None)
+        starts = [start for start in (own, demanded) if start is not None]
+        if not starts:
+            continue
+        start = min(starts, key=lambda run: run.at)
+        for upstream in table.inputs:
+            if upstream in tables and upstream in missing:
+                _demand(wanted, upstream, tables[upstream], start, name)
+        wanted[name] = start
+    return {
+        name: _delay(table, wanted[name])
+        for name, table in tables.items()
+        if name in wanted and table.has_work and not table.is_active and table.failures < max_failures
+    }
+
+
+def predict_duration(table: TableState) -> timedelta:
+    """How long the next run takes at most, by the last ones."""
+    durations = sorted(table.durations[-REMEMBERED_RUNS:])
+    if not durations:
+        return _UNKNOWN
+    if len(durations) < _ENOUGH_RUNS:
+        return 2 * durations[-1]
+    return 1.15 * durations[int(0.99 * len(durations))]
+
+
+def _find_missing(tables: Mapping[str, TableState]) -> dict[str, datetime]:
+    """The oldest commit that each table does not show, directly or because an input of it does not."""
+    missing: dict[str, datetime] = {}
+    for name, table in tables.items():
+        times = [*table.pending.values(), *(missing[source] for source in table.inputs if source in missing)]
+        if times:
+            missing[name] = min(times)
+    return missing
+
+
+def _find_start(table: TableState, missing: datetime | None, now: datetime) -> NextRun | None:
+    """When the table's own trigger starts a run."""
+    trigger = table.trigger
+    if trigger.kind is TriggerKind.MANUAL:
+        return None
+    if trigger.kind is TriggerKind.CRON:
+        return _find_scheduled(table, now)
+    if not table.is_built:
+        return NextRun(now, "the table is not built yet")
+    if trigger.kind is TriggerKind.COMMIT:
+        waits = not table.pending or (trigger.all_inputs and len(table.pending) < len(set(table.inputs)))
+        return None if waits else NextRun(now, "its inputs have changed")
+    if missing is None or trigger.fresh_within_seconds is None:
+        return None
+    target = timedelta(seconds=trigger.fresh_within_seconds)
+    return NextRun(
+        missing + target - _RESERVE * target - predict_duration(table), "the latest start that keeps the table fresh"
+    )
+
+
+def _find_scheduled(table: TableState, now: datetime) -> NextRun | None:
+    schedule = parse_schedule(table.trigger.cron or "")
+    last = schedule.last(now, _ZONE)
+    if last is not None and last > (table.last_started or table.created_at):
+        return NextRun(last, f"it was scheduled for {last:%Y-%m-%d %H:%M} UTC")
+    following = schedule.following(now, _ZONE)
+    return None if following is None else NextRun(following, "by schedule")
+
+
+def _demand(wanted: dict[str, NextRun], upstream: str, state: TableState, run: NextRun, reader: str) -> None:
+    """Let an input with changes run before its reader does."""
+    at = run.at - predict_duration(state)
+    if upstream not in wanted or at < wanted[upstream].at:
+        wanted[upstream] = NextRun(at, f"{reader} reads it")
+
+
+def _delay(table: TableState, run: NextRun) -> NextRun:
+    """The run, not before a pause after the last failure. Each failure in a row doubles the pause."""
+    if not table.failures or table.last_failed is None:
+        return run
+    pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(table.failures - 1, 10))
+    earliest = table.last_failed + pause
+    return run if run.at >= earliest else NextRun(earliest, f"again after {table.failures} failed runs")
