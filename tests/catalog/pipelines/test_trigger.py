@@ -19,15 +19,11 @@ MOST = 3
 FRESH = Trigger(kind=TriggerKind.FRESH, fresh_within_seconds=900)
 ON_COMMIT = Trigger(kind=TriggerKind.COMMIT)
 HOURLY = Trigger(kind=TriggerKind.CRON, cron="0 * * * *")
-
-
 DEFAULTS: dict[str, Any] = {"durations": [MINUTE] * 20, "created_at": NOW - 1_000 * MINUTE}
 
 
 def table(trigger: Trigger, *inputs: str, **state: Any) -> TableState:
-    return TableState(
-        trigger=trigger, inputs=inputs or ("raw",), **{"durations": [MINUTE] * 20, "created_at": ago(1_000)} | state
-    )
+    return TableState(trigger=trigger, inputs=inputs or ("raw",), **{**DEFAULTS, **state})
 
 
 def starts(**tables: TableState) -> dict[str, float]:
