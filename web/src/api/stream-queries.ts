@@ -37,6 +37,23 @@ export const plannedSkip = (catalog: string, name: string) =>
     gcTime: 0,
   });
 
+/** What a reset to a target would do; it changes nothing. */
+export const plannedReset = (catalog: string, name: string, target: string | null) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['table', catalog, name, 'reset', target],
+    enabled: target !== null,
+    queryFn: () =>
+      answered(
+        api.POST('/catalogs/{catalog}/tables/{table}/log/reset', {
+          params: { path: { catalog, table: name }, query: { dry_run: true } },
+          body: { to: target ?? '' },
+        }),
+      ),
+    retry: false,
+    gcTime: 0,
+  });
+
 export const tableQuarantine = (catalog: string, name: string) =>
   queryOptions({
     queryKey: ['table', catalog, name, 'quarantine'],

@@ -16,6 +16,7 @@ export type Comparison = Schemas['ComparisonOut'];
 export type Connection = Schemas['ConnectionOut'];
 export type Consumer = Schemas['ConsumerOut'];
 export type TableLog = Schemas['LogOut'];
+export type LogReset = Schemas['LogResetOut'];
 export type Quarantine = Schemas['QuarantineOut'];
 export type BadReason = Schemas['QuarantineReason'];
 export type BadRecord = Schemas['QuarantineRecord'];

@@ -4,6 +4,7 @@ import { notifications } from '@mantine/notifications';
 import type { ReactNode } from 'react';
 
 import { asProblem } from '../api/problem';
+import { ActionButton } from './action-button';
 import { ProblemNote } from './notes';
 
 interface AskProps {
@@ -14,11 +15,13 @@ interface AskProps {
   yes: string;
   act: () => Promise<unknown>;
   danger?: boolean;
+  /** Why it cannot be done yet. */
+  disabledReason?: string | null;
   done?: () => void;
 }
 
 /** Asks once, does it, and stays open with the server's words when it is refused. */
-export function ConfirmDialog({ title, opened, close, children, yes, act, danger = false, done }: AskProps) {
+export function ConfirmDialog({ title, opened, close, children, yes, act, danger = false, disabledReason = null, done }: AskProps) {
   const queries = useQueryClient();
   const doing = useMutation({
     mutationFn: act,
@@ -41,9 +44,9 @@ export function ConfirmDialog({ title, opened, close, children, yes, act, danger
           <Button variant="default" onClick={leave}>
             Cancel
           </Button>
-          <Button color={danger ? 'red.9' : undefined} loading={doing.isPending} onClick={() => doing.mutate()} data-autofocus>
+          <ActionButton color={danger ? 'red.9' : undefined} loading={doing.isPending} disabledReason={disabledReason} onClick={() => doing.mutate()} data-autofocus>
             {yes}
-          </Button>
+          </ActionButton>
         </div>
       </div>
     </Modal>

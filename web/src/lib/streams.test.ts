@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { consumerState, describeReset, isLate, logOf, lossText, parsePosition, partitionLines, positionLines, positionText, rateText, streamText, waitingText, writerState } from './streams';
+import { consumerState, describeReset, isLate, logOf, lossText, parsePosition, partitionLines, positionLines, positionText, rateText, resetTarget, streamText, waitingText, writerState } from './streams';
 
 describe('positions', () => {
   it('are read where they are those of a topic', () => {
@@ -29,6 +29,14 @@ describe('logs', () => {
       connection: null,
       brokers: 'k:1',
     });
+  });
+
+  it('are reset to what the server takes', () => {
+    expect(resetTarget('latest', 'x')).toBe('latest');
+    expect(resetTarget('offsets', ' orders:0:1 ')).toBe('orders:0:1');
+    expect(resetTarget('offsets', ' ')).toBeNull();
+    expect(resetTarget('time', '2026-11-21T09:30')).toBe(new Date('2026-11-21T09:30').toISOString());
+    expect(resetTarget('time', '')).toBeNull();
   });
 
   it('say how much waits and how much a skip loses', () => {

@@ -65,6 +65,18 @@ export function partitionLines(log: Pick<TableLog, 'start' | 'end'>): string {
 /** How many records wait: offsets have gaps, so it is a maximum. */
 export const waitingText = (lag: number): string => (lag === 0 ? 'no record waits' : `up to ${many(lag, 'record waits', 'records wait')}`);
 
+/** How a user names the position to which a log is reset. */
+export type ResetTo = 'earliest' | 'latest' | 'time' | 'offsets';
+
+/** What the server takes as a target: a time of the user's clock with its zone, or the text as typed; null if there is none yet. */
+export function resetTarget(to: ResetTo, typed: string): string | null {
+  if (to === 'earliest' || to === 'latest') return to;
+  const text = typed.trim();
+  if (to === 'offsets') return text === '' ? null : text;
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? null : at.toISOString();
+}
+
 /** What a skip gives up. */
 export function lossText(lost: number | null): string {
   if (lost === null) return 'Nobody can count the records that stay missing.';

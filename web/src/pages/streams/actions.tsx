@@ -4,6 +4,7 @@ import { answered, api } from '../../api/client';
 import type { Stream } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
+import { ResetLogDialog } from '../../components/reset-log';
 import { need, onTable } from '../../lib/access';
 
 const WHAT = {
@@ -16,10 +17,12 @@ const SAYS = {
   restart: 'A new attempt begins at once, from the position of the table: no record is lost, and none comes twice. An attempt that runs now ends.',
 };
 
-/** Pause and restart are asked once; resume is not. */
+/** Pause, restart and reset are asked once; resume is not. Only a stream that has stopped offers a reset. */
 export function StreamActions({ stream }: { stream: Stream }) {
   const [asking, ask] = useState<keyof typeof WHAT | undefined>();
-  const needs = need(onTable(stream.catalog, stream.table), 'maintain');
+  const [resetting, reset] = useState(false);
+  const table = onTable(stream.catalog, stream.table);
+  const needs = need(table, 'maintain');
   const at = { params: { path: { stream_id: stream.id } } };
   const resume = useDo(`cannot resume the stream of ${stream.table}`, () => answered(api.POST('/streams/{stream_id}/resume', at)));
   const isPaused = stream.status === 'paused';
@@ -48,6 +51,12 @@ export function StreamActions({ stream }: { stream: Stream }) {
       >
         Restart…
       </ActionButton>
+      {stream.status === 'stopped' && (
+        <ActionButton size="compact-xs" variant="default" needs={need(table, 'write')} onClick={() => reset(true)} aria-label={`reset ${stream.table}`}>
+          Reset…
+        </ActionButton>
+      )}
+      {resetting && <ResetLogDialog catalog={stream.catalog} table={stream.table} close={() => reset(false)} />}
       {asking !== undefined && (
         <ConfirmDialog title={`${WHAT[asking]} the stream of ${stream.table}`} opened close={() => ask(undefined)} yes={`${WHAT[asking]} it`} act={act[asking]}>
           {SAYS[asking]}

@@ -11,6 +11,7 @@ import { ConfirmDialog } from '../../components/confirm-dialog';
 import { Count, When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { BROKEN, Mark, WARNING } from '../../components/status-icons';
+import { ResetLogDialog } from '../../components/reset-log';
 import { Sparkline } from '../../components/sparkline';
 import { StreamMark } from '../../components/stream-mark';
 import { useSamples } from '../../components/use-samples';
@@ -26,6 +27,8 @@ export function LogBox({ table }: { table: Table }) {
   const listed = useInfiniteQuery(streams({ catalog: table.catalog, table: fullName(table) }));
   const stream = listed.data?.pages[0]?.items[0];
   const [skipping, skip] = useState(false);
+  const [resetting, reset] = useState(false);
+  const needs = need(onTable(table.catalog, fullName(table)), 'write');
   const settings = logOf(table);
   const stopped = log?.problem ?? null;
   return (
@@ -51,17 +54,23 @@ export function LogBox({ table }: { table: Table }) {
             <>
               <Mark look={{ ...WARNING, says: 'Drains stop' }} />
               <div>{stopped.message}</div>
-              <ActionButton mt={6} size="compact-xs" variant="default" needs={need(onTable(table.catalog, fullName(table)), 'write')} onClick={() => skip(true)}>
+              <ActionButton mt={6} mr={6} size="compact-xs" variant="default" needs={needs} onClick={() => skip(true)}>
                 Skip…
               </ActionButton>
             </>
           ) : (
             log !== undefined && <span className={log.lag > 0 ? 'accent' : 'dim'}>{waitingText(log.lag)}</span>
           )}
+          {log !== undefined && (
+            <ActionButton mt={6} size="compact-xs" variant="default" needs={needs} onClick={() => reset(true)} style={{ display: stopped === null ? 'block' : undefined }}>
+              Reset…
+            </ActionButton>
+          )}
           {stream !== undefined && <StreamState stream={stream} known={stopped !== null} />}
         </div>
       </div>
       <Flow above="drain" live={log !== undefined && stopped === null && log.lag > 0} below={log !== undefined && <Drained log={log} table={table} />} />
+      {resetting && <ResetLogDialog catalog={table.catalog} table={fullName(table)} close={() => reset(false)} />}
       {skipping && <SkipDialog table={table} close={() => skip(false)} />}
     </>
   );
