@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from playwright.sync_api import expect
 
 from firn.embedded.kafka import EmbeddedKafka
+from firn.protocol.leases import PROTOCOL
 from tests.browser import OpenPage, violations
 from tests.integration.streams.topics import Topic, create_topic
 from tests.spark_fixtures import ServerProcess, server_process
@@ -47,6 +48,15 @@ def create_logged(server: ServerProcess, topic: Topic, name: str) -> str:
     return f"catalogs/lake/tables/{name}"
 
 
+def stop_stream(server: ServerProcess, reason: str) -> None:
+    """Take the stream that waits and report that it has stopped, as an optimizer does."""
+    about = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL, "group": "default"}
+    optimizer = server.post("optimizers", about)["id"]
+    lease = server.post("stream-leases", {"optimizer_id": optimizer, "wait_seconds": 0})["lease"]
+    report = {"outcome": "stopped", "reason": reason}
+    assert server.http.post(f"/api/v1/stream-leases/{lease}/report", json=report).is_success
+
+
 def test_a_log_is_reset_where_its_stop_is_shown(
     server: ServerProcess, kafka: EmbeddedKafka, open_page: OpenPage
 ) -> None:
@@ -54,8 +64,12 @@ def test_a_log_is_reset_where_its_stop_is_shown(
     at = create_logged(server, topic, "shop.orders")
     topic.send((number, {"id": number}) for number in range(9))
     server.post(f"{at}/log/reset", {"to": "orders:0:5"})
+    stop_stream(server, "the topic has dropped records")
     drop_records(topic, 7)
-    page = open_page(f"{server.url}/c/lake/tables/shop.orders")
+    page = open_page(f"{server.url}/streams")
+    page.get_by_role("button", name="reset shop.orders").click()
+    expect(page.get_by_role("dialog")).to_contain_text("From orders:0:5 to orders:0:7.")
+    page.goto(f"{server.url}/c/lake/tables/shop.orders")
     expect(page.get_by_text("Drains stop")).to_be_visible()
     page.get_by_role("button", name="Reset…").click()
     dialog = page.get_by_role("dialog")
