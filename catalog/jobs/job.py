@@ -130,14 +130,18 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One unit of background work on one table.
+    """One unit of background work on one table, its subject.
+
+    The subject of a run of a pipeline is a table of the pipeline's definition, not its target in the catalog. So a
+    merge of the target may go on beside a run.
 
     `committed_by` is the token of its first applied commit: set once, never cleared.
     """
 
     id: JobId
     catalog: CatalogName
-    relation_id: RelationId
+    subject_id: UUID
+    """A subject has at most one active job."""
     table: TableName
     kind: JobKind
     status: JobStatus
@@ -165,6 +169,11 @@ class Job:
     """The predicted gain and cost at planning time (catalog.jobs.prediction)."""
     attempts: tuple[Attempt, ...] = ()
     """The last MAX_ATTEMPTS, oldest first."""
+
+    @property
+    def relation_id(self) -> RelationId:
+        """The table that it works on; for a run of a pipeline, an id that no table has."""
+        return RelationId(self.subject_id)
 
     @property
     def outcome(self) -> JobOutcome | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from catalog.files.file_layout import FileLayout
 from catalog.jobs.job import CommitRecord, Job, JobId, JobKind, JobStatus
@@ -104,7 +105,7 @@ class Jobs(Protocol):
     """Background jobs and their commits."""
 
     def add(self, job: Job) -> bool:
-        """False if the table has an active job already: of two concurrent planners one succeeds."""
+        """False if its subject has an active job already: of two concurrent planners one succeeds."""
 
     def get(self, job_id: JobId) -> Job: ...
 
@@ -112,9 +113,9 @@ class Jobs(Protocol):
         """The job's current row, locked until this transaction ends."""
 
     def put(self, job: Job) -> None: ...
-    def active_of(self, relation_id: RelationId) -> Job | None: ...
+    def active_of(self, subject_id: UUID) -> Job | None: ...
     def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]: ...
-    def last_of(self, relation_id: RelationId, kind: JobKind) -> Job | None: ...
+    def last_of(self, subject_id: UUID, kind: JobKind) -> Job | None: ...
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
         """The newest jobs of each kind, at most `limit` of each, without withdrawn ones; all of them newest first."""
 

@@ -297,7 +297,7 @@ def upgrade() -> None:
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("catalog", sa.String(length=255), nullable=False),
-        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("subject_id", sa.Uuid(), nullable=False),
         sa.Column("namespace", sa.String(length=1024), nullable=False),
         sa.Column("name", sa.String(length=512), nullable=False),
         sa.Column("kind", sa.String(length=32), nullable=False),
@@ -336,9 +336,9 @@ def upgrade() -> None:
             "ix_job_deadline", ["group_name", "status", "requested", "deadline", "number"], unique=False
         )
         batch_op.create_index("ix_job_ended", ["ended_at"], unique=False)
-        batch_op.create_index("ix_job_kind", ["relation_id", "kind", "number"], unique=False)
+        batch_op.create_index("ix_job_kind", ["subject_id", "kind", "number"], unique=False)
         batch_op.create_index("ix_job_leased", ["group_name", "leased_at"], unique=False)
-        batch_op.create_index("ix_job_relation", ["relation_id", "number"], unique=False)
+        batch_op.create_index("ix_job_subject", ["subject_id", "number"], unique=False)
         batch_op.create_index("ix_job_status", ["status", "group_name"], unique=False)
         batch_op.create_index(
             "ix_job_superseded",
@@ -349,7 +349,7 @@ def upgrade() -> None:
         )
         batch_op.create_index(
             "uq_job_active",
-            ["relation_id"],
+            ["subject_id"],
             unique=True,
             sqlite_where=sa.text("status IN ('pending', 'running', 'committing', 'unknown')"),
             postgresql_where=sa.text("status IN ('pending', 'running', 'committing', 'unknown')"),
@@ -876,7 +876,7 @@ def downgrade() -> None:
             "ix_job_superseded", sqlite_where=sa.text("superseded"), postgresql_where=sa.text("superseded")
         )
         batch_op.drop_index("ix_job_status")
-        batch_op.drop_index("ix_job_relation")
+        batch_op.drop_index("ix_job_subject")
         batch_op.drop_index("ix_job_leased")
         batch_op.drop_index("ix_job_kind")
         batch_op.drop_index("ix_job_ended")

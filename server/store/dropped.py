@@ -137,7 +137,7 @@ class SqlDropped:
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
         self._remove_status(relation_id)
         SqlFileLayouts(self.session).delete(relation_id)
-        self.session.execute(update(JobRow).where(JobRow.relation_id == relation_id).values(superseded=True))
+        self.session.execute(update(JobRow).where(JobRow.subject_id == relation_id).values(superseded=True))
         SqlKeyedTables(self.session).remove(relation_id)
         SqlBaselines(self.session).delete(relation_id)
         SqlWriters(self.session).delete(relation_id)

@@ -16,17 +16,17 @@ SUPERSEDED_JOB = text("superseded")
 
 
 class JobRow(Row):
-    """A background job; the partial unique index allows one active job per table.
+    """A background job; the partial unique index allows one active job per subject.
 
     `superseded` marks a job with enough newer jobs of its kind on the table; the server removes it once it is old.
     """
 
     __tablename__ = "job"
     __table_args__ = (
-        Index("uq_job_active", "relation_id", unique=True, sqlite_where=ACTIVE_JOB, postgresql_where=ACTIVE_JOB),
+        Index("uq_job_active", "subject_id", unique=True, sqlite_where=ACTIVE_JOB, postgresql_where=ACTIVE_JOB),
         Index("ix_job_status", "status", "group_name"),
-        Index("ix_job_relation", "relation_id", "number"),
-        Index("ix_job_kind", "relation_id", "kind", "number"),
+        Index("ix_job_subject", "subject_id", "number"),
+        Index("ix_job_kind", "subject_id", "kind", "number"),
         Index("ix_job_deadline", "group_name", "status", "requested", "deadline", "number"),
         Index("ix_job_leased", "group_name", "leased_at"),
         Index("ix_job_ended", "ended_at"),
@@ -35,7 +35,7 @@ class JobRow(Row):
     number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     id: Mapped[UUID] = mapped_column(unique=True)
     catalog: Mapped[str] = mapped_column(String(255))
-    relation_id: Mapped[UUID]
+    subject_id: Mapped[UUID]
     namespace: Mapped[str] = mapped_column(String(1024))
     name: Mapped[str] = mapped_column(String(512))
     kind: Mapped[str] = mapped_column(String(32))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
+from uuid import UUID
 
 from sqlalchemy import Integer, Select, Table, bindparam, delete, exists, func, select, union_all, update
 from sqlalchemy.exc import IntegrityError
@@ -27,7 +28,7 @@ _ACTIVE = [status for status in JobStatus if status.is_active]
 _SAME = [
     "id",
     "catalog",
-    "relation_id",
+    "subject_id",
     "kind",
     "status",
     "reason",
@@ -55,7 +56,7 @@ _TABLE = cast("Table", JobRow.__table__)
 
 def _last_of(kind: JobKind) -> Select[tuple[int]]:
     """Build the query for the numbers of a table's newest jobs of one kind, which uses an index."""
-    of = (_TABLE.c.relation_id == bindparam("relation_id"), _TABLE.c.kind == kind, ~_TABLE.c.withdrawn)
+    of = (_TABLE.c.subject_id == bindparam("relation_id"), _TABLE.c.kind == kind, ~_TABLE.c.withdrawn)
     newest = select(_TABLE.c.number).where(*of).order_by(_TABLE.c.number.desc()).limit(bindparam("most", type_=Integer))
     return select(newest.subquery().c.number)
 
@@ -65,7 +66,7 @@ _LAST_OF_EACH_KIND = (
 )
 _FIRST_FORGOTTEN = (
     select(_TABLE.c.number)
-    .where(_TABLE.c.relation_id == bindparam("of"), _TABLE.c.kind == bindparam("which"), ~_TABLE.c.withdrawn)
+    .where(_TABLE.c.subject_id == bindparam("of"), _TABLE.c.kind == bindparam("which"), ~_TABLE.c.withdrawn)
     .order_by(_TABLE.c.number.desc())
     .limit(1)
     .offset(REMEMBERED_JOBS)
@@ -84,7 +85,7 @@ class SqlJobs:
     session: ReadSession
 
     def add(self, job: Job) -> bool:
-        """Add a job; False when the table already has an active job."""
+        """Add a job; False when its subject already has an active job."""
         return insert_unless_taken(self.session, JobRow, _values(job) | {"superseded": False})
 
     def get(self, job_id: JobId) -> Job:
@@ -107,21 +108,21 @@ class SqlJobs:
         values = _values(job) | ({"superseded": True} if job.was_withdrawn else {})
         self.session.execute(update(JobRow).where(JobRow.id == job.id).values(**values))
         if not (job.status.is_active or job.was_withdrawn):
-            self.session.execute(_SUPERSEDE, {"of": job.relation_id, "which": job.kind})
+            self.session.execute(_SUPERSEDE, {"of": job.subject_id, "which": job.kind})
 
-    def active_of(self, relation_id: RelationId) -> Job | None:
-        """Find the active job of a table."""
-        row = self.session.scalar(select(JobRow).where(JobRow.relation_id == relation_id, JobRow.status.in_(_ACTIVE)))
+    def active_of(self, subject_id: UUID) -> Job | None:
+        """Find the active job of a subject."""
+        row = self.session.scalar(select(JobRow).where(JobRow.subject_id == subject_id, JobRow.status.in_(_ACTIVE)))
         return None if row is None else to_job(row)
 
     def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]:
         """Find the active jobs by table, in one query."""
-        query = select(JobRow).where(JobRow.relation_id.in_(relation_ids), JobRow.status.in_(_ACTIVE))
-        return {RelationId(row.relation_id): to_job(row) for row in self.session.scalars(query)}
+        query = select(JobRow).where(JobRow.subject_id.in_(relation_ids), JobRow.status.in_(_ACTIVE))
+        return {RelationId(row.subject_id): to_job(row) for row in self.session.scalars(query)}
 
-    def last_of(self, relation_id: RelationId, kind: JobKind) -> Job | None:
+    def last_of(self, subject_id: UUID, kind: JobKind) -> Job | None:
         """Find the newest job of a kind, withdrawn or not."""
-        query = select(JobRow).where(JobRow.relation_id == relation_id, JobRow.kind == kind)
+        query = select(JobRow).where(JobRow.subject_id == subject_id, JobRow.kind == kind)
         row = self.session.scalar(query.order_by(JobRow.number.desc()).limit(1))
         return None if row is None else to_job(row)
 
@@ -217,7 +218,7 @@ def _filter(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
     if which.catalog is not None:
         query = query.where(JobRow.catalog == which.catalog)
     if which.relation_id is not None:
-        query = query.where(JobRow.relation_id == which.relation_id)
+        query = query.where(JobRow.subject_id == which.relation_id)
     if which.statuses:
         query = query.where(JobRow.status.in_(which.statuses))
     if which.kinds:

@@ -43,7 +43,7 @@ class SqlQueue:
 
     def ran_since(self, group: GroupName, since: datetime) -> Sequence[SlotRun]:
         """List the slot use of jobs since a time: ended jobs by one index, running ones by another."""
-        columns = select(JobRow.catalog, JobRow.relation_id, JobRow.leased_at, JobRow.ended_at)
+        columns = select(JobRow.catalog, JobRow.subject_id, JobRow.leased_at, JobRow.ended_at)
         had_a_slot = columns.where(JobRow.group_name == group, JobRow.leased_at.is_not(None))
         ended = self.session.execute(had_a_slot.where(JobRow.ended_at >= since)).all()
         leased = self.session.execute(had_a_slot.where(JobRow.status.in_(_LEASED))).all()
@@ -89,7 +89,7 @@ class SqlQueue:
             JobRow.kind,
             JobRow.status,
             func.count(),
-            func.count(JobRow.relation_id.distinct()),
+            func.count(JobRow.subject_id.distinct()),
             func.coalesce(func.sum(JobRow.bytes_rewritten), 0),
             func.coalesce(func.sum(JobRow.bytes_freed), 0),
         )

@@ -32,7 +32,7 @@ def make_job(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, 
     return Job(
         id=JobId(uuid4()),
         catalog=relation.catalog,
-        relation_id=relation.id,
+        subject_id=relation.id,
         table=relation.name,
         kind=due.kind,
         status=JobStatus.PENDING,

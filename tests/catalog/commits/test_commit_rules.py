@@ -46,7 +46,7 @@ def facts(metadata: Json = BASE, updates: list[Json] = UPDATES, *requirements: J
 
 
 def a_lease(status: JobStatus = JobStatus.COMMITTING, **changes: Any) -> LeaseFacts:
-    job = a_job(status, **{"relation_id": RELATION.id, **changes})
+    job = a_job(status, **{"subject_id": RELATION.id, **changes})
     return LeaseFacts(lease=lease_of(replace(job, token=job.token or LeaseToken("t1"))), job=job)
 
 
@@ -163,7 +163,7 @@ def test_a_keyed_tables_job_commits_to_its_stores() -> None:
     [
         (LOST, "has ended"),
         (a_lease(JobStatus.RUNNING), "has not announced its commit"),
-        (a_lease(relation_id=RelationId(uuid4())), "is not valid for"),
+        (a_lease(subject_id=RelationId(uuid4())), "is not valid for"),
         (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "orphan removal"),
         (replace(a_lease(), recorded=[RECORD]), "already"),
     ],

@@ -31,7 +31,7 @@ def orders(lake: Lake) -> Lake:
 
 def waits(lake: Lake, kind: JobKind = JobKind.REMOVE_ORPHANS, *, until: timedelta = 6 * HOUR, **more: Any) -> Job:
     """A job of the table that was planned before its merge was due."""
-    job = a_job(kind=kind, relation_id=lake.keyed().relation_id, deadline=datetime.now(UTC) + until, **more)
+    job = a_job(kind=kind, subject_id=lake.keyed().relation_id, deadline=datetime.now(UTC) + until, **more)
     with lake.services.database.writing() as uow:
         assert uow.jobs.add(job)
     return job
@@ -122,7 +122,7 @@ def test_decisions_look_back_on_what_was_done_and_not_on_what_gave_way(orders: L
     """A schedule's moment is done by a job that ran; and many that gave way would leave no room for those."""
     done = waits(orders)
     with orders.services.database.writing() as uow:
-        uow.jobs.put(a_job(JobStatus.SUCCEEDED, id=done.id, kind=done.kind, relation_id=done.relation_id))
+        uow.jobs.put(a_job(JobStatus.SUCCEEDED, id=done.id, kind=done.kind, subject_id=done.relation_id))
     for _ in range(10):
         waits(orders)
         orders.services.jobs.cancel(orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {}).id)

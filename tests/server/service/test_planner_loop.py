@@ -304,7 +304,7 @@ def test_a_table_whose_catalog_uses_too_much_stands_back(lake: Lake) -> None:
     with lake.services.database.writing() as uow:
         now, table = uow.now(), lake.keyed().relation_id
         half_an_hour_ago = now - timedelta(minutes=30)
-        uow.jobs.add(a_job(JobStatus.SUCCEEDED, relation_id=table, leased_at=half_an_hour_ago, ended_at=now))
+        uow.jobs.add(a_job(JobStatus.SUCCEEDED, subject_id=table, leased_at=half_an_hour_ago, ended_at=now))
     lake.services.planner_loop.run_once()
     planned = jobs(lake)[0]
     assert planned.deadline - planned.created_at == timedelta(minutes=20)  # four times the patience of a merge

@@ -55,10 +55,10 @@ def test_blockers_that_have_ended_are_forgotten(database: Database) -> None:
 
 def test_the_last_jobs_of_each_kind_are_found_behind_many_of_another(database: Database) -> None:
     """A weekly job would be planned again as soon as enough merges had come after it."""
-    orphans = a_job(JobStatus.SUCCEEDED, relation_id=TABLE, kind=JobKind.REMOVE_ORPHANS, predicted={"files_before": 3})
-    merges = [a_job(JobStatus.SUCCEEDED, relation_id=TABLE) for _ in range(5)]
+    orphans = a_job(JobStatus.SUCCEEDED, subject_id=TABLE, kind=JobKind.REMOVE_ORPHANS, predicted={"files_before": 3})
+    merges = [a_job(JobStatus.SUCCEEDED, subject_id=TABLE) for _ in range(5)]
     with database.writing() as uow:
-        for job in (orphans, *merges, a_job(relation_id=OTHER)):
+        for job in (orphans, *merges, a_job(subject_id=OTHER)):
             uow.jobs.add(job)
     with database.reading() as uow:
         jobs = uow.jobs.last_of_each_kind(TABLE, limit=2)

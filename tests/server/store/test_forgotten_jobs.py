@@ -24,7 +24,7 @@ LONG_AGO = NOW - timedelta(days=400)
 
 def ended(uow: UnitOfWork, relation_id: RelationId, kind: JobKind = JobKind.MERGE, **more: Any) -> Job:
     """A job that has come and gone."""
-    job = a_job(kind=kind, relation_id=relation_id)
+    job = a_job(kind=kind, subject_id=relation_id)
     assert uow.jobs.add(job)
     job = replace(job, **{"status": JobStatus.SUCCEEDED, "ended_at": LONG_AGO, **more})
     uow.jobs.put(job)
@@ -56,7 +56,7 @@ def test_what_ended_since_stays_and_so_does_what_is_active(database: Database) -
     with database.writing() as uow:
         for _ in range(REMEMBERED_JOBS + 3):
             ended(uow, table, ended_at=NOW)
-        uow.jobs.add(a_job(JobStatus.UNKNOWN, relation_id=table))
+        uow.jobs.add(a_job(JobStatus.UNKNOWN, subject_id=table))
         assert uow.jobs.remove_ended(NOW, limit=100) == 0
 
 
@@ -65,7 +65,7 @@ def test_those_that_nobody_began_are_not_remembered(database: Database) -> None:
     with database.writing() as uow:
         done = ended(uow, table)
         for _ in range(REMEMBERED_JOBS + 1):
-            waiting = a_job(relation_id=table)
+            waiting = a_job(subject_id=table)
             uow.jobs.add(waiting)
             uow.jobs.put(withdraw_job(waiting, "the table is blocked", LONG_AGO))
         assert uow.jobs.remove_ended(NOW, limit=100) == REMEMBERED_JOBS + 1

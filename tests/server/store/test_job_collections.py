@@ -33,7 +33,7 @@ def test_a_job_comes_back_as_it_was_put(database: Database) -> None:
     with database.writing() as uow:
         assert uow.jobs.add(job)
         assert uow.jobs.get(job.id) == uow.jobs.lock(job.id) == uow.jobs.active_of(job.relation_id) == job
-        ended = a_job(JobStatus.SUCCEEDED, id=job.id, relation_id=job.relation_id, result={"rows": 5}, ended_at=LATER)
+        ended = a_job(JobStatus.SUCCEEDED, id=job.id, subject_id=job.relation_id, result={"rows": 5}, ended_at=LATER)
         uow.jobs.put(ended)
         assert uow.jobs.get(job.id) == ended
         assert uow.jobs.active_of(job.relation_id) is None
@@ -46,7 +46,7 @@ def test_a_table_has_one_active_job(database: Database, status: JobStatus) -> No
     job = a_job(status)
     with database.writing() as uow:
         assert uow.jobs.add(job)
-        assert uow.jobs.add(a_job(relation_id=job.relation_id)) is not status.is_active
+        assert uow.jobs.add(a_job(subject_id=job.relation_id)) is not status.is_active
         assert uow.jobs.add(a_job())
 
 

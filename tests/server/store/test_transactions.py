@@ -248,7 +248,7 @@ def test_of_many_planners_one_plans_a_job(database: Database) -> None:
 
     def plan(_number: int) -> bool:
         with database.writing() as uow:
-            return uow.jobs.add(a_job(relation_id=job.relation_id))
+            return uow.jobs.add(a_job(subject_id=job.relation_id))
 
     assert sorted(map(bool, together(8, plan))) == [False] * 7 + [True]
 
@@ -264,7 +264,7 @@ def test_of_many_optimizers_each_gets_a_job_of_its_own(database: Database) -> No
             job = uow.jobs.next_pending("default", [JobKind.MERGE], requested=False, lock=True)
             if job is None:
                 return None
-            uow.jobs.put(a_job(JobStatus.RUNNING, id=job.id, relation_id=job.relation_id))
+            uow.jobs.put(a_job(JobStatus.RUNNING, id=job.id, subject_id=job.relation_id))
             return job.id
 
     taken = [job for job in together(8, take) if job is not None]
@@ -300,7 +300,7 @@ def test_a_locked_job_waits_for_the_other_transaction(database: Database) -> Non
     def count(_number: int) -> None:
         with database.writing() as uow:
             now = uow.jobs.lock(job.id)
-            uow.jobs.put(a_job(id=job.id, relation_id=job.relation_id, attempt=now.attempt + 1))
+            uow.jobs.put(a_job(id=job.id, subject_id=job.relation_id, attempt=now.attempt + 1))
 
     together(8, count)
     with database.reading() as uow:
