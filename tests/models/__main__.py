@@ -17,6 +17,8 @@ from tests.models import (
     jobs,
     keyed,
     partial,
+    pipeline_states,
+    pipelines,
     quarantine,
     streams,
 )
@@ -96,10 +98,20 @@ def explore_streams(states: int) -> Iterator[tuple[str, Exploration]]:
     yield "quarantine", exhaust(start, steps_of_quarantine, quarantine.CHECK, states)
 
 
+def explore_pipelines(states: int) -> Iterator[tuple[str, Exploration]]:
+    steps = pipelines.pipeline_steps(pipeline_states.Rules())
+    for event in pipelines.EVENTS:
+        start = pipeline_states.World(left=pipelines.budget(**{event: 1}))
+        yield f"pipeline, {event}", exhaust(start, steps, pipelines.CHECK, states)
+    left = pipelines.budget(**{"change": 6, "take": 9, "lose": 4, "crash": 3, "lapse": 4, **pipelines.EVENTS})
+    many = pipeline_states.World(copies=(pipeline_states.Copy(),) * 3, left=left)
+    yield "pipeline, random", walk(many, steps, pipelines.CHECK, histories=states // 4, length=90)
+
+
 def main(states: int) -> int:
     violations = 0
     keyed_tables = (explore_keyed, explore_partial, explore_insert_only, explore_at_read)
-    for explore in (*keyed_tables, explore_images, explore_jobs, explore_hive, explore_streams):
+    for explore in (*keyed_tables, explore_images, explore_jobs, explore_hive, explore_streams, explore_pipelines):
         for name, seen in explore(states):
             sys.stdout.write(f"{name}: {seen}\n")
             sys.stdout.flush()

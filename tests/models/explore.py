@@ -67,8 +67,17 @@ def exhaust(initial: S, steps: Steps[S], check: Check[S], limit: int, *, stop_at
     return result
 
 
-def walk(initial: S, steps: Steps[S], check: Check[S], *, histories: int, length: int, seed: int = 1) -> Exploration:
-    """Follow random histories; each ends at its first violation."""
+def walk(
+    initial: S,
+    steps: Steps[S],
+    check: Check[S],
+    *,
+    histories: int,
+    length: int,
+    seed: int = 1,
+    wanted: str | None = None,
+) -> Exploration:
+    """Follow random histories; each ends at its first violation, and all of them at the wanted one."""
     rng = random.Random(seed)
     result = Exploration()
     for _ in range(histories):
@@ -84,6 +93,8 @@ def walk(initial: S, steps: Steps[S], check: Check[S], *, histories: int, length
                 shortest = result.violations.get(violation)
                 if shortest is None or len(labels) < len(shortest):
                     result.violations[violation] = labels
+                if violation == wanted:
+                    return result
                 break
     return result
 
