@@ -1,4 +1,4 @@
-"""`firn pipeline init|validate|plan`: tables that SQL defines, and which of them runs can keep incrementally."""
+"""`firn pipeline init|validate|plan|test`: tables that SQL defines, and which of them runs can keep incrementally."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from firn import pipelines
 from firn.cli.context import CliContext, command
+from firn.cli.pipeline_tests import RandomOption, SeedOption, run_tests
 from firn.errors import Invalid, NotFound
 from firn.pipelines import example
 
@@ -107,6 +108,22 @@ def plan(
         raise typer.Exit(2)
     if any(planned.unknown for planned in chosen):
         raise typer.Exit(1)
+
+
+@command(app, "test")
+def run_tests_of_folder(
+    ctx: CliContext,
+    folder: FolderArg = Path(),
+    rounds: RandomOption = 0,
+    seed: SeedOption = None,
+    schema: SchemaOption = None,
+) -> None:
+    """Run the tests of a folder, `tests/*.yml`, in a Spark on this machine. Exits with 1 if one fails.
+
+    With --random, Firn changes random rows of the inputs in each round, and compares each table that it keeps
+    incrementally with a full computation.
+    """
+    run_tests(ctx, folder, _load_columns(ctx, schema), rounds, seed)
 
 
 def _load_columns(ctx: CliContext, path: Path | None) -> Callable[[str], Mapping[str, str] | None]:

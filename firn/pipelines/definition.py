@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from firn.names import split_name
 from firn.pipelines.errors import InvalidDefinition
+from firn.protocol.names import join_name
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 
 
@@ -35,7 +37,8 @@ class Pipeline:
     """A folder: its definitions in an order in which each comes after those that it reads.
 
     `sources` are columns of tables that `firn-pipeline.yml` lists. `deterministic` are functions that the owner vouches
-    for. `problems` are the errors of the folder; a definition with an error is not among `definitions`.
+    for. `problems` are the errors of the folder; a definition with an error is not among `definitions`. Names without a
+    namespace belong to `namespace`.
     """
 
     name: str
@@ -43,3 +46,19 @@ class Pipeline:
     sources: Mapping[str, Mapping[str, str]]
     deterministic: tuple[str, ...] = ()
     problems: tuple[InvalidDefinition, ...] = ()
+    catalog: str | None = None
+    namespace: str | None = None
+
+    def qualify(self, name: str) -> str:
+        """A name of a table within the pipeline's catalog. Raises Invalid for a text that is no name."""
+        return qualify_name(split_name(name), self.catalog, self.namespace)
+
+
+def qualify_name(parts: Sequence[str], catalog: str | None, namespace: str | None) -> str:
+    """The name within the catalog for parts that may lack the namespace, or have the catalog."""
+    own = list(parts)
+    if len(own) == 1 and namespace:
+        own = [*split_name(namespace), *own]
+    elif len(own) > 2 and own[0] == catalog:
+        own = own[1:]
+    return join_name(own)

@@ -45,6 +45,24 @@ AS SELECT city, day, trips,
           rank() OVER (ORDER BY trips DESC) AS place
    FROM city_daily;
 """,
+    "tests/late_trip.yml": """\
+name: a trip that comes months later
+given:
+  raw.trip:
+    - {driver: 1, day: 2026-01-05, status: paid, fare: 10.00}
+    - {driver: 1, day: 2026-01-05, status: canceled, fare: 4.00}
+  dim.driver:
+    - {driver: 1, city: 7}
+change:
+  raw.trip:
+    insert:
+      - {driver: 1, day: 2026-01-05, status: paid, fare: 2.50}
+expect:
+  driver_daily:
+    - {driver: 1, day: 2026-01-05, city: 7, trips: 2, fares: 12.50}
+  city_daily:
+    - {city: 7, day: 2026-01-05, trips: 3}
+""",
 }
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from firn.errors import Invalid
 from firn.names import split_name
-from firn.pipelines.definition import Definition, Pipeline
+from firn.pipelines.definition import Definition, Pipeline, qualify_name
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.graph import order_definitions
 from firn.pipelines.parsing import MAX_CHARACTERS, too_deep
@@ -27,7 +27,6 @@ from firn.pipelines.settings import (
 from firn.pipelines.statements import Statement, read_statements
 from firn.pipelines.tables import find_tables
 from firn.pipelines.triggers import read_fresh_within
-from firn.protocol.names import join_name
 from firn.protocol.pipelines import Refresh, Trigger
 
 _MOST_FILES = 2_000
@@ -57,7 +56,15 @@ class _FolderReader:
         self._refuse_unknown(tables, definitions)
         ordered, problems = order_definitions(definitions)
         sources = {self._qualify(split_name(name)): columns for name, columns in self.firn.sources.items() if columns}
-        return Pipeline(self.spark.name, ordered, sources, self.firn.deterministic, (*self.problems, *problems))
+        return Pipeline(
+            name=self.spark.name,
+            definitions=ordered,
+            sources=sources,
+            deterministic=self.firn.deterministic,
+            problems=(*self.problems, *problems),
+            catalog=self.spark.catalog,
+            namespace=self.spark.namespace,
+        )
 
     def _find_files(self) -> Iterator[Path]:
         files = sorted({path for pattern in self.spark.patterns for path in self._match(pattern)})
@@ -125,12 +132,7 @@ class _FolderReader:
 
     def _qualify(self, parts: Sequence[str]) -> str:
         """The name of a table within the pipeline's catalog."""
-        own = list(parts)
-        if len(own) == 1 and self.spark.namespace:
-            own = [*split_name(self.spark.namespace), *own]
-        elif len(own) > 2 and own[0] == self.spark.catalog:
-            own = own[1:]
-        return join_name(own)
+        return qualify_name(parts, self.spark.catalog, self.spark.namespace)
 
     def _note(self, path: Path, problem: InvalidDefinition) -> None:
         self.problems.append(problem.in_file(str(path.relative_to(self.folder))))
