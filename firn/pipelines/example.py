@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Final
 
 from firn.errors import Invalid
+from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
 
+SCHEMA_FILE: Final = "firn-pipeline.schema.json"
 FILES: Final = {
     "spark-pipeline.yml": """\
 name: orders
@@ -15,15 +18,16 @@ database: mart
 libraries:
   - glob: {include: transformations/**}
 """,
-    "firn-pipeline.yml": """\
+    "firn-pipeline.yml": f"""\
+# yaml-language-server: $schema={SCHEMA_FILE}
 version: 1
 tables:
-  city_daily: {key: [city, day]}
+  city_daily: {{key: [city, day]}}
 sources:                  # the columns of the inputs; `firn pipeline plan --server URL` reads them from the server
   raw.trip:
-    columns: {driver: bigint, day: date, status: string, fare: "decimal(10,2)"}
+    columns: {{driver: bigint, day: date, status: string, fare: "decimal(10,2)"}}
   dim.driver:
-    columns: {driver: bigint, city: int}
+    columns: {{driver: bigint, city: int}}
 """,
     "transformations/driver_daily.sql": """\
 CREATE MATERIALIZED VIEW driver_daily
@@ -71,7 +75,8 @@ def write_example(folder: Path) -> list[Path]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Invalid(f"{folder} is not empty", hint="name a new folder")
     paths = []
-    for name, text in FILES.items():
+    schema = json.dumps(FIRN_PIPELINE_SCHEMA, indent=2) + "\n"
+    for name, text in (FILES | {SCHEMA_FILE: schema}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

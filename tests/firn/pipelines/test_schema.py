@@ -1,0 +1,59 @@
+"""The JSON schema of `firn-pipeline.yml` accepts what Firn reads, and refuses what Firn refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from firn.errors import Invalid
+from firn.pipelines.example import FILES
+from firn.pipelines.settings import read_firn_settings
+from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
+
+GOOD = (
+    FILES["firn-pipeline.yml"],
+    "version: 1",
+    "defaults: {refresh: strict, trigger: manual}",
+    "deterministic: clean",
+    "deterministic: [clean, tidy]",
+    "tables: {a: {key: id, refresh: full}, b: {key: [x, y], trigger: {cron: '0 * * * *'}}}",
+    "tables: {a: {trigger: {on: commit, all: true}}, b: {trigger: {fresh_within: 15 min}}}",
+    "sources: {raw.trip: {columns: {driver: bigint}}}",
+)
+BAD = (
+    "version: 2",
+    "table: {}",
+    "defaults: {refresh: sometimes}",
+    "defaults: {key: id}",
+    "tables: [a]",
+    "tables: {a: {keys: id}}",
+    "tables: {a: {trigger: often}}",
+    "tables: {a: {trigger: {on: insert}}}",
+    "tables: {a: {trigger: {cron: x, on: commit}}}",
+    "tables: {a: {trigger: {cron: x, all: true}}}",
+    "tables: {a: {trigger: {}}}",
+    "sources: {raw.trip: {column: {driver: bigint}}}",
+    "sources: {raw.trip: {columns: [driver]}}",
+)
+
+
+def load(text: str) -> Any:
+    """The values as editors read them, by YAML 1.2: `on` is a text there."""
+    return json.loads(json.dumps(yaml.safe_load(text)).replace('"true":', '"on":'))
+
+
+@pytest.mark.parametrize("text", [*GOOD, *BAD])
+def test_schema_and_reader_agree(text: str, tmp_path: Path) -> None:
+    (tmp_path / "firn-pipeline.yml").write_text(text)
+    try:
+        read_firn_settings(tmp_path / "firn-pipeline.yml")
+    except Invalid:
+        is_read = False
+    else:
+        is_read = True
+    assert jsonschema_rs.is_valid(FIRN_PIPELINE_SCHEMA, load(text)) is is_read is (text in GOOD)
