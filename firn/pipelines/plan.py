@@ -147,6 +147,15 @@ class Plan:
         """For each column of the scope, the columns `input.column` that `rows(values)` restricts."""
         return {} if self._program is None else self._program.pruned_columns()
 
+    def read_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each input that the query reads, at least: a change of another column changes no row.
+
+        A plan that is not incremental says that it reads all of them.
+        """
+        if self._program is None:
+            return {read.name: read.columns for read in self.inputs}
+        return self._program.read_columns()
+
     def _require_program(self) -> Program:
         if self._program is None:
             raise ValueError("the plan is full: use full()")

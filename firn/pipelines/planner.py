@@ -74,7 +74,7 @@ def _plan_incrementally(full: Plan, query: exp.Query, prefixes: Mapping[str, str
     """The incremental plan; the full one with the reason if a part of the query has no scope."""
     try:
         scope = choose_scope(require_scope(query), full.key)
-        program = Program(query, scope, prefixes)
+        program = Program(query, scope, prefixes, {read.name: read.columns for read in full.inputs})
         program.check()
         terms = program.terms()
     except NotIncremental as error:

@@ -17,11 +17,15 @@ from firn.pipelines.recompute import Prune, find_prunes, rows_sql
 
 @dataclass(frozen=True)
 class Program:
-    """A normalized query with its scope. `prefixes` are the names of its inputs in the query, by their real names."""
+    """A normalized query with its scope. `prefixes` are the names of its inputs in the query, by their real names.
+
+    `columns` are those that the inputs have, by the same names.
+    """
 
     query: exp.Query
     scope: tuple[str, ...]
     prefixes: Mapping[str, str]
+    columns: Mapping[str, Sequence[str]]
 
     def affected(self, changed: frozenset[str]) -> tuple[Step, ...]:
         """The steps that compute the affected values if the inputs `changed` have changed."""
@@ -47,6 +51,18 @@ class Program:
         for prune in self._prunes:
             columns.setdefault(prune.output, []).append(f"{names[prune.prefix]}.{prune.column}")
         return {output: tuple(dict.fromkeys(pruned)) for output, pruned in columns.items()}
+
+    def read_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each input that the query reads, by the input's name; a superset, in no order that counts.
+
+        Names of columns are compared, whichever input they belong to. A `*` that is left reads all columns.
+        """
+        names = {node.name.lower() for node in self.query.find_all(exp.Column)}
+        has_star = any(not isinstance(star.parent, exp.Count) for star in self.query.find_all(exp.Star))
+        return {
+            name: tuple(column for column in columns if has_star or column.lower() in names)
+            for name, columns in self.columns.items()
+        }
 
     def terms(self) -> tuple[Term, ...]:
         """How the changes of each input find the affected values, in the order of the query."""

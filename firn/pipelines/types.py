@@ -45,6 +45,11 @@ def read_spark_type(iceberg_type: str) -> str:
     return spark if _is_type(spark) else UNKNOWN
 
 
+def name_type(spark_type: str) -> str:
+    """A type of Spark as plans take it: `unknown` for one that the parser does not have."""
+    return spark_type if _is_type(spark_type) else UNKNOWN
+
+
 def _is_type(text: str) -> bool:
     try:
         return bool(text.strip()) and exp.DataType.build(text, dialect=DIALECT) is not None

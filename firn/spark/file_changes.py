@@ -40,8 +40,7 @@ def read_file_changes(spark: SparkSession, table: str, plan: FileChangesOut, ima
 
     The frame reads the same files with each action, until they are deleted: after the expiry of their snapshots.
     """
-    changed = _ChangedFiles(spark, table, plan)
-    net = _subtract(*changed.read_sides())
+    net = _read_net(spark, table, plan)
     kind = F.when(F.col("n") < 0, "delete").otherwise("insert").alias(OWN[0])
     version = F.lit(plan.until.snapshot_id).cast("bigint").alias(OWN[1])
     at = None if plan.until.committed_at is None else plan.until.committed_at.isoformat()
@@ -51,6 +50,21 @@ def read_file_changes(spark: SparkSession, table: str, plan: FileChangesOut, ima
     is_before = F.col("n") < 0
     before, after = F.when(is_before, F.col("row")), F.when(~is_before, F.col("row"))
     return net.select(*own, before.alias("_before"), after.alias("_after"))
+
+
+def read_changed_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> tuple[DataFrame, DataFrame]:
+    """Read the rows that only the first or only the second of two snapshots has, each as often.
+
+    Rows are compared, and read, by `plan.columns` alone: of a plan with some of the table's columns, a change of
+    another column is no change.
+    """
+    net = _read_net(spark, table, plan)
+    columns = [F.col("row").getField(name).alias(name) for name in plan.columns]
+    return net.where("n < 0").select(*columns), net.where("n > 0").select(*columns)
+
+
+def _read_net(spark: SparkSession, table: str, plan: FileChangesOut) -> DataFrame:
+    return _subtract(*_ChangedFiles(spark, table, plan).read_sides())
 
 
 def _subtract(before: DataFrame, after: DataFrame) -> DataFrame:

@@ -74,7 +74,15 @@ class StreamWriter:
         if self._contains(step):
             log.warning("%s has batch %s of writer %r already: %s", self.table, step.batch, self.name, step.end)
             return False
-        end = str(step.end)
+        self.commit_to(str(step.end), append)
+        return True
+
+    def commit_to(self, end: str, append: Callable[[dict[str, str]], None]) -> None:
+        """Commit the step from the registered position to `end` with `append`, which gets options of Spark's writer.
+
+        `append` runs again if no answer came and the table does not have its commit. Raises as `commit`, and what
+        `append` raises if it sent no commit.
+        """
         for attempt in range(1, TRIES + 1):
             try:
                 append(_format_options(self.registered.summary_to(end)))
@@ -83,11 +91,11 @@ class StreamWriter:
                     raise  # the rows themselves failed: no commit was sent
                 self._settle(end, error, is_last=attempt == TRIES)
                 if self.registered.position == end:
-                    return True
+                    return
                 time.sleep(0.5 * 2**attempt)
             else:
                 self.registered = self.registered.model_copy(update={"position": end})
-                return True
+                return
         raise AssertionError("unreachable")
 
     def _contains(self, step: BatchStep) -> bool:

@@ -253,7 +253,7 @@ def _format_batch_id(batch: str, op: str | None) -> str:
 
 
 def _append(df: DataFrame, target: Target, written: Written, op: str | None) -> None:
-    is_small = _estimated_bytes(df) <= SMALL_BYTES
+    is_small = estimate_bytes(df) <= SMALL_BYTES
     keys = [F.col(quote_name(key)) for key in target.key]
     by_key = df.repartition(1, *keys) if is_small else df.repartition(*keys)
     changes = _add_checks(by_key, target, op)
@@ -346,6 +346,6 @@ def _is_in_table(spark: SparkSession, target: Target, written: Written, op: str 
         return False
 
 
-def _estimated_bytes(df: DataFrame) -> int:
-    """The size that Spark's planner estimates; too large if it does not know."""
+def estimate_bytes(df: DataFrame) -> int:
+    """The size of the rows that Spark's planner estimates; too large if it does not know."""
     return int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))

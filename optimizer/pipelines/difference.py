@@ -1,0 +1,89 @@
+"""The difference between computed rows and those of a keyed table: what a run writes, and what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from firn.protocol.names import quote_name
+from firn.spark.comparing import make_comparable
+from firn.spark.target import Target
+from optimizer.errors import Refused
+
+UPSERT, DELETE, UNCHANGED, WRONG = "U", "D", "S", "X"
+OP = "_op"
+_SHOWN_KEYS = 3
+
+
+def find_identity(target: Target) -> list[str]:
+    """The columns that name a row: the key, and the partition where keys belong to partitions."""
+    names = {*target.key, *(target.partition_columns if target.is_partition_scoped else ())}
+    return [name for name in target.columns if name in names]
+
+
+def compare_rows(computed: DataFrame, current: DataFrame, target: Target) -> DataFrame:
+    """All rows of both frames once, as `row` with its operation: rows that differ, or that only one of them has.
+
+    A computed row without a key, or with one that another has, is WRONG.
+    """
+    identity = find_identity(target)
+    new, old = _pack(computed, target, identity, "new"), _pack(current, target, identity, "old")
+    joined = new.join(old, [f"k{i}" for i in range(len(identity))], "full_outer")
+    kind = joined.schema["new"].dataType
+    is_same = make_comparable(F.col("new"), kind).eqNullSafe(make_comparable(F.col("old"), kind))
+    op = (
+        F.when(F.col("new").isNull(), DELETE)
+        .when(_is_wrong(identity), WRONG)
+        .when(is_same, UNCHANGED)
+        .otherwise(UPSERT)
+    )
+    return joined.select(op.alias(OP), F.coalesce("new", "old").alias("row"))
+
+
+def check_keys(computed: DataFrame, target: Target) -> DataFrame:
+    """The rows of an empty table as upserts; Spark fails with the first one without a key, or with a repeated one."""
+    identity = find_identity(target)
+    packed = _pack(computed, target, identity, "new")
+    failed = F.raise_error(F.lit("null or repeated keys")).cast("string")
+    op = F.when(_is_wrong(identity), failed).otherwise(F.lit(UPSERT))
+    return packed.select(op.alias(OP), F.col("new").alias("row"))
+
+
+def unpack(rows: DataFrame, target: Target) -> DataFrame:
+    """Changes as the change store has them."""
+    return rows.select(*(F.col("row").getField(name).alias(name) for name in target.columns), OP)
+
+
+def explain_wrong_keys(computed: DataFrame, target: Target) -> None:
+    """Raise Refused with examples, if keys are null or come twice."""
+    identity = find_identity(target)
+    columns = [F.col(quote_name(name)) for name in identity]
+    is_null = _any(column.isNull() for column in columns)
+    groups = computed.groupBy(*columns).count().where(is_null | (F.col("count") > 1)).limit(_SHOWN_KEYS).collect()
+    if groups:
+        shown = "; ".join(", ".join(f"{name}={row[name]!r}" for name in identity) for row in groups)
+        raise Refused(
+            f"{target.name}: the query gives rows without a key, or several of one key, such as {shown}. Nothing was "
+            "committed. Group by the key, or choose another one"
+        )
+
+
+def _any(conditions: object) -> Column:
+    result = F.lit(False)
+    for condition in conditions:  # type: ignore[attr-defined]
+        result = result | condition
+    return result
+
+
+def _is_wrong(identity: Sequence[str]) -> Column:
+    """Whether a key is null, or not the first of its kind. Which one is first does not count: one is an error."""
+    keys = [F.col(f"k{i}") for i in range(len(identity))]
+    rank = F.row_number().over(Window.partitionBy(*keys).orderBy(F.lit(1)))
+    return _any(key.isNull() for key in keys) | (rank > 1)
+
+
+def _pack(rows: DataFrame, target: Target, identity: Sequence[str], name: str) -> DataFrame:
+    keys = [F.col(quote_name(key)).alias(f"k{i}") for i, key in enumerate(identity)]
+    return rows.select(*keys, F.struct(*(F.col(quote_name(column)) for column in target.columns)).alias(name))

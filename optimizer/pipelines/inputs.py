@@ -1,0 +1,178 @@
+"""The inputs of a run at their pins: the four relations of each that the SQL of a plan reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from firn.client import Client
+from firn.protocol.answers.changes import ChangePlan, FileChangesOut
+from firn.protocol.names import format_sql_name, join_name, quote_name, split_name
+from firn.protocol.pipelines import InputPin
+from firn.spark.changes import Feed, plan_feed
+from firn.spark.file_changes import read_changed_rows
+from firn.spark.sessions import client_of
+from optimizer.pipelines.snapshots import find_schema_difference, load_iceberg_table, read_snapshot, read_total_bytes
+
+BEGINNING = "0"
+"""The state of a table before its first commit, as the server's plans of changes name it."""
+
+
+class PinnedInput(Protocol):
+    """A table at its pins. A run without an old checkpoint has no old state."""
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the pins differ."""
+
+    def read_new(self) -> DataFrame:
+        """All rows at the new pin."""
+
+    def read_old(self) -> DataFrame:
+        """All rows at the old pin."""
+
+    def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+        """The rows that only the old, and those that only the new state has, by these columns alone."""
+
+    def find_obstacle(self, columns: Sequence[str]) -> str | None:
+        """Why the old state cannot be read as the query reads the new one; None if it can."""
+
+    def measure(self) -> tuple[int, int]:
+        """Bytes of the files that differ between the pins, and of all files at the new pin."""
+
+
+@dataclass(frozen=True)
+class KeyedInput:
+    """A keyed table at two versions."""
+
+    spark: SparkSession
+    catalog: str
+    name: str
+    client: Client
+    path: str
+    since: str | None
+    until: str | None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the versions differ."""
+        return (self.since or BEGINNING) != (self.until or BEGINNING)
+
+    @cached_property
+    def plan(self) -> ChangePlan:
+        """The server's plan of the changes."""
+        since, until = int(self.since or BEGINNING), int(self.until or BEGINNING)
+        return plan_feed(self.client, self.path, self._table, since, until)
+
+    @property
+    def _table(self) -> str:
+        return join_name([self.catalog, *split_name(self.name)])
+
+    def _feed(self, columns: Sequence[str]) -> Feed:
+        plan = self.plan.model_copy(update={"columns": list(columns)})
+        return Feed(self.spark, split_name(self._table), plan)
+
+    def read_new(self) -> DataFrame:
+        """The merged rows at the new version."""
+        return self.spark.sql(self.plan.until.sql or "")
+
+    def read_old(self) -> DataFrame:
+        """The merged rows at the old version, with the columns of now."""
+        return self.spark.sql(self.plan.since.sql or "")
+
+    def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+        """The rows of the keys whose rows differ in these columns."""
+        feed = self._feed(columns)
+        net = feed.compare(self.plan.since, self.plan.until, feed.list_changed_keys())
+        before, after = (
+            net.where(F.col(side).isNotNull()).select(*(F.col(side).getField(name).alias(name) for name in columns))
+            for side in ("before", "after")
+        )
+        return before, after
+
+    def find_obstacle(self, columns: Sequence[str]) -> str | None:  # noqa: ARG002 -- other inputs need them
+        """None: the server's plan reads old versions with the columns of now."""
+        return None
+
+    def measure(self) -> tuple[int, int]:
+        """The pending changes, of which the new ones are a part; and both stores."""
+        shown = self.client.tables[self.path].show()
+        return (shown.pending_bytes, shown.bytes + shown.pending_bytes)
+
+
+@dataclass(frozen=True)
+class PlainInput:
+    """A table without a key at two snapshots."""
+
+    spark: SparkSession
+    catalog: str
+    name: str
+    client: Client
+    path: str
+    since: str | None
+    until: str | None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the snapshots differ."""
+        return self.since != self.until
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        return (self.catalog, *split_name(self.name))
+
+    @cached_property
+    def files(self) -> FileChangesOut:
+        """The server's list of the files that differ."""
+        return self.client.tables[self.path].changed_files(since=self.since or BEGINNING, until=self.until or BEGINNING)
+
+    def read_new(self) -> DataFrame:
+        """The rows of the new snapshot."""
+        return read_snapshot(self.spark, self._parts, self.until)
+
+    def read_old(self) -> DataFrame:
+        """The rows of the old snapshot."""
+        return read_snapshot(self.spark, self._parts, self.since)
+
+    def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+        """The net changes, from the files that differ."""
+        if self.until is None:  # the server lists no changes towards a table without snapshots
+            empty = self.read_new().select(*map(quote_name, columns))
+            return self.read_old().select(*map(quote_name, columns)), empty
+        files = self.files.model_copy(update={"columns": list(columns)})
+        return read_changed_rows(self.spark, join_name(self._parts), files)
+
+    def find_obstacle(self, columns: Sequence[str]) -> str | None:
+        """A column that the table did not have in this form at the old snapshot."""
+        return find_schema_difference(self.spark, self._parts, self.since, columns)
+
+    def measure(self) -> tuple[int, int]:
+        """The sizes that the server's list and the snapshot's summary tell."""
+        total = read_total_bytes(self.spark, self._parts, self.until)
+        if self.since is None or self.until is None:
+            return total, total
+        sides = [side for change in self.files.files for side in (change.before, change.after) if side is not None]
+        return sum(int(side.data_file.get("file-size-in-bytes", 0)) for side in sides), total
+
+
+def open_inputs(
+    spark: SparkSession, catalog: str, since: Sequence[InputPin] | None, until: Sequence[InputPin]
+) -> Mapping[str, PinnedInput]:
+    """The inputs of a run by name. `catalog` is the name of the tables' catalog in the session."""
+    old = {pin.table: pin.version for pin in since or ()}
+    opened: dict[str, PinnedInput] = {}
+    for pin in until:
+        parts = [catalog, *split_name(pin.table)]
+        client, path = client_of(spark, format_sql_name(parts))
+        kind = KeyedInput if pin.keyed else PlainInput
+        if not pin.keyed:  # the session may know an older state, without the pinned snapshot
+            load_iceberg_table(spark, parts).refresh()
+        # Without an old checkpoint nothing reads changes: both pins are the new one.
+        version = pin.version if since is None else old.get(pin.table)
+        opened[pin.table] = kind(spark, catalog, pin.table, client, path, version, pin.version)
+    return opened

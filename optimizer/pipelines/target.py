@@ -1,0 +1,155 @@
+"""The table that a run writes: created once, compared with the computed rows, and changed by one commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+from pyspark.sql.types import StructField, StructType
+
+from firn.client import Client
+from firn.errors import NotFound
+from firn.protocol.answers.tables import TableOut
+from firn.protocol.names import format_sql_name, join_name, quote_name
+from firn.protocol.pipelines import TableDefinition
+from firn.spark.changes import Feed, plan_feed
+from firn.spark.sessions import client_of
+from firn.spark.target import Target, load_target
+from optimizer.errors import Refused
+
+_TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\((?:(\d+),)?([^,()]+)(?:,(\d+))?\)")
+_UNWRITABLE = {
+    "firn.partial": "sets some columns only",
+    "firn.insert-only": "is insert-only",
+}
+
+
+@dataclass(frozen=True)
+class PipelineTarget:
+    """The target in a session: its name with the session's catalog, and what the server says of it."""
+
+    spark: SparkSession
+    parts: tuple[str, ...]
+    client: Client
+    path: str
+    shown: TableOut
+
+    @property
+    def name(self) -> str:
+        """The name as SQL reads it."""
+        return format_sql_name(self.parts)
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the table has a primary key."""
+        return bool(self.shown.primary_key)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no store has a snapshot."""
+        return all(store.snapshot_id is None for store in self.shown.stores.values())
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns, in order."""
+        return [column.name for column in self.shown.columns]
+
+    def load_keyed(self) -> Target:
+        """The facts for writes to the change store. Raises Refused for tables that do not take any row."""
+        target = load_target(self.spark, join_name(self.parts))
+        if target.sequence_field is not None:
+            raise Refused(
+                f"{self.path} has the sequence field {target.sequence_field}: a computed row that is older than the "
+                "table's would be left out. Let the pipeline create its table"
+            )
+        for is_set, key in ((target.has_partial_columns, "firn.partial"), (target.is_insert_only, "firn.insert-only")):
+            if is_set:
+                raise Refused(f"{self.path} {_UNWRITABLE[key]} ({key}): let the pipeline create its table")
+        return target
+
+    def read_rows(self) -> DataFrame:
+        """The rows of a keyed table, merged, as of now."""
+        version = int(self.client.tables[self.path].show().version or 0)
+        plan = plan_feed(self.client, self.path, join_name(self.parts), version, version)
+        return Feed(self.spark, self.parts, plan).read_all(plan.until)
+
+
+def find_target(spark: SparkSession, catalog: str, parts: Sequence[str]) -> PipelineTarget | None:
+    """The target, if it exists."""
+    client, path = client_of(spark, format_sql_name([catalog, *parts]))
+    try:
+        shown = client.tables[path].show()
+    except NotFound:
+        return None
+    return PipelineTarget(spark, (catalog, *parts), client, path, shown)
+
+
+def create_target(
+    spark: SparkSession, catalog: str, parts: Sequence[str], definition: TableDefinition, schema: StructType
+) -> PipelineTarget:
+    """Create the target with the columns of the query, unless another run has just created it."""
+    key = [_match(name, schema, "key column") for name in definition.key]
+    columns = ", ".join(_define(field, is_required=field.name in key) for field in schema.fields)
+    by = ", ".join(_partition(text, schema) for text in definition.partitioned_by)
+    properties = f" TBLPROPERTIES ('firn.primary-key' = '{_quote_text(','.join(key))}')" if key else ""
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {format_sql_name([catalog, *parts])} ({columns}) USING iceberg"
+        f"{f' PARTITIONED BY ({by})' if by else ''}{properties}"
+    )
+    target = find_target(spark, catalog, parts)
+    if target is None:
+        raise Refused(f"{join_name(parts)} was dropped while the run created it: run again")
+    return target
+
+
+def _define(field: StructField, *, is_required: bool) -> str:
+    return f"{quote_name(field.name)} {field.dataType.simpleString()}{' NOT NULL' if is_required else ''}"
+
+
+def _quote_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _match(name: str, schema: StructType, role: str) -> str:
+    """The column of the query of this name, whatever its case."""
+    for column in schema.names:
+        if column.lower() == name.lower():
+            return column
+    raise Refused(f"the {role} {name} is not among the columns of the query: {', '.join(schema.names)}")
+
+
+def _partition(text: str, schema: StructType) -> str:
+    """A column, or a transform of one, such as `days(at)` or `bucket(16, id)`, with quoted names."""
+    match = _TRANSFORM.fullmatch(re.sub(r"\s+", "", text).replace("`", "").lower())
+    if match is None:
+        return quote_name(_match(text.strip().strip("`"), schema, "partition column"))
+    transform, first, name, last = match.groups()
+    column = quote_name(_match(name, schema, "partition column"))
+    number = first or last
+    return f"{transform}({number}, {column})" if number else f"{transform}({column})"
+
+
+def fit_columns(rows: DataFrame, target: PipelineTarget, fields: Mapping[str, StructField]) -> DataFrame:
+    """The rows with the target's columns, in its order and of its types. Raises Refused if names differ."""
+    given = {name.lower(): name for name in rows.columns}
+    missing = [name for name in target.columns if name.lower() not in given]
+    unknown = [name for name in rows.columns if name.lower() not in {column.lower() for column in target.columns}]
+    if missing or unknown:
+        remedies = [f"ALTER TABLE … ADD COLUMN {name}" for name in unknown]
+        remedies += [f"ALTER TABLE … DROP COLUMN {name}" for name in missing]
+        raise Refused(
+            f"{target.path} has the columns {', '.join(target.columns)}, and the query gives "
+            f"{', '.join(rows.columns)}: {'; '.join(remedies)}; or drop the table. Then run again"
+        )
+    return rows.select(*(_fit(rows, given[name.lower()], fields[name], target) for name in target.columns))
+
+
+def _fit(rows: DataFrame, name: str, field: StructField, target: PipelineTarget) -> Column:
+    kinds = rows.schema[name].dataType.simpleString(), field.dataType.simpleString()
+    column = F.col(quote_name(name))
+    if kinds[0] == "string" != kinds[1]:
+        raise Refused(f"{target.path}: column {field.name} is {kinds[1]}, and the query gives text: cast it there")
+    return (column if kinds[0] == kinds[1] else column.cast(field.dataType)).alias(field.name)
