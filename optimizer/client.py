@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
+from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins
 from firn.protocol.streams import StreamHeartbeat, StreamLease, StreamLeaseRequest, StreamReport
 from firn.protocol.tasks.image import BegunImage, CompleteRequest, ImageCredentials
 from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
@@ -170,6 +171,14 @@ class ServerApi:
     def complete_image(self, lease: Lease, request: CompleteRequest, *, seconds: float) -> None:
         """Have the server write the image's manifests and metadata. It may be asked again."""
         self.ask(lease, "image/complete", request.model_dump(mode="json"), seconds=seconds)
+
+    def pin_pipeline(self, lease: Lease, request: PinRequest) -> Pins:
+        """Register the writer of a pipeline's run, and pin its inputs. Asked again, it ends the copy before."""
+        return Pins.model_validate(self.ask(lease, "pins", request.model_dump(mode="json"), seconds=BEGIN_SECONDS))
+
+    def move_checkpoint(self, lease: Lease, step: MoveCheckpoint) -> None:
+        """Move the writer of a pipeline's run without a commit. It may be asked again."""
+        self.ask(lease, "checkpoint", step.model_dump(mode="json"), seconds=BEGIN_SECONDS)
 
     def _ask_to_commit(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         try:

@@ -14,7 +14,6 @@ from pyspark.sql.types import StructType
 
 from firn.pipelines.plan import Input, Plan, State, Step
 from firn.protocol.names import quote_name
-from firn.protocol.pipelines import InputChanges
 from optimizer.pipelines.inputs import PinnedInput
 
 MOST_LITERALS = 10_000
@@ -138,8 +137,3 @@ def read_result_schema(spark: SparkSession, plan: Plan, heads: Mapping[str, Data
     finally:
         for view, _ in views:
             spark.catalog.dropTempView(view)
-
-
-def describe_changes(inputs: Mapping[str, PinnedInput]) -> list[InputChanges]:
-    """The inputs whose pins differ; their rows are not counted, which would take another pass."""
-    return [InputChanges(table=name) for name, pinned in inputs.items() if pinned.has_changed]

@@ -7,28 +7,33 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.client import Client
 from firn.protocol.answers.changes import ChangePlan, FileChangesOut
-from firn.protocol.names import format_sql_name, join_name, quote_name, split_name
+from firn.protocol.names import join_name, quote_name, split_name
 from firn.protocol.pipelines import InputPin
 from firn.spark.changes import Feed, plan_feed
 from firn.spark.file_changes import read_changed_rows
-from firn.spark.sessions import client_of
+from optimizer.pipelines.lake import Lake
 from optimizer.pipelines.snapshots import find_schema_difference, load_iceberg_table, read_snapshot, read_total_bytes
 
 BEGINNING = "0"
 """The state of a table before its first commit, as the server's plans of changes name it."""
+BASE, CHANGE = "base", "change"
+"""The last parts of the names of a keyed table's stores."""
+
+
+@dataclass(frozen=True)
+class StateRead:
+    """A state of an Iceberg table that a run opens, by the parts of its name in the catalog; None is the head."""
+
+    parts: tuple[str, ...]
+    snapshot_id: int | None
 
 
 class PinnedInput(Protocol):
     """A table at its pins. A run without an old checkpoint has no old state."""
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether the pins differ."""
 
     def read_new(self) -> DataFrame:
         """All rows at the new pin."""
@@ -38,6 +43,9 @@ class PinnedInput(Protocol):
 
     def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
         """The rows that only the old, and those that only the new state has, by these columns alone."""
+
+    def list_states(self) -> list[StateRead]:
+        """The Iceberg tables and snapshots that the new state consists of."""
 
     def find_obstacle(self, columns: Sequence[str]) -> str | None:
         """Why the old state cannot be read as the query reads the new one; None if it can."""
@@ -50,40 +58,30 @@ class PinnedInput(Protocol):
 class KeyedInput:
     """A keyed table at two versions."""
 
-    spark: SparkSession
-    catalog: str
+    lake: Lake
     name: str
-    client: Client
-    path: str
     since: str | None
     until: str | None
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether the versions differ."""
-        return (self.since or BEGINNING) != (self.until or BEGINNING)
 
     @cached_property
     def plan(self) -> ChangePlan:
         """The server's plan of the changes."""
         since, until = int(self.since or BEGINNING), int(self.until or BEGINNING)
-        return plan_feed(self.client, self.path, self._table, since, until)
-
-    @property
-    def _table(self) -> str:
-        return join_name([self.catalog, *split_name(self.name)])
+        return plan_feed(
+            self.lake.client, self.lake.path(self.name), join_name(self.lake.parts(self.name)), since, until
+        )
 
     def _feed(self, columns: Sequence[str]) -> Feed:
         plan = self.plan.model_copy(update={"columns": list(columns)})
-        return Feed(self.spark, split_name(self._table), plan)
+        return Feed(self.lake.spark, self.lake.parts(self.name), plan)
 
     def read_new(self) -> DataFrame:
         """The merged rows at the new version."""
-        return self.spark.sql(self.plan.until.sql or "")
+        return self.lake.spark.sql(self.plan.until.sql or "")
 
     def read_old(self) -> DataFrame:
         """The merged rows at the old version, with the columns of now."""
-        return self.spark.sql(self.plan.since.sql or "")
+        return self.lake.spark.sql(self.plan.since.sql or "")
 
     def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
         """The rows of the keys whose rows differ in these columns."""
@@ -95,13 +93,19 @@ class KeyedInput:
         )
         return before, after
 
+    def list_states(self) -> list[StateRead]:
+        """Both stores at the new version."""
+        until, parts = self.plan.until, split_name(self.name)
+        stores = ((BASE, until.base_snapshot_id), (CHANGE, until.change_snapshot_id))
+        return [StateRead((*parts, store), int(snapshot)) for store, snapshot in stores if snapshot is not None]
+
     def find_obstacle(self, columns: Sequence[str]) -> str | None:  # noqa: ARG002 -- other inputs need them
         """None: the server's plan reads old versions with the columns of now."""
         return None
 
     def measure(self) -> tuple[int, int]:
         """The pending changes, of which the new ones are a part; and both stores."""
-        shown = self.client.tables[self.path].show()
+        shown = self.lake.table(self.name).show()
         return (shown.pending_bytes, shown.bytes + shown.pending_bytes)
 
 
@@ -109,35 +113,23 @@ class KeyedInput:
 class PlainInput:
     """A table without a key at two snapshots."""
 
-    spark: SparkSession
-    catalog: str
+    lake: Lake
     name: str
-    client: Client
-    path: str
     since: str | None
     until: str | None
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether the snapshots differ."""
-        return self.since != self.until
-
-    @property
-    def _parts(self) -> tuple[str, ...]:
-        return (self.catalog, *split_name(self.name))
 
     @cached_property
     def files(self) -> FileChangesOut:
         """The server's list of the files that differ."""
-        return self.client.tables[self.path].changed_files(since=self.since or BEGINNING, until=self.until or BEGINNING)
+        return self.lake.table(self.name).changed_files(since=self.since or BEGINNING, until=self.until or BEGINNING)
 
     def read_new(self) -> DataFrame:
         """The rows of the new snapshot."""
-        return read_snapshot(self.spark, self._parts, self.until)
+        return read_snapshot(self.lake.spark, self.lake.parts(self.name), self.until)
 
     def read_old(self) -> DataFrame:
         """The rows of the old snapshot."""
-        return read_snapshot(self.spark, self._parts, self.since)
+        return read_snapshot(self.lake.spark, self.lake.parts(self.name), self.since)
 
     def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
         """The net changes, from the files that differ."""
@@ -145,34 +137,41 @@ class PlainInput:
             empty = self.read_new().select(*map(quote_name, columns))
             return self.read_old().select(*map(quote_name, columns)), empty
         files = self.files.model_copy(update={"columns": list(columns)})
-        return read_changed_rows(self.spark, join_name(self._parts), files)
+        return read_changed_rows(self.lake.spark, join_name(self.lake.parts(self.name)), files)
+
+    def list_states(self) -> list[StateRead]:
+        """The table at the new snapshot."""
+        return [] if self.until is None else [StateRead(split_name(self.name), int(self.until))]
 
     def find_obstacle(self, columns: Sequence[str]) -> str | None:
         """A column that the table did not have in this form at the old snapshot."""
-        return find_schema_difference(self.spark, self._parts, self.since, columns)
+        return find_schema_difference(self.lake.spark, self.lake.parts(self.name), self.since, columns)
 
     def measure(self) -> tuple[int, int]:
         """The sizes that the server's list and the snapshot's summary tell."""
-        total = read_total_bytes(self.spark, self._parts, self.until)
+        total = read_total_bytes(self.lake.spark, self.lake.parts(self.name), self.until)
         if self.since is None or self.until is None:
             return total, total
         sides = [side for change in self.files.files for side in (change.before, change.after) if side is not None]
         return sum(int(side.data_file.get("file-size-in-bytes", 0)) for side in sides), total
 
 
-def open_inputs(
-    spark: SparkSession, catalog: str, since: Sequence[InputPin] | None, until: Sequence[InputPin]
-) -> Mapping[str, PinnedInput]:
-    """The inputs of a run by name. `catalog` is the name of the tables' catalog in the session."""
+def open_inputs(lake: Lake, since: Sequence[InputPin] | None, until: Sequence[InputPin]) -> Mapping[str, PinnedInput]:
+    """The inputs of a run by name. Without an old checkpoint nothing reads changes: both pins are the new one."""
     old = {pin.table: pin.version for pin in since or ()}
     opened: dict[str, PinnedInput] = {}
     for pin in until:
-        parts = [catalog, *split_name(pin.table)]
-        client, path = client_of(spark, format_sql_name(parts))
-        kind = KeyedInput if pin.keyed else PlainInput
-        if not pin.keyed:  # the session may know an older state, without the pinned snapshot
-            load_iceberg_table(spark, parts).refresh()
-        # Without an old checkpoint nothing reads changes: both pins are the new one.
         version = pin.version if since is None else old.get(pin.table)
-        opened[pin.table] = kind(spark, catalog, pin.table, client, path, version, pin.version)
+        if pin.keyed:
+            opened[pin.table] = KeyedInput(lake, pin.table, version, pin.version)
+            continue
+        # The session may know an older state, without the pinned snapshot.
+        load_iceberg_table(lake.spark, lake.parts(pin.table)).refresh()
+        opened[pin.table] = PlainInput(lake, pin.table, version, pin.version)
     return opened
+
+
+def list_changed(since: Sequence[InputPin], until: Sequence[InputPin]) -> list[str]:
+    """The inputs whose pins differ."""
+    old = {pin.table: pin.version for pin in since}
+    return [pin.table for pin in until if pin.table not in old or old[pin.table] != pin.version]

@@ -95,7 +95,7 @@ class Publishing:
             raise
 
     def _overwrite(self, rows: DataFrame) -> Published:
-        fields = {field.name: field for field in self.target.spark.table(self.target.name).schema.fields}
+        fields = {field.name: field for field in self.target.lake.spark.table(self.target.name).schema.fields}
         fitted, written = fit_columns(rows, self.target, fields), _Counter()
         self.stage("computing and committing")
         snapshot = commit_step(

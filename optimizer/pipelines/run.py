@@ -16,13 +16,13 @@ from pyspark.sql.types import StructType
 from firn.pipelines import Plan, incremental
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.types import name_type
-from firn.protocol.names import format_sql_name, split_name
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, Refresh, RunResult, TableDefinition
+from firn.protocol.names import format_sql_name, join_name
+from firn.protocol.pipelines import InputChanges, MoveCheckpoint, PinRequest, Pins, Refresh, RunResult, TableDefinition
 from firn.protocol.tasks.pipeline import PipelineTask
-from firn.spark.sessions import client_of
 from optimizer.errors import Refused
-from optimizer.pipelines.computing import Computing, describe_changes, open_computing, read_result_schema
-from optimizer.pipelines.inputs import open_inputs
+from optimizer.pipelines.computing import Computing, open_computing, read_result_schema
+from optimizer.pipelines.inputs import BASE, PinnedInput, StateRead, list_changed, open_inputs
+from optimizer.pipelines.lake import Lake, open_lake
 from optimizer.pipelines.mode import choose_mode, weigh
 from optimizer.pipelines.publishing import Publishing
 from optimizer.pipelines.target import PipelineTarget, create_target, find_target
@@ -48,8 +48,8 @@ class PipelineRun:
     checkpoints: Checkpoints
     stage: Callable[[str], None] = lambda _: None
     say: Callable[[str], None] = lambda _: None
-    check_reads: Callable[[Pins], None] = lambda _: None
-    """Raises Refused if the run may not open the files of an input."""
+    check_reads: Callable[[Sequence[StateRead]], None] = lambda _: None
+    """Raises Refused if the run may not open the files of one of these."""
 
     @property
     def definition(self) -> TableDefinition:
@@ -62,24 +62,32 @@ class PipelineRun:
         Raises Refused if nothing was committed and the same run would fail again, WriteUnknown if the next attempt has
         to find out.
         """
-        target = self._prepare_target()
-        self.stage("pinning inputs")
-        pins = self.checkpoints.pin(PinRequest(fingerprint=self.definition.fingerprint))
-        self.check_reads(pins)
-        since = None if pins.since is None else pins.since.pins
-        inputs = open_inputs(self.spark, self.catalog, since, pins.until.pins)
+        with open_lake(self.spark, self.catalog) as lake:
+            self._prepare_target(lake)
+            self.stage("pinning inputs")
+            pins = self.checkpoints.pin(PinRequest(fingerprint=self.definition.fingerprint))
+            changed = [] if pins.since is None else list_changed(pins.since.pins, pins.until.pins)
+            if pins.since is not None and not changed and not self.task.full:
+                return self._move(pins, RunResult(mode="nothing", reason="no input has changed"))
+            inputs = open_inputs(lake, None if pins.since is None else pins.since.pins, pins.until.pins)
+            # What the server shows now is not older than the writer's position.
+            result = self._run_pinned(self._find_target(lake), pins, inputs, changed)
+        return result.model_copy(update={"inputs": [InputChanges(table=name) for name in changed]})
+
+    def _run_pinned(
+        self, target: PipelineTarget, pins: Pins, inputs: Mapping[str, PinnedInput], changed: Sequence[str]
+    ) -> RunResult:
+        states = [state for pinned in inputs.values() for state in pinned.list_states()]
+        self.check_reads([*states, *target.list_states()])
         plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
-        changed = [name for name, pinned in inputs.items() if pinned.has_changed]
         mode = choose_mode(plan, self.definition.refresh, pins, inputs, is_keyed=target.is_keyed, asked=self.task.full)
-        if pins.since is not None and not changed and not self.task.full:
-            return self._move(pins, RunResult(mode="nothing", reason="no input has changed"))
         if self.definition.refresh is Refresh.AUTO and not mode.is_full:
             mode = weigh(plan, inputs, changed, target.shown.bytes + target.shown.pending_bytes)
         if mode.reason is not None:
             self.say(f"{'full' if mode.is_full else 'incremental'}: {mode.reason}")
         with open_computing(self.spark, plan, inputs) as computing:
-            result = self._compute(target, pins, computing, changed if not mode.is_full else None)
-        return result.model_copy(update={"reason": mode.reason, "inputs": describe_changes(inputs)})
+            result = self._compute(target, pins, computing, None if mode.is_full else changed)
+        return result.model_copy(update={"reason": mode.reason})
 
     def _compute(
         self, target: PipelineTarget, pins: Pins, computing: Computing, changed: Sequence[str] | None
@@ -94,28 +102,37 @@ class PipelineRun:
             self.say(f"{affected.count} values of {', '.join(affected.scope)} are affected")
         self.stage("computing")
         rows = computing.compute_full() if affected is None else computing.compute_affected(affected)
-        publishing = Publishing(target, pins, computing, self.stage)
-        counted = publishing.publish(rows, affected)
+        published = Publishing(target, pins, computing, self.stage).publish(rows, affected)
         result = RunResult(
             mode="full" if affected is None else "incremental",
             keys=None if affected is None else affected.count,
-            written=counted.written,
-            unchanged=counted.unchanged,
-            deleted=counted.deleted,
+            written=published.written,
+            unchanged=published.unchanged,
+            deleted=published.deleted,
+            snapshot_id=published.snapshot_id,
         )
-        if not counted.is_committed:
-            return self._move(pins, result)
-        return result.model_copy(update={"snapshot_id": counted.snapshot_id, "checkpoint": pins.until.id})
+        return (
+            result.model_copy(update={"checkpoint": pins.until.id})
+            if published.is_committed
+            else self._move(pins, result)
+        )
 
-    def _prepare_target(self) -> PipelineTarget:
-        """The target, created if it is missing: the writer's registration needs a table."""
-        target = find_target(self.spark, self.catalog, self.task.target)
-        if target is None:
+    @property
+    def _table(self) -> str:
+        return join_name(self.task.target)
+
+    def _prepare_target(self, lake: Lake) -> None:
+        """Create the target if it is missing: the writer's registration needs a table."""
+        if find_target(lake, self._table) is None:
             self.stage("creating the table")
-            target = create_target(
-                self.spark, self.catalog, self.task.target, self.definition, self._read_result_schema()
-            )
-            self.say(f"created {target.path}")
+            create_target(lake, self._table, self.definition, self._read_result_schema(lake))
+            self.say(f"created {self._table}")
+
+    def _find_target(self, lake: Lake) -> PipelineTarget:
+        """The target as it is now. Raises Refused if it has another key than the definition."""
+        target = find_target(lake, self._table)
+        if target is None:
+            raise Refused(f"{self._table} was dropped while the run began: run again")
         given, keyed = [key.lower() for key in self.definition.key], [key.lower() for key in target.shown.primary_key]
         if sorted(given) != sorted(keyed):
             raise Refused(
@@ -124,23 +141,15 @@ class PipelineRun:
             )
         return target
 
-    def _read_result_schema(self) -> StructType:
+    def _read_result_schema(self, lake: Lake) -> StructType:
         """The columns of the query over the inputs of now. Nothing is read."""
-        heads = {name: self._open_head(name) for name in self.definition.inputs}
+        heads = {name: _open_head(lake, name) for name in self.definition.inputs}
         return read_result_schema(self.spark, self._plan(_read_schemas(heads)), heads)
 
-    def _open_head(self, name: str) -> DataFrame:
-        """A frame with the columns of a table as it is now: those of the base store, if it is keyed."""
-        parts = (self.catalog, *split_name(name))
-        client, path = client_of(self.spark, format_sql_name(parts))
-        is_keyed = bool(client.tables[path].show().primary_key)
-        return self.spark.table(format_sql_name((*parts, "base") if is_keyed else parts))
-
     def _plan(self, schema: Mapping[str, Mapping[str, str]]) -> Plan:
+        query, key = self.definition.query, self.definition.key
         try:
-            return incremental(
-                self.definition.query, schema, key=self.definition.key, deterministic=self.task.deterministic
-            )
+            return incremental(query, schema, key=key, deterministic=self.task.deterministic)
         except InvalidDefinition as problem:
             raise Refused(f"{self.definition.path}: {problem.message}") from problem
 
@@ -149,6 +158,13 @@ class PipelineRun:
         start = pins.writer.position or "none"
         self.checkpoints.move(MoveCheckpoint(epoch=pins.writer.epoch, start=start, end=pins.until.id))
         return result.model_copy(update={"checkpoint": pins.until.id})
+
+
+def _open_head(lake: Lake, name: str) -> DataFrame:
+    """A frame with the columns of a table as it is now: those of the base store, if it is keyed."""
+    is_keyed = bool(lake.table(name).show().primary_key)
+    parts = lake.parts(name)
+    return lake.spark.table(format_sql_name((*parts, BASE) if is_keyed else parts))
 
 
 def _read_schemas(frames: Mapping[str, DataFrame]) -> dict[str, dict[str, str]]:

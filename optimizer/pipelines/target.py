@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import StructField, StructType
 
-from firn.client import Client
 from firn.errors import NotFound
 from firn.protocol.answers.tables import TableOut
 from firn.protocol.names import format_sql_name, join_name, quote_name
 from firn.protocol.pipelines import TableDefinition
 from firn.spark.changes import Feed, plan_feed
-from firn.spark.sessions import client_of
 from firn.spark.target import Target, load_target
 from optimizer.errors import Refused
+from optimizer.pipelines.inputs import BASE, CHANGE, StateRead
+from optimizer.pipelines.lake import Lake
 
 _TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\((?:(\d+),)?([^,()]+)(?:,(\d+))?\)")
 _UNWRITABLE = {
@@ -29,13 +29,21 @@ _UNWRITABLE = {
 
 @dataclass(frozen=True)
 class PipelineTarget:
-    """The target in a session: its name with the session's catalog, and what the server says of it."""
+    """The target, and what the server says of it."""
 
-    spark: SparkSession
-    parts: tuple[str, ...]
-    client: Client
-    path: str
+    lake: Lake
+    table: str
     shown: TableOut
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the name in the session."""
+        return self.lake.parts(self.table)
+
+    @property
+    def path(self) -> str:
+        """The name at the server."""
+        return self.lake.path(self.table)
 
     @property
     def name(self) -> str:
@@ -57,9 +65,13 @@ class PipelineTarget:
         """The columns, in order."""
         return [column.name for column in self.shown.columns]
 
+    def list_states(self) -> list[StateRead]:
+        """What a run reads of it: the heads of both stores of a keyed table."""
+        return [StateRead((*self.parts[1:], store), None) for store in (BASE, CHANGE)] if self.is_keyed else []
+
     def load_keyed(self) -> Target:
         """The facts for writes to the change store. Raises Refused for tables that do not take any row."""
-        target = load_target(self.spark, join_name(self.parts))
+        target = load_target(self.lake.spark, join_name(self.parts))
         if target.sequence_field is not None:
             raise Refused(
                 f"{self.path} has the sequence field {target.sequence_field}: a computed row that is older than the "
@@ -71,38 +83,30 @@ class PipelineTarget:
         return target
 
     def read_rows(self) -> DataFrame:
-        """The rows of a keyed table, merged, as of now."""
-        version = int(self.client.tables[self.path].show().version or 0)
-        plan = plan_feed(self.client, self.path, join_name(self.parts), version, version)
-        return Feed(self.spark, self.parts, plan).read_all(plan.until)
+        """The rows of a keyed table, merged, as the server has shown it."""
+        version = int(self.shown.version or 0)
+        plan = plan_feed(self.lake.client, self.path, join_name(self.parts), version, version)
+        return Feed(self.lake.spark, self.parts, plan).read_all(plan.until)
 
 
-def find_target(spark: SparkSession, catalog: str, parts: Sequence[str]) -> PipelineTarget | None:
+def find_target(lake: Lake, table: str) -> PipelineTarget | None:
     """The target, if it exists."""
-    client, path = client_of(spark, format_sql_name([catalog, *parts]))
     try:
-        shown = client.tables[path].show()
+        return PipelineTarget(lake, table, lake.table(table).show())
     except NotFound:
         return None
-    return PipelineTarget(spark, (catalog, *parts), client, path, shown)
 
 
-def create_target(
-    spark: SparkSession, catalog: str, parts: Sequence[str], definition: TableDefinition, schema: StructType
-) -> PipelineTarget:
+def create_target(lake: Lake, table: str, definition: TableDefinition, schema: StructType) -> None:
     """Create the target with the columns of the query, unless another run has just created it."""
     key = [_match(name, schema, "key column") for name in definition.key]
     columns = ", ".join(_define(field, is_required=field.name in key) for field in schema.fields)
     by = ", ".join(_partition(text, schema) for text in definition.partitioned_by)
     properties = f" TBLPROPERTIES ('firn.primary-key' = '{_quote_text(','.join(key))}')" if key else ""
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {format_sql_name([catalog, *parts])} ({columns}) USING iceberg"
+    lake.spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {format_sql_name(lake.parts(table))} ({columns}) USING iceberg"
         f"{f' PARTITIONED BY ({by})' if by else ''}{properties}"
     )
-    target = find_target(spark, catalog, parts)
-    if target is None:
-        raise Refused(f"{join_name(parts)} was dropped while the run created it: run again")
-    return target
 
 
 def _define(field: StructField, *, is_required: bool) -> str:

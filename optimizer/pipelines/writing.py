@@ -25,13 +25,13 @@ def commit_step(target: PipelineTarget, pins: Pins, append: Callable[[Mapping[st
     Raises Refused if another copy of the run has registered, or the writer's position has moved: nothing was committed.
     Raises WriteUnknown if no answer came. The next attempt finds the position then.
     """
-    writer = StreamWriter(target.name, target.client, target.path, pins.writer)
+    writer = StreamWriter(target.path, target.lake.client, target.path, pins.writer)
     checkpoint = {f"{SUMMARY_OPTION}{CHECKPOINT_KEY}": pins.until.model_dump_json()}
     try:
         writer.commit_to(pins.until.id, lambda options: append({**options, **checkpoint}))
     except CommitRefused as refused:
         raise Refused(f"superseded: {refused}") from refused
-    return target.client.tables[target.path].writers.get(pins.writer.name).snapshot_id
+    return target.lake.table(target.table).writers.get(pins.writer.name).snapshot_id
 
 
 def append_changes(changes: DataFrame, target: Target, options: Mapping[str, str]) -> None:

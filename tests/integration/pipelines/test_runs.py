@@ -10,7 +10,8 @@ from tests.spark_fixtures import RunningServer
 pytestmark = pytest.mark.spark
 
 QUERY = """SELECT t.driver, t.day, d.city, count(*) AS trips, sum(t.fare) AS fares
-FROM raw.trip t JOIN raw.driver d ON t.driver = d.driver WHERE t.status <> 'canceled' GROUP BY t.driver, t.day, d.city"""
+FROM raw.trip t JOIN raw.driver d ON t.driver = d.driver
+WHERE t.status <> 'canceled' GROUP BY t.driver, t.day, d.city"""
 
 
 def test_a_first_run_creates_the_table_and_later_ones_compute_what_changed(server: RunningServer) -> None:
@@ -26,7 +27,8 @@ def test_a_first_run_creates_the_table_and_later_ones_compute_what_changed(serve
         "if(id % 11 = 0, 'canceled', 'done'), 2.5 FROM range(200)"
     )
     sql(
-        "INSERT INTO lake.raw.driver.change (driver, city, _op) SELECT cast(id AS INT), cast(id % 3 AS INT), 'U' FROM range(7)"
+        "INSERT INTO lake.raw.driver.change (driver, city, _op) "
+        "SELECT cast(id AS INT), cast(id % 3 AS INT), 'U' FROM range(7)"
     )
     runs = PinnedRuns(
         server, "mart.daily", QUERY, ["raw.trip", "raw.driver"], key=["driver", "day"], partitioned_by=["day"]
@@ -38,7 +40,6 @@ def test_a_first_run_creates_the_table_and_later_ones_compute_what_changed(serve
     sql("DELETE FROM lake.raw.trip WHERE driver = 2 AND day = DATE'2026-01-03'")
     sql("INSERT INTO lake.raw.driver.change (driver, city, _op) VALUES (3, 9, 'U')")
     second = runs.run()
-    print(second)
     full = sorted(map(tuple, sql(QUERY.replace("raw.", "lake.raw.")).collect()))
     assert server.rows("SELECT driver, day, city, trips, fares FROM lake.mart.daily") == full
     assert (second.mode, second.keys, second.written, second.deleted) == ("incremental", 7, 6, 1)

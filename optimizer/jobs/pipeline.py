@@ -1,0 +1,73 @@
+"""A run of a pipeline's table: compute it up to new pins of its inputs, and commit once (docs/pipelines.md).
+
+The job itself has no commit in the sense of the jobs' protocol: the commit is that of the table's writer, whose epoch
+and position tell whether it was applied (decision 142). A job that has committed and lost its report runs again, and
+finds that nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import httpx
+
+from firn.errors import FirnError, OutcomeUnknown, ServerFault, Unavailable, Unreachable
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins
+from firn.protocol.tasks.pipeline import PipelineTask
+from firn.spark.errors import WriteError, WriteUnknown
+from optimizer.errors import Refused
+from optimizer.job import OptimizerJob
+from optimizer.job_run import JobRun
+from optimizer.pipelines.inputs import StateRead
+from optimizer.pipelines.run import PipelineRun
+from optimizer.read_checks import JobReads, TableRead, check_reads, reads_nothing
+from optimizer.spark import JOB_CATALOG
+
+_AWAY = (Unreachable, Unavailable, OutcomeUnknown, ServerFault)
+
+
+def run(work: JobRun) -> Result:
+    """Run the table of the lease's task."""
+    attempt = PipelineRun(
+        spark=work.session.spark,
+        catalog=JOB_CATALOG,
+        task=PipelineTask.model_validate(work.lease.task),
+        checkpoints=_LeasedCheckpoints(work),
+        stage=work.keeper.stage,
+        say=work.keeper.say,
+        check_reads=lambda reads: _check_reads(work, reads),
+    )
+    try:
+        result = attempt.run()
+    except (WriteUnknown, *_AWAY) as error:
+        # Nobody knows, or nobody answered: the next attempt finds the position that the table has.
+        raise httpx.TransportError(str(error)) from error
+    except WriteError as error:
+        raise Refused(str(error)) from error
+    except FirnError as error:
+        raise Refused("; ".join(filter(None, (error.message, error.hint)))) from error
+    return Result(outcome=Outcome.NOTHING, result=result.model_dump(mode="json"))
+
+
+def _check_reads(work: JobRun, reads: Sequence[StateRead]) -> None:
+    """Whoever writes an input chooses the paths in its metadata, and must not have other tables' files read."""
+    check_reads(work, JobReads(tables=[TableRead(parts=read.parts, snapshot_id=read.snapshot_id) for read in reads]))
+    work.keeper.stage("computing")
+
+
+@dataclass(frozen=True)
+class _LeasedCheckpoints:
+    """The server's part of a run, under the job's lease."""
+
+    work: JobRun
+
+    def pin(self, request: PinRequest) -> Pins:
+        return self.work.api.pin_pipeline(self.work.lease, request)
+
+    def move(self, step: MoveCheckpoint) -> None:
+        self.work.api.move_checkpoint(self.work.lease, step)
+
+
+JOB = OptimizerJob(run, reads_nothing)

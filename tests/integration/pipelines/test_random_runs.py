@@ -1,0 +1,69 @@
+"""Incremental runs give the rows of full ones after random commits to inputs of all kinds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.integration.pipelines.pinned_runs import PinnedRuns
+from tests.integration.pipelines.random_inputs import KINDS, RandomInput
+from tests.keyed_tables import a_worker
+from tests.spark_fixtures import RunningServer
+
+pytestmark = pytest.mark.spark
+ROUNDS = 13
+GROUPS = """SELECT f.k, d.day AS dim_day, count(*) AS n, sum(f.v) AS s, max(d.v) AS m FROM raw.{f} f
+JOIN raw.{d} d ON f.k = d.id WHERE f.v < 8 AND f.k IS NOT NULL GROUP BY f.k, d.day"""
+NEWEST = """SELECT id, v, w, r FROM (
+  SELECT f.id, f.v, coalesce(d.v, -1) AS w, rank() OVER (PARTITION BY f.id ORDER BY f.seq, f.v) AS r,
+    row_number() OVER (PARTITION BY f.id ORDER BY f.seq DESC, f.v, f.k, d.v, d.seq) AS n
+  FROM raw.{f} f LEFT JOIN raw.{d} d ON f.k = d.id WHERE EXISTS (SELECT 1 FROM raw.{d} e WHERE e.day = f.day)
+) x WHERE n = 1"""
+QUERIES = {"groups": (GROUPS, ["k", "dim_day"]), "newest": (NEWEST, ["id"])}
+
+
+def merge_with(server: RunningServer, table: str) -> None:
+    """Have an optimizer merge the table, if anything is pending."""
+    job = server.post(f"catalogs/lake/tables/{table}/jobs", {"kind": "merge", "options": {}})
+    if server.get(f"jobs/{job['id']}")["outcome"] == "nothing to do":
+        return
+    worker = a_worker(server.url)
+    assert worker.work_once(worker.api.register(**worker.about).id, wait_seconds=5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_incremental_equals_full(server: RunningServer, kind: str) -> None:
+    chance = random.Random(f"runs of {kind}")
+    names = {"f": f"f_{kind.replace(' ', '_')}", "d": f"d_{kind.replace(' ', '_')}"}
+    others = [other for other in KINDS if other != kind]
+    kinds = {"f": kind, "d": chance.choice(others)}
+    inputs = [
+        RandomInput(server, f"raw.{names[role]}", kinds[role], chance, lambda table: merge_with(server, table))
+        for role in names
+    ]
+    runs = {
+        name: PinnedRuns(
+            server,
+            f"mart.{name}_{names['f']}",
+            query.format(**names),
+            [table.name for table in inputs],
+            key=key,
+            partitioned_by=key[:1] if chance.random() < 0.5 else [],
+        )
+        for name, (query, key) in QUERIES.items()
+    }
+    modes = []
+    for _ in range(ROUNDS):
+        actions = [chance.choice(inputs).change() for _ in range(chance.randint(1, 3))]
+        name = chance.choice(sorted(runs))
+        result = runs[name].run()
+        modes.append(result.mode)
+        target, query = runs[name].target, QUERIES[name][0].format(**names)
+        columns = ", ".join(server.spark.table(f"lake.{target}.base").columns)
+        expected = server.rows(f"SELECT {columns} FROM ({query.replace('raw.', 'lake.raw.')})")
+        assert server.rows(f"SELECT {columns} FROM lake.{target}") == expected, (kinds, name, actions, result)
+        if chance.random() < 0.2:
+            merge_with(server, target)
+    assert modes.count("full") <= len(runs)
+    assert modes.count("incremental") > ROUNDS // 2
