@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
 from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.forbidden import refuse_forbidden
 from firn.pipelines.full_reasons import NotIncremental, find_reasons
 from firn.pipelines.normalization import Schema, drop_positions, drop_types, expand_windows, normalize
 from firn.pipelines.parsing import DIALECT, find_position, parse_query, too_deep
@@ -47,6 +48,7 @@ def plan_query(query: exp.Query, schema: Schema, *, key: Sequence[str] = (), det
 def _plan(tree: exp.Query, schema: Schema, key: tuple[str, ...], deterministic: frozenset[str]) -> Plan:
     check_tables(tree, schema)
     check_types(schema)
+    refuse_forbidden(tree)
     _check_names(tree)
     prefixes = rename_tables(tree)
     expand_windows(tree)

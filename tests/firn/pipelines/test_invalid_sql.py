@@ -45,6 +45,37 @@ INVALID = {
     "select firn_q.k from f firn_q": "the name firn_q begins with firn_",
     "select k from f for update": "Spark has no such SQL",
 }
+FORBIDDEN = {
+    "select reflect('java.lang.System', 'exit') as x, k from f": "REFLECT calls Java code",
+    "select `Reflect`('java.lang.System', 'exit') as x, k from f": "REFLECT calls Java code",
+    "select k from f where java_method('a', 'b') = 'c'": "JAVA_METHOD calls Java code",
+    "select k from (select k from f where exists (select try_reflect('a', 'b'))) x": "TRY_REFLECT calls Java code",
+    "select k from f, lateral java_method('a', 'b')": "JAVA_METHOD calls Java code",
+    "select v.a from values (reflect('a', 'b')) as v(a)": "REFLECT calls Java code",
+    "select y from f lateral view explode(array(reflect('a', 'b'))) x as y": "REFLECT calls Java code",
+    "select transform(k) using 'sh -c evil' as (b) from f": "TRANSFORM … USING runs a program",
+    "from f select transform(k) using 'cat' as b": "TRANSFORM … USING runs a program",
+    "select from_protobuf(k, 'm', '/etc/passwd') as x from f": "FROM_PROTOBUF reads a file",
+    "select k from f, read_files('/etc/passwd')": "READ_FILES in FROM is not allowed",
+    "select x.value from f, lateral read_kafka('x') x": "READ_KAFKA in FROM is not allowed",
+    "select k from identifier('parquet.`/etc/passwd`')": "IDENTIFIER hides the name of a table",
+    "select value from text.`/etc/passwd`": "there is no table text./etc/passwd",
+    "select k from f where k in (select value from csv.`/etc/passwd`)": "there is no table csv./etc/passwd",
+}
+"""SQL that would run a program, or read what its author may not read."""
+
+
+@pytest.mark.parametrize("deterministic", [(), ("reflect", "java_method", "read_files", "read_kafka")])
+@pytest.mark.parametrize("sql", FORBIDDEN)
+def test_sql_that_runs_a_program_or_reads_a_file_is_refused(sql: str, deterministic: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidDefinition) as refusal:
+        incremental(sql, SCHEMA, deterministic=deterministic)
+    assert FORBIDDEN[sql] in refusal.value.message
+
+
+def test_functions_that_make_rows_of_their_arguments_are_allowed() -> None:
+    assert not incremental("select f.k, r.id from f, range(3) r", SCHEMA).is_incremental
+    assert not incremental("select f.k, x.col from f, lateral explode(array(f.k)) x", SCHEMA).is_incremental
 
 
 @pytest.mark.parametrize("sql", INVALID)
