@@ -33,11 +33,7 @@ def refuse_forbidden(tree: exp.Expr) -> None:
             _refuse(node, "TRANSFORM … USING runs a program", "compute it with Spark's functions")
         if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
             _check_function(node, function_name(node))
-        if (
-            isinstance(node, exp.Table)
-            and isinstance(node.this, exp.Expr)
-            and not isinstance(node.this, exp.Identifier)
-        ):
+        if isinstance(node, (exp.Table, exp.Lateral)) and isinstance(node.this, (exp.Func, exp.Anonymous)):
             _check_source(node.this)
 
 

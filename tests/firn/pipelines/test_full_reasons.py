@@ -23,8 +23,8 @@ def test_a_query_is_full_with_line_reason_and_remedy(reason: str) -> None:
 UNREPEATABLE = """
     aes_encrypt(v,'k') current_catalog() current_database() current_date() current_date current_schema()
     current_timestamp current_timezone() current_user() curdate() input_file_block_length() input_file_block_start()
-    input_file_name() java_method('a','b') localtimestamp() monotonically_increasing_id() now() rand() rand(7) randn()
-    random() randstr(3) reflect('a','b') session_user() shuffle(array(v)) spark_partition_id() uniform(1,2) user()
+    input_file_name() localtimestamp() monotonically_increasing_id() now() rand() rand(7) randn()
+    random() randstr(3) session_user() shuffle(array(v)) spark_partition_id() uniform(1,2) user()
     uuid() version() unix_timestamp() date'today' timestamp'now'
 """
 
