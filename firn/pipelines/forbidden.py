@@ -46,6 +46,7 @@ def _check_function(node: exp.Expr, name: str) -> None:
 
 def _check_source(source: exp.Expr) -> None:
     name = function_name(source) if isinstance(source, exp.Anonymous) else source.key.lower()
+    _check_function(source, name)
     if name == "identifier":
         _refuse(source, "IDENTIFIER hides the name of a table", "write the name")
     if isinstance(source, exp.Anonymous) and name not in ROW_FUNCTIONS:
