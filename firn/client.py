@@ -39,6 +39,7 @@ from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.logs import TableLog
 from firn.names import split_name
+from firn.pipeline_client import Pipelines
 from firn.protocol.answers.blockers import TableBlockerOut
 from firn.protocol.answers.changes import FileChangesOut
 from firn.protocol.answers.dropped import DropOut
@@ -105,6 +106,7 @@ class Client:
         self.groups = Groups(transport)
         self.connections = Connections(transport)
         self.streams = Streams(transport)
+        self.pipelines = Pipelines(transport)
         self.tables = Tables(self)
         self.hive = Hive(self)
         self.dropped = DroppedList(self)

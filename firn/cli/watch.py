@@ -10,10 +10,12 @@ import typer
 from firn.cli.context import CliContext
 from firn.cli.show import Show, moment
 from firn.errors import FirnError
+from firn.pipeline_client import Run
 from firn.protocol.answers.jobs import JobOut
 from firn.protocol.answers.operations import BatchOut, OperationOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.operations import OperationStatus
+from firn.protocol.pipelines import RunOut
 from firn.transport import Json
 
 NOTHING_TO_DO = "nothing to do"
@@ -22,6 +24,8 @@ _MIN_PACE_SECONDS = 0.5
 _ROUND_PACE = 10
 """Items a second from which the pace has no decimals."""
 _OPERATION_COMMANDS = "; `firn operation show` shows its progress, `firn operation cancel` cancels it"
+_NO_OPTIMIZER = "the job waits, because no optimizer is registered: start one with `firn optimizer`"
+_COUNTS = ("done", "total")
 _JOB_COMMANDS = "; `firn job show` shows its progress, `firn job cancel` cancels it"
 
 
@@ -36,10 +40,31 @@ def watch_job(ctx: CliContext, job: JobOut) -> JobOut:
         )
 
 
+def watch_run(ctx: CliContext, run: Run) -> RunOut:
+    """Wait for the end of a run of a pipeline's table, and show its progress."""
+    note_waiting_run(ctx, run.started)
+    hint = f"; `firn pipeline runs {run.pipeline.name}` shows its state, `firn job cancel {run.id}` cancels it"
+    work = f"run {run.id}"
+    with _continues(ctx, work, hint), ctx.show.progress(f"run {run.started.table}") as report:
+
+        def report_state(state: RunOut) -> None:
+            stage = "waiting for an optimizer" if state.status == JobStatus.PENDING else state.progress.get("stage")
+            done, total = (value if isinstance(value, int) else 0 for value in map(state.progress.get, _COUNTS))
+            report(str(stage or state.status), done, total)
+
+        return run.wait(seconds=ctx.timeout, on_progress=report_state)
+
+
+def note_waiting_run(ctx: CliContext, run: RunOut) -> None:
+    """Note that no optimizer can begin a pending run."""
+    if run.status == JobStatus.PENDING and not ctx.client.optimizers():
+        ctx.show.note(_NO_OPTIMIZER)
+
+
 def note_missing_optimizers(ctx: CliContext, job: JobOut) -> None:
     """Note that no optimizer can run a pending job."""
     if job.status is JobStatus.PENDING and not ctx.client.optimizers():
-        ctx.show.note("the job waits, because no optimizer is registered: start one with `firn optimizer`")
+        ctx.show.note(_NO_OPTIMIZER)
 
 
 def watch_operation(ctx: CliContext, operation: OperationOut) -> OperationOut:

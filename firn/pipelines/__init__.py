@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from firn.pipelines.folder import read_folder
     from firn.pipelines.plan import Plan, Strategy
     from firn.pipelines.planner import incremental
+    from firn.pipelines.put import build_put
     from firn.pipelines.settings import read_schema
     from firn.pipelines.table_plans import TablePlan, plan_pipeline
     from firn.pipelines.types import read_spark_type
@@ -31,6 +32,7 @@ __all__ = [
     "Plan",
     "Strategy",
     "TablePlan",
+    "build_put",
     "explain_table",
     "incremental",
     "plan_pipeline",
@@ -45,6 +47,7 @@ _MODULES = {
     "firn.pipelines.folder": ("read_folder",),
     "firn.pipelines.plan": ("Plan", "Strategy"),
     "firn.pipelines.planner": ("incremental",),
+    "firn.pipelines.put": ("build_put",),
     "firn.pipelines.settings": ("read_schema",),
     "firn.pipelines.table_plans": ("TablePlan", "plan_pipeline"),
     "firn.pipelines.types": ("read_spark_type",),

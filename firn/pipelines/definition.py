@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -38,7 +38,7 @@ class Pipeline:
 
     `sources` are columns of tables that `firn-pipeline.yml` lists. `deterministic` are functions that the owner vouches
     for. `problems` are the errors of the folder; a definition with an error is not among `definitions`. Names without a
-    namespace belong to `namespace`.
+    catalog or namespace belong to `catalog` and `namespace`. `files` are the texts of the folder by their paths.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Pipeline:
     problems: tuple[InvalidDefinition, ...] = ()
     catalog: str | None = None
     namespace: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def qualify(self, name: str) -> str:
         """A name of a table within the pipeline's catalog. Raises Invalid for a text that is no name."""

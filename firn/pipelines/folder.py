@@ -46,8 +46,11 @@ class _FolderReader:
     spark: SparkSettings
     firn: FirnSettings
     problems: list[InvalidDefinition] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> Pipeline:
+        for settings_path in filter(None, (self.spark.path, self.firn.path)):
+            self.files[Path(settings_path).name] = _read_text(Path(settings_path))
         tables = {self._qualify(split_name(name)): settings for name, settings in self.firn.tables.items()}
         definitions: dict[str, Definition] = {}
         for path in self._find_files():
@@ -64,6 +67,7 @@ class _FolderReader:
             problems=(*self.problems, *problems),
             catalog=self.spark.catalog,
             namespace=self.spark.namespace,
+            files=self.files,
         )
 
     def _find_files(self) -> Iterator[Path]:
@@ -88,7 +92,8 @@ class _FolderReader:
 
     def _read_file(self, path: Path, tables: Mapping[str, TableSettings]) -> Iterator[Definition]:
         try:
-            for statement in read_statements(_read_text(path)):
+            text = self.files[str(path.relative_to(self.folder))] = _read_text(path)
+            for statement in read_statements(text):
                 yield self._define(statement, path, tables)
         except InvalidDefinition as problem:
             self._note(path, problem)

@@ -23,7 +23,7 @@ Schema = Mapping[str, Mapping[str, str]]
 CTE_NAME = "firn_cte"
 """The key in a derived table's `meta` under which the name of its CTE stands."""
 
-_ORDERS = ("order", "sort", "distribute", "cluster")
+ORDERS = ("order", "sort", "distribute", "cluster")
 
 
 def normalize(tree: exp.Query, schema: Schema) -> exp.Query:
@@ -33,9 +33,23 @@ def normalize(tree: exp.Query, schema: Schema) -> exp.Query:
     """
     copy = inline_ctes(tree)
     for query in copy.find_all(exp.Select, exp.SetOperation, exp.Subquery):
-        for name in _ORDERS:
+        for name in ORDERS:
             query.set(name, None)
     return _qualify(copy, schema)
+
+
+def qualify_columns(tree: exp.Query, schema: Schema) -> exp.Query:
+    """The same with the orders of the query, which decide about rows where it has LIMIT."""
+    return _qualify(inline_ctes(tree), schema)
+
+
+def hides_columns(node: exp.Expr) -> bool:
+    """Whether the columns of the result cannot be told from the text and the schema of the tables."""
+    if isinstance(node, exp.Join) and node.method:
+        return True
+    return isinstance(node, (exp.Lateral, exp.Pivot)) or (
+        isinstance(node, exp.With) and bool(node.args.get("recursive"))
+    )
 
 
 def inline_ctes(tree: exp.Query) -> exp.Query:

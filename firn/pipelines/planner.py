@@ -12,7 +12,14 @@ from sqlglot.errors import UnsupportedError
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.forbidden import refuse_forbidden
 from firn.pipelines.full_reasons import NotIncremental, find_reasons
-from firn.pipelines.normalization import Schema, drop_positions, drop_types, expand_windows, normalize
+from firn.pipelines.normalization import (
+    Schema,
+    drop_positions,
+    drop_types,
+    expand_windows,
+    hides_columns,
+    normalize,
+)
 from firn.pipelines.parsing import DIALECT, find_position, parse_query, too_deep
 from firn.pipelines.plan import Column, Input, Plan, State, Strategy
 from firn.pipelines.program import Program
@@ -54,7 +61,7 @@ def _plan(tree: exp.Query, schema: Schema, key: tuple[str, ...], deterministic: 
     expand_windows(tree)
     reasons = find_reasons(tree, deterministic)
     inputs = tuple(Input(name, prefix, tuple(schema[name])) for name, prefix in prefixes.items())
-    if any(map(_hides_columns, tree.walk())):
+    if any(map(hides_columns, tree.walk())):
         return Plan(Strategy.FULL, (), inputs, key=key, reasons=reasons, _full=_full_sql(tree))
     query = normalize(tree, {prefix: schema[name] for name, prefix in prefixes.items()})
     _check_in(query)
@@ -162,15 +169,6 @@ def _check_key(key: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]
             hint = f"did you mean {near[0]}?" if near else f"the result has {', '.join(names)}"
             raise InvalidDefinition(f"the key column {name} is not in the result", hint=hint)
     return lowered
-
-
-def _hides_columns(node: exp.Expr) -> bool:
-    """Whether the columns of the result cannot be told from the text and the schema of the tables."""
-    if isinstance(node, exp.Join) and node.method:
-        return True
-    return isinstance(node, (exp.Lateral, exp.Pivot)) or (
-        isinstance(node, exp.With) and bool(node.args.get("recursive"))
-    )
 
 
 def _read_type(output: exp.Expr) -> str | None:

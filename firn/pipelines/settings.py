@@ -25,6 +25,7 @@ class SparkSettings:
     catalog: str | None
     namespace: str | None
     patterns: tuple[str, ...]
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def read_spark_settings(path: Path) -> SparkSettings:
     file.section("configuration")  # settings of Spark, which Firn does not read
     patterns = tuple(_read_pattern(library) for library in file.sections("libraries"))
     file.finish()
-    return SparkSettings(name, catalog, namespace, patterns or ("transformations/**",))
+    return SparkSettings(name, catalog, namespace, patterns or ("transformations/**",), str(path))
 
 
 def read_firn_settings(path: Path) -> FirnSettings:

@@ -1,0 +1,286 @@
+"""`firn pipeline put|run|list|show|runs|versions|reset|drop`: pipelines of a server, and their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firn import pipelines
+from firn.cli import pipelines as folders
+from firn.cli.context import CliContext, command
+from firn.cli.show import moment
+from firn.cli.watch import format_span, note_waiting_run, watch_run
+from firn.errors import NotFound
+from firn.names import split_name
+from firn.protocol.jobs import JobStatus
+from firn.protocol.names import join_name
+from firn.protocol.pipelines import PipelineOut, PipelineTableOut, PutOut, RunOut, RunResult
+
+app = folders.app  # these are commands of `firn pipeline` too
+NameArg = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pipeline.")]
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="A table of the pipeline, NAMESPACE.TABLE or TABLE.")]
+LimitOption = Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")]
+PIPELINE_COLUMNS = ("pipeline", "catalog", "version", "tables", "state", "owner", "changed")
+TABLE_COLUMNS = ("table", "state", "kind", "inputs behind", "since", "checkpoint", "last run")
+RUN_COLUMNS = ("run", "table", "status", "mode", "written", "unchanged", "deleted", "created", "took", "error")
+_WORST_FIRST = ("failed", "running", "rebuild", "behind", "new", "current")
+
+
+@command(app, "put")
+def put(
+    ctx: CliContext,
+    folder: folders.FolderArg = Path(),
+    *,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Accept that tables with a changed query are computed in full.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what the command would do, and change nothing.")
+    ] = False,
+) -> None:
+    """Store the pipeline of a folder on the server, as a new version.
+
+    The server refuses a changed query of a table that is built, unless you say --rebuild.
+    """
+    pipeline = pipelines.read_folder(folder)
+    catalog = pipeline.catalog or ctx.catalog
+
+    def load(name: str) -> Mapping[str, str]:
+        return _load_columns(ctx, catalog, name)
+
+    # The server's columns decide: those in firn-pipeline.yml may be old.
+    definition = pipelines.build_put(
+        replace(pipeline, sources={}), load, catalog=catalog, rebuild=rebuild, dry_run=dry_run
+    )
+    result = ctx.client.pipelines[pipeline.name].put(definition)
+    ctx.show.emit(result.json_value(), lambda: _show_put(ctx, result, dry_run=dry_run))
+
+
+def _load_columns(ctx: CliContext, catalog: str, name: str) -> Mapping[str, str]:
+    try:
+        columns = ctx.client.tables[join_name([catalog, *split_name(name)])].show().columns
+    except NotFound as error:
+        hint = "create it first, or correct the name in the query"
+        raise NotFound(f"catalog {catalog} has no table {name}", hint=hint, request_id=error.request_id) from error
+    return {column.name: pipelines.read_spark_type(column.type) for column in columns}
+
+
+def _show_put(ctx: CliContext, result: PutOut, *, dry_run: bool) -> None:
+    verb = "would be" if dry_run else "is"
+    ctx.show.line(f"{result.name} {verb} at version {result.version}")
+    rows = [(table.table, str(table.change), _CHANGES.get(str(table.change), "")) for table in result.tables]
+    ctx.show.table(("table", "change", "meaning"), rows, none="no tables")
+
+
+_CHANGES = {
+    "new": "the first run computes all rows",
+    "unchanged": "",
+    "settings": "rows and checkpoint stay",
+    "rebuild": "the next run computes all rows",
+    "removed": "the pipeline no longer writes it; the table stays",
+}
+
+
+@command(app, "run", waits=True)
+def run(
+    ctx: CliContext,
+    name: NameArg,
+    table: TableArg,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Compute all rows, not only what changed.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end of the run.")] = True,
+) -> None:
+    """Run one table of a pipeline: compute what changed since its last run, and commit it at once.
+
+    Exits with 1 if the run fails.
+    """
+    started = ctx.client.pipelines[name].run(table, full=full)
+    if not wait:
+        note_waiting_run(ctx, started.started)
+    ended = watch_run(ctx, started) if wait else started.started
+    ctx.show.emit(ended.json_value(), lambda: _show_run(ctx, ended))
+    if ended.status in (JobStatus.FAILED, JobStatus.CANCELED):
+        raise typer.Exit(1)
+
+
+def _show_run(ctx: CliContext, run: RunOut) -> None:
+    ctx.show.facts({"run": run.job_id, "table": run.table, "status": run.status, "error": run.error})
+    if run.result:
+        ctx.show.facts(dict(_describe_result(RunResult.model_validate(run.result), run)))
+
+
+def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str | None]]:
+    yield "mode", ": ".join(filter(None, (result.mode, result.reason)))
+    for changes in result.inputs:
+        yield f"input {changes.table}", _describe_input(changes.rows_before, changes.rows_after)
+    if result.mode != "nothing":
+        keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}: "
+        unchanged = f"{result.unchanged:,} left out (unchanged)"
+        yield "computed", f"{keys}{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted"
+    yield "published", "nothing differs" if result.snapshot_id is None else f"snapshot {result.snapshot_id}"
+    yield "checkpoint", result.checkpoint
+    yield "took", _describe_duration(run)
+
+
+def _describe_input(before: int | None, after: int | None) -> str:
+    if before is None and after is None:
+        return "changed"
+    return f"{_count(before or 0, 'row')} before, {_count(after or 0, 'row')} after"
+
+
+def _describe_duration(run: RunOut) -> str | None:
+    if run.leased_at is None or run.ended_at is None:
+        return None
+    return format_span((run.ended_at - run.leased_at).total_seconds())
+
+
+@command(app, "list")
+def list_pipelines(ctx: CliContext, limit: LimitOption = 50) -> None:
+    """List pipelines with the state of their tables."""
+    show = ctx.show
+    listed = show.first(ctx.client.pipelines.list(limit=limit + 1), limit)
+    rows = [_pipeline_row(pipeline) for pipeline in listed]
+    none = "no pipelines: `firn pipeline put DIR` stores one"
+    show.emit([pipeline.json_value() for pipeline in listed], lambda: show.table(PIPELINE_COLUMNS, rows, none=none))
+
+
+def _pipeline_row(pipeline: PipelineOut) -> tuple[object, ...]:
+    states = [table.state for table in pipeline.tables]
+    counts = ", ".join(f"{states.count(state):,} {state}" for state in _WORST_FIRST if state in states)
+    version = (pipeline.version, len(pipeline.tables), counts)
+    return (pipeline.name, pipeline.catalog, *version, pipeline.owner, moment(pipeline.changed_at))
+
+
+@command(app, "show")
+def show_pipeline(
+    ctx: CliContext,
+    name: NameArg,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="One table (default: all).")] = None,
+) -> None:
+    """Show a pipeline: its tables with state, checkpoint and last run. With TABLE, the definition of one."""
+    show, handle = ctx.show, ctx.client.pipelines[name]
+    pipeline = handle.show()
+    if table is None:
+        show.emit(pipeline.json_value(), lambda: _show_tables(ctx, pipeline))
+        return
+    full_name = handle.find_table(table)
+    chosen = next((entry for entry in pipeline.tables if entry.name == full_name), None)
+    if chosen is None:
+        hint = f"it has {', '.join(entry.name for entry in pipeline.tables)}"
+        raise NotFound(f"{name} has no table {table}", hint=hint)
+    show.emit(chosen.json_value(), lambda: _show_table(ctx, chosen))
+
+
+def _show_tables(ctx: CliContext, pipeline: PipelineOut) -> None:
+    ctx.show.facts(
+        {
+            "pipeline": pipeline.name,
+            "catalog": pipeline.catalog,
+            "version": pipeline.version,
+            "owner": pipeline.owner,
+            "created": pipeline.created_at,
+            "changed": pipeline.changed_at,
+        }
+    )
+    ctx.show.table(TABLE_COLUMNS, [_table_row(table) for table in pipeline.tables], none="no tables")
+
+
+def _table_row(table: PipelineTableOut) -> tuple[object, ...]:
+    kind = "incremental" if table.definition.get("incremental") else "full"
+    pinned_at = None if table.checkpoint is None else table.checkpoint.get("pinned_at")
+    last = None if table.last_run is None else f"{table.last_run.status}, {moment(table.last_run.created_at)}"
+    return (table.name, table.state, kind, table.behind, moment(table.behind_since), moment(pinned_at), last)
+
+
+def _show_table(ctx: CliContext, table: PipelineTableOut) -> None:
+    definition = table.definition
+    facts: dict[str, Any] = {
+        "table": table.name,
+        "state": table.state,
+        "file": f"{definition.get('path')}, line {definition.get('line')}",
+        "refresh": definition.get("refresh"),
+        "key": definition.get("key") or None,
+        "partitioned by": definition.get("partitioned_by") or None,
+        "inputs": definition.get("inputs"),
+        "incremental": definition.get("incremental"),
+        "scope": definition.get("scope") or None,
+        "inputs behind": table.behind,
+        "behind since": table.behind_since,
+    }
+    ctx.show.facts(facts)
+    for reason in definition.get("reasons") or ():
+        line = "" if reason.get("line") is None else f" (line {reason['line']})"
+        ctx.show.line(f"full because of: {reason.get('text')}{line}. {reason.get('remedy') or ''}".rstrip())
+    for pin in (table.checkpoint or {}).get("pins", ()):
+        what = "version" if pin.get("keyed") else "snapshot"
+        ctx.show.line(f"checkpoint: {pin.get('table')} at {what} {pin.get('version') or 'none (empty)'}")
+    ctx.show.line(str(definition.get("query")))
+
+
+@command(app, "runs")
+def list_runs(
+    ctx: CliContext,
+    name: NameArg,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="List only runs of this table.")] = None,
+    limit: LimitOption = 20,
+) -> None:
+    """List the runs of a pipeline, the newest first."""
+    show = ctx.show
+    runs = show.first(ctx.client.pipelines[name].runs(table, limit=limit + 1), limit)
+    rows = [_run_row(run) for run in runs]
+    none = f"no runs: `firn pipeline run {name} TABLE` starts one"
+    show.emit([run.json_value() for run in runs], lambda: show.table(RUN_COLUMNS, rows, none=none))
+
+
+def _run_row(run: RunOut) -> tuple[object, ...]:
+    result = run.result
+    counts = (result.get("mode"), result.get("written"), result.get("unchanged"), result.get("deleted"))
+    state = (run.job_id, run.table, run.status)
+    return (*state, *counts, moment(run.created_at), _describe_duration(run), run.error)
+
+
+@command(app, "versions")
+def list_versions(
+    ctx: CliContext,
+    name: NameArg,
+    version: Annotated[int | None, typer.Argument(metavar="VERSION", min=1, help="Print the files of one.")] = None,
+    limit: LimitOption = 20,
+) -> None:
+    """List the versions of a pipeline, the newest first. With VERSION, print its files."""
+    show, handle = ctx.show, ctx.client.pipelines[name]
+    if version is not None:
+        chosen = handle.get_version(version)
+
+        def write_files() -> None:
+            for file in chosen.files:
+                show.line(f"-- {file.get('path')}")
+                show.line(str(file.get("text")))
+
+        show.emit(chosen.json_value(), write_files)
+        return
+    versions = show.first(handle.versions(limit=limit + 1), limit)
+    rows = [(entry.version, moment(entry.created_at), entry.author) for entry in versions]
+    columns = ("version", "created", "author")
+    show.emit([entry.json_value() for entry in versions], lambda: show.table(columns, rows, none="no versions"))
+
+
+@command(app, "reset")
+def reset(ctx: CliContext, name: NameArg, table: TableArg) -> None:
+    """Forget the checkpoint of a table: its next run computes all rows. An active run commits nothing more."""
+    ctx.client.pipelines[name].reset(table)
+    ctx.show.emit({}, lambda: ctx.show.line(f"the next run of {table} computes all rows"))
+
+
+@command(app, "drop")
+def drop(ctx: CliContext, name: NameArg) -> None:
+    """Drop a pipeline. Its tables stay, and no run commits to them any more."""
+    ctx.client.pipelines[name].drop()
+    ctx.show.emit({}, lambda: ctx.show.line(f"pipeline {name} is dropped; its tables stay"))
+
+
+def _count(number: int, word: str) -> str:
+    return f"1 {word}" if number == 1 else f"{number:,} {word}s"

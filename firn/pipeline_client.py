@@ -1,0 +1,136 @@
+"""Pipelines of a server: `client.pipelines["orders"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from firn.errors import Invalid, NotFound
+from firn.history import quoted
+from firn.jobs import wait_until_final
+from firn.names import split_name
+from firn.protocol.jobs import JobStatus
+from firn.protocol.pipelines import (
+    PipelineOut,
+    PipelineVersionOut,
+    PutOut,
+    PutPipeline,
+    RunOut,
+    RunRequest,
+)
+from firn.transport import Transport
+
+_FINAL = frozenset(str(status) for status in JobStatus if status.is_final)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelines:
+    """The pipelines of the server."""
+
+    transport: Transport
+
+    def __getitem__(self, name: str) -> Pipeline:
+        return Pipeline(self.transport, name)
+
+    def list(self, *, limit: int | None = None) -> Iterator[PipelineOut]:
+        """By name, page by page; those whose tables the user may see."""
+        return (PipelineOut.read(document) for document in self.transport.items("/pipelines", limit=limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One pipeline, by name; whether there is one shows when something is asked of it."""
+
+    transport: Transport
+    name: str
+
+    def show(self) -> PipelineOut:
+        """Its tables with state, checkpoint and last run."""
+        return PipelineOut.read(self.transport.get(self._path()))
+
+    def put(self, definition: PutPipeline) -> PutOut:
+        """Store a version, which `firn.pipelines.build_put` makes from a folder.
+
+        Refused if it changes the query of a table that is built, unless the definition says `rebuild`. With `dry_run`
+        nothing is stored.
+        """
+        body = definition.model_dump(mode="json")
+        return PutOut.read(self.transport.change("PUT", self._path(), body))
+
+    def run(self, table: str, *, full: bool = False) -> Run:
+        """Start a run of one table, and return at once. With `full` it computes all rows.
+
+        `table` may be a name without its namespace. Refused while the table has an active run.
+        """
+        request = RunRequest(table=self.find_table(table), full=full)
+        answer = self.transport.change("POST", self._path("/runs"), request.model_dump(mode="json"))
+        return Run(self, RunOut.read(answer))
+
+    def runs(self, table: str | None = None, *, limit: int | None = None) -> Iterator[RunOut]:
+        """Its runs, the newest first, page by page."""
+        params = {"table": None if table is None else self.find_table(table)}
+        return (RunOut.read(document) for document in self.transport.items(self._path("/runs"), params, limit=limit))
+
+    def get_run(self, job_id: UUID | str) -> RunOut:
+        """One run by the id of its job."""
+        return RunOut.read(self.transport.get(self._path(f"/runs/{job_id}")))
+
+    def versions(self, *, limit: int | None = None) -> Iterator[PipelineVersionOut]:
+        """Its versions, the newest first, page by page."""
+        documents = self.transport.items(self._path("/versions"), limit=limit)
+        return (PipelineVersionOut.read(document) for document in documents)
+
+    def get_version(self, number: int) -> PipelineVersionOut:
+        """One version with its files."""
+        return PipelineVersionOut.read(self.transport.get(self._path(f"/versions/{number}")))
+
+    def reset(self, table: str) -> None:
+        """Forget the checkpoint of a table: the next run computes all of its rows. An active run commits nothing."""
+        self.transport.change("POST", self._path(f"/tables/{quoted(self.find_table(table))}/reset"))
+
+    def drop(self) -> None:
+        """Drop the pipeline. Its tables stay, and no run commits to them after the answer."""
+        self.transport.change("DELETE", self._path())
+
+    def find_table(self, name: str) -> str:
+        """The full name of one of its tables; NAMESPACE.TABLE is taken as it is."""
+        if len(split_name(name)) > 1:
+            return name
+        names = [table.name for table in self.show().tables]
+        matching = [full for full in names if split_name(full)[-1] == split_name(name)[0]]
+        if not matching:
+            raise NotFound(f"{self.name} has no table {name}", hint=f"it has {', '.join(names)}")
+        if len(matching) > 1:
+            raise Invalid(f"{name} may be {' or '.join(matching)}", hint="write NAMESPACE.TABLE")
+        return matching[0]
+
+    def _path(self, part: str = "") -> str:
+        return f"/pipelines/{quoted(self.name)}{part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that was started."""
+
+    pipeline: Pipeline
+    started: RunOut
+
+    @property
+    def id(self) -> str:
+        """The id of its job."""
+        return self.started.job_id
+
+    def wait(self, *, seconds: float | None = 3600, on_progress: Callable[[RunOut], None] = lambda _: None) -> RunOut:
+        """The run once it has ended, however it did; the method calls `on_progress` with each state on the way.
+
+        StillRunning when that takes longer than `seconds`; None waits without end.
+        """
+        return wait_until_final(
+            lambda: self.pipeline.get_run(self.id), is_final, seconds, on_progress, f"the run of {self.started.table}"
+        )
+
+
+def is_final(run: RunOut) -> bool:
+    """Whether a run has ended."""
+    return run.status in _FINAL

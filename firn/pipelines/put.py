@@ -1,0 +1,113 @@
+"""What `firn pipeline put` sends to the server: the definitions of a folder, planned, with names within the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from firn.errors import FirnError, Invalid
+from firn.names import split_name
+from firn.pipelines.definition import Definition, Pipeline
+from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.fingerprint import fingerprint_query
+from firn.pipelines.graph import read_inputs
+from firn.pipelines.parsing import DIALECT, parse_query
+from firn.pipelines.plan import Plan, Reason
+from firn.pipelines.table_plans import TablePlan, plan_pipeline
+from firn.protocol.pipelines import MOST_TABLES, FullReason, PipelineFile, PutPipeline, Refresh, TableDefinition
+
+LoadColumns = Callable[[str], Mapping[str, str] | None]
+_MOST_REASONS = 100
+
+
+def build_put(
+    pipeline: Pipeline, load: LoadColumns, *, catalog: str, rebuild: bool = False, dry_run: bool = False
+) -> PutPipeline:
+    """The request for a folder that was read. `load` gives the columns of inputs, as in `plan_pipeline`.
+
+    `catalog` is used if `spark-pipeline.yml` names none. Raises the first problem of the folder, and FirnError if the
+    columns of an input are not known.
+    """
+    if pipeline.problems:
+        raise pipeline.problems[0]
+    columns = _Columns(pipeline, load)
+    plans = plan_pipeline(pipeline, columns.load)
+    if len(plans) > MOST_TABLES:
+        raise Invalid(f"the folder defines {len(plans):,} tables; {MOST_TABLES:,} are allowed", hint="split it")
+    return PutPipeline(
+        catalog=pipeline.catalog or catalog,
+        files=[PipelineFile(path=path, text=text) for path, text in sorted(pipeline.files.items())],
+        tables=[_define_table(table, columns) for table in plans],
+        deterministic=[*pipeline.deterministic],
+        rebuild=rebuild,
+        dry_run=dry_run,
+    )
+
+
+class _Columns:
+    """The columns by which tables were planned: those of inputs, and of the pipeline's tables before them."""
+
+    def __init__(self, pipeline: Pipeline, load: LoadColumns) -> None:
+        self.known: dict[str, Mapping[str, str]] = {**pipeline.sources}
+        self._load = load
+
+    def load(self, name: str) -> Mapping[str, str] | None:
+        columns = self._load(name)
+        if columns is not None:
+            self.known[name] = columns
+        return columns
+
+    def add(self, name: str, plan: Plan) -> None:
+        self.known[name] = {column.name: column.type or "unknown" for column in plan.columns}
+
+
+def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
+    definition, plan = table.definition, table.plan
+    if table.problem is not None:
+        raise table.problem
+    if plan is None:
+        names = ", ".join(table.unknown)
+        raise FirnError(f"{definition.name}: the columns of {names} are not known", hint="create these tables first")
+    inputs = read_inputs(definition)
+    _check_names(definition, inputs)
+    schema = {name: columns.known[name] for name in inputs}
+    columns.add(definition.name, plan)
+    query, fingerprint = _write_query(definition, schema)
+    return TableDefinition(
+        name=definition.name,
+        query=query,
+        path=definition.path,
+        line=definition.line,
+        inputs=[*inputs],
+        key=[*definition.key],
+        partitioned_by=[*definition.partitioned_by],
+        refresh=Refresh(definition.refresh),
+        trigger=definition.trigger,
+        fingerprint=fingerprint,
+        incremental=table.is_incremental,
+        scope=[*plan.scope],
+        reasons=[*_write_reasons(plan.reasons)],
+    )
+
+
+def _write_query(definition: Definition, schema: Mapping[str, Mapping[str, str]]) -> tuple[str, str]:
+    """The query as text, and its fingerprint. Raises InvalidDefinition if the text does not mean the same."""
+    text = definition.query.sql(DIALECT, pretty=True, comments=False)
+    fingerprint = fingerprint_query(definition.query, schema)
+    if fingerprint_query(parse_query(text), schema) != fingerprint:
+        reason = f"{definition.name}: Firn cannot write this query as one text"
+        raise InvalidDefinition(reason, path=definition.path, line=definition.line, hint="write it in simpler SQL")
+    return text, fingerprint
+
+
+def _check_names(definition: Definition, inputs: Mapping[str, tuple[int | None, int | None]]) -> None:
+    """Each table needs a namespace, because the server knows no current one."""
+    places = {definition.name: (definition.line, None), **inputs}
+    for name, (line, column) in places.items():
+        if len(split_name(name)) < 2:
+            text, hint = f"{name} has no namespace", "write NAMESPACE.TABLE, or name a `database` in spark-pipeline.yml"
+            raise InvalidDefinition(text, path=definition.path, line=line, column=column, hint=hint)
+
+
+def _write_reasons(reasons: Sequence[Reason]) -> Iterator[FullReason]:
+    for reason in reasons[:_MOST_REASONS]:
+        yield FullReason(text=reason.text, line=reason.line, column=reason.column, remedy=reason.remedy)
