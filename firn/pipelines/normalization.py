@@ -154,8 +154,9 @@ def drop_types(query: exp.Query) -> None:
 def _refuse_column(tree: exp.Query, schema: Schema, error: SqlglotError) -> InvalidDefinition:
     """The error for the column that could not be resolved; sqlglot's own words if it named none."""
     message = str(error)
-    named = re.search(r"Column '(.+?)' could not be resolved", message)
-    column = next((part for part in tree.find_all(exp.Column) if named and part.name.lower() == named[1].lower()), None)
+    named = re.search(r"(?:Column '|Unknown column: )(?P<name>[^']+?)(?:' could not be resolved|$)", message)
+    name = named["name"].lower() if named else None
+    column = next((part for part in tree.find_all(exp.Column) if part.name.lower() == name), None)
     if column is None:
         return InvalidDefinition(message.partition(". Line")[0].partition("\n")[0][:200])
     line, place = find_position(column)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pydantic import ValidationError
+
 from firn.errors import FirnError, Invalid
 from firn.names import split_name
 from firn.pipelines.definition import Definition, Pipeline
@@ -30,17 +32,21 @@ def build_put(
     if pipeline.problems:
         raise pipeline.problems[0]
     columns = _Columns(pipeline, load)
+    count = len(pipeline.definitions)
+    if count > MOST_TABLES:
+        raise Invalid(f"the folder defines {count:,} tables; {MOST_TABLES:,} are allowed", hint="split it")
     plans = plan_pipeline(pipeline, columns.load)
-    if len(plans) > MOST_TABLES:
-        raise Invalid(f"the folder defines {len(plans):,} tables; {MOST_TABLES:,} are allowed", hint="split it")
-    return PutPipeline(
-        catalog=pipeline.catalog or catalog,
-        files=[PipelineFile(path=path, text=text) for path, text in sorted(pipeline.files.items())],
-        tables=[_define_table(table, columns) for table in plans],
-        deterministic=[*pipeline.deterministic],
-        rebuild=rebuild,
-        dry_run=dry_run,
-    )
+    try:
+        return PutPipeline(
+            catalog=pipeline.catalog or catalog,
+            files=[PipelineFile(path=path, text=text) for path, text in sorted(pipeline.files.items())],
+            tables=[_define_table(table, columns) for table in plans],
+            deterministic=[*pipeline.deterministic],
+            rebuild=rebuild,
+            dry_run=dry_run,
+        )
+    except ValidationError as error:
+        raise _refuse_message(error) from error
 
 
 class _Columns:
@@ -106,6 +112,13 @@ def _check_names(definition: Definition, inputs: Mapping[str, tuple[int | None, 
         if len(split_name(name)) < 2:
             text, hint = f"{name} has no namespace", "write NAMESPACE.TABLE, or name a `database` in spark-pipeline.yml"
             raise InvalidDefinition(text, path=definition.path, line=line, column=column, hint=hint)
+
+
+def _refuse_message(error: ValidationError) -> Invalid:
+    """The error for a definition that is larger than a message may be."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return Invalid(f"the definition cannot be sent: {place}: {first['msg']}", hint="make it shorter")
 
 
 def _write_reasons(reasons: Sequence[Reason]) -> Iterator[FullReason]:

@@ -1,0 +1,263 @@
+"""`firn pipeline put|run|list|show|runs|versions|reset|drop` against a stand-in of the server's routes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+import pytest
+
+import firn
+from firn.cli import context
+from firn.client import TableHandle
+from firn.errors import NotFound
+from firn.protocol.pipelines import (
+    InputChanges,
+    PipelineOut,
+    PipelineTableOut,
+    PipelineVersionOut,
+    PutPipeline,
+    RunOut,
+    RunResult,
+)
+from tests.command_line import Command
+
+AT = datetime(2026, 11, 27, 9, 52, 7, tzinfo=UTC)
+LATER = "2026-11-27T09:52:24Z"
+RESULT = RunResult(
+    mode="incremental",
+    inputs=[InputChanges(table="raw.trip", rows_before=3, rows_after=1_240), InputChanges(table="dim.driver")],
+    keys=2_140,
+    written=2_087,
+    unchanged=31,
+    deleted=22,
+    snapshot_id="77",
+    checkpoint="c2",
+).model_dump()
+COLUMNS = {
+    "raw.trip": {"driver": "long", "day": "date", "status": "string", "fare": "decimal(10, 2)"},
+    "dim.driver": {"driver": "long", "city": "int"},
+}
+
+
+def describe_run(status: str, **more: Any) -> dict[str, Any]:
+    run = RunOut(
+        job_id="7",
+        pipeline="orders",
+        table="mart.driver_daily",
+        version=1,
+        full=False,
+        status=status,
+        requested_by=None,
+        created_at=AT,
+        leased_at=AT,
+        ended_at=None,
+        error=None,
+        attempt=1,
+        progress={},
+        result={},
+    )
+    return run.model_dump(mode="json") | more
+
+
+@dataclass
+class FakeServer:
+    """Answers by method and path; the states of a run follow one another, and the last one stays."""
+
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    sent: list[tuple[str, str, Any]] = field(default_factory=list)
+    refusal: httpx.Response | None = None
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path.removeprefix("/api/v1")
+        if request.method != "GET":
+            self.sent.append((request.method, path, json.loads(request.content) if request.content else None))
+            return self.refusal or self._change(request.method, path)
+        if path == "/pipelines/orders/runs/7":
+            return httpx.Response(200, json=self.runs.pop(0) if len(self.runs) > 1 else self.runs[0])
+        documents = {
+            "/optimizers": [],
+            "/pipelines": [describe_pipeline()],
+            "/pipelines/orders": describe_pipeline(),
+            "/pipelines/orders/runs": self.runs,
+            "/pipelines/orders/versions": [describe_version()],
+            "/pipelines/orders/versions/1": describe_version(),
+        }
+        return httpx.Response(200, json=documents[path])
+
+    def _change(self, method: str, path: str) -> httpx.Response:
+        if path.endswith("/runs"):
+            return httpx.Response(200, json=self.runs[0])
+        if method != "PUT":
+            return httpx.Response(204)
+        definition = PutPipeline.model_validate(self.sent[-1][2])
+        changes = [{"table": table.name, "change": "new"} for table in definition.tables]
+        return httpx.Response(200, json={"name": "orders", "version": 1, "tables": changes})
+
+
+def show_table(handle: TableHandle) -> SimpleNamespace:
+    """The columns of a table, as the server answers them."""
+    if handle.name.table not in COLUMNS:
+        raise NotFound(f"{handle.name} does not exist")
+    columns = COLUMNS[handle.name.table].items()
+    return SimpleNamespace(columns=[SimpleNamespace(name=name, type=type_) for name, type_ in columns])
+
+
+def describe_version() -> dict[str, Any]:
+    files = [{"path": "transformations/a.sql", "text": "CREATE MATERIALIZED VIEW a AS SELECT 1"}]
+    return PipelineVersionOut(version=1, created_at=AT, author="ann", files=files).model_dump(mode="json")
+
+
+def describe_pipeline() -> dict[str, Any]:
+    definition = {"path": "a.sql", "line": 1, "inputs": ["raw.trip"], "incremental": True, "query": "SELECT 1"}
+    pins = [{"table": "raw.trip", "table_uuid": "u", "keyed": False, "version": "9"}]
+    built = PipelineTableOut(
+        name="mart.driver_daily",
+        definition=definition,
+        state="behind",
+        checkpoint={"id": "c1", "pinned_at": AT, "pins": pins},
+        behind=1,
+        behind_since=AT,
+        last_run=RunOut.model_validate(describe_run("succeeded")),
+    )
+    new = PipelineTableOut(
+        name="mart.city_rank",
+        definition={},
+        state="new",
+        checkpoint=None,
+        behind=None,
+        behind_since=None,
+        last_run=None,
+    )
+    pipeline = PipelineOut(
+        name="orders", catalog="lake", version=1, owner="ann", created_at=AT, changed_at=AT, tables=[built, new]
+    )
+    return pipeline.model_dump(mode="json")
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeServer]:
+    server = FakeServer()
+    transport = httpx.MockTransport(server)
+
+    def connect(*_: Any, **options: Any) -> firn.Client:
+        return firn.connect("http://127.0.0.1:9", transport=transport, catalog=options["catalog"])
+
+    with patch.object(context, "connect", connect), patch("firn.jobs.POLL_SECONDS", 0.0):
+        yield server
+
+
+run = Command("http://127.0.0.1:9")
+
+
+def test_a_run_is_followed_and_told(fake: FakeServer) -> None:
+    waiting, working = describe_run("pending"), describe_run("running", progress={"stage": "computing"})
+    fake.runs = [waiting, waiting, working, describe_run("succeeded", ended_at=LATER, result=RESULT)]
+    told = run("pipeline", "run", "orders", "driver_daily")
+    assert (told.code, fake.sent[0][2]) == (0, {"table": "mart.driver_daily", "full": False})
+    assert told.out.splitlines() == [
+        "run     7",
+        "table   mart.driver_daily",
+        "status  succeeded",
+        "mode              incremental",
+        "input raw.trip    3 rows before, 1,240 rows after",
+        "input dim.driver  changed",
+        "computed          2,140 affected values: 2,087 rows written, 31 left out (unchanged), 22 deleted",
+        "published         snapshot 77",
+        "checkpoint        c2",
+        "took              17 s",
+    ]
+    assert told.err.splitlines() == [
+        "the job waits, because no optimizer is registered: start one with `firn optimizer`",
+        "run mart.driver_daily: waiting for an optimizer",
+        "run mart.driver_daily: computing",
+        "run mart.driver_daily: succeeded",
+    ]
+
+
+def test_a_run_without_news_says_so(fake: FakeServer) -> None:
+    fake.runs = [describe_run("succeeded", ended_at=LATER, result={"mode": "nothing", "checkpoint": "c1"})]
+    told = run("pipeline", "run", "orders", "mart.driver_daily", "--full")
+    assert fake.sent[0][2]["full"] is True
+    assert "mode        nothing" in told.out
+    assert "published   nothing differs" in told.out
+    assert "computed" not in told.out
+
+
+def test_a_failed_run_ends_the_command_with_1(fake: FakeServer) -> None:
+    fake.runs = [describe_run("failed", ended_at=LATER, error="the key is not unique: 7, 2026-11-01")]
+    told = run("pipeline", "run", "orders", "driver_daily", "--json")
+    assert (told.code, told.json["error"]) == (1, "the key is not unique: 7, 2026-11-01")
+    assert "the key is not unique" in run("pipeline", "run", "orders", "driver_daily").out
+
+
+def test_no_wait_returns_at_once(fake: FakeServer) -> None:
+    fake.runs = [describe_run("pending", leased_at=None)]
+    told = run("pipeline", "run", "orders", "driver_daily", "--no-wait", "--json")
+    assert (told.code, told.json["status"]) == (0, "pending")
+    late = run("pipeline", "run", "orders", "driver_daily", "--timeout", "0")
+    assert (late.code, "it continues" in late.err) == (3, True)
+
+
+def test_a_refused_run_says_why(fake: FakeServer) -> None:
+    problem = {"message": "run 7 of mart.driver_daily is active", "hint": "wait for it"}
+    fake.refusal = httpx.Response(409, json={"error": problem})
+    told = run("pipeline", "run", "orders", "mart.driver_daily")
+    assert (told.code, told.err) == (1, "firn: run 7 of mart.driver_daily is active\n      wait for it\n")
+
+
+def test_a_table_that_the_pipeline_lacks_is_named(fake: FakeServer) -> None:
+    told = run("pipeline", "run", "orders", "rider_daily")
+    assert (told.code, fake.sent) == (1, [])
+    assert told.err == ("firn: orders has no table rider_daily\n      it has mart.driver_daily, mart.city_rank\n")
+    assert "has no table mart.x" in run("pipeline", "show", "orders", "mart.x").err
+
+
+def test_pipelines_tables_runs_and_versions_are_shown(fake: FakeServer) -> None:
+    fake.runs = [describe_run("succeeded", ended_at=LATER, result=RESULT)]
+    assert "1 behind, 1 new" in run("pipeline", "list").out
+    shown = run("pipeline", "show", "orders").out
+    assert "mart.driver_daily behind incremental 1" in " ".join(shown.split())
+    assert "mart.city_rank new full" in " ".join(shown.split())
+    table = run("pipeline", "show", "orders", "driver_daily").out
+    assert "checkpoint: raw.trip at snapshot 9" in table
+    assert "SELECT 1" in table
+    assert "2,087" in run("pipeline", "runs", "orders", "driver_daily").out
+    assert "ann" in run("pipeline", "versions", "orders").out
+    assert "-- transformations/a.sql\nCREATE MATERIALIZED VIEW a" in run("pipeline", "versions", "orders", "1").out
+    for words in (["list"], ["show", "orders"], ["runs", "orders"], ["versions", "orders"]):
+        assert run("pipeline", *words, "--json").json
+
+
+def test_reset_and_drop_say_what_follows(fake: FakeServer) -> None:
+    told = run("pipeline", "reset", "orders", "driver_daily")
+    assert told.out == "the next run of driver_daily computes all rows\n"
+    assert run("pipeline", "drop", "orders").out == "pipeline orders is dropped; its tables stay\n"
+    paths = [(method, path) for method, path, _ in fake.sent]
+    assert paths == [("POST", "/pipelines/orders/tables/mart.driver_daily/reset"), ("DELETE", "/pipelines/orders")]
+
+
+def test_put_plans_with_the_columns_of_the_server(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TableHandle, "show", show_table)
+    folder = tmp_path / "orders"
+    run("pipeline", "init", str(folder))
+    told = run("pipeline", "put", str(folder), "--dry-run")
+    assert told.out.splitlines()[0] == "orders would be at version 1"
+    assert "mart.city_rank new the first run computes all rows" in " ".join(told.out.split())
+    body = fake.sent[0][2]
+    assert (body["dry_run"], body["rebuild"], body["catalog"]) == (True, False, "lake")
+    assert run("pipeline", "put", str(folder), "--rebuild", "--json").json["version"] == 1
+    assert fake.sent[1][2]["rebuild"] is True
+    monkeypatch.delitem(COLUMNS, "dim.driver")
+    told = run("pipeline", "put", str(folder))
+    assert (told.code, len(fake.sent)) == (1, 2)
+    assert told.err.startswith("firn: catalog lake has no table dim.driver\n      create it first")
