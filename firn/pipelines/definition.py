@@ -11,6 +11,7 @@ from firn.names import split_name
 from firn.pipelines.errors import InvalidDefinition
 from firn.protocol.names import join_name
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
+from firn.protocol.validators import Validator
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Definition:
     refresh: Refresh = Refresh.AUTO
     partitioned_by: tuple[str, ...] = ()
     trigger: Trigger = BY_HAND
+    validators: tuple[Validator, ...] = ()
 
 
 @dataclass(frozen=True)

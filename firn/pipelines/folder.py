@@ -28,6 +28,7 @@ from firn.pipelines.statements import Statement, read_statements
 from firn.pipelines.tables import find_tables
 from firn.pipelines.triggers import read_fresh_within
 from firn.protocol.pipelines import Refresh, Trigger
+from firn.protocol.validators import Validator
 
 _MOST_FILES = 2_000
 
@@ -117,6 +118,20 @@ class _FolderReader:
             refresh=_read_refresh(statement, settings) or self.firn.refresh,
             partitioned_by=statement.partitioned_by,
             trigger=_read_trigger(statement, settings) or self.firn.trigger,
+            validators=self._read_validators(statement, settings),
+        )
+
+    def _read_validators(self, statement: Statement, settings: TableSettings | None) -> tuple[Validator, ...]:
+        """Those of the statement and of the settings, with the tables that they name within the catalog."""
+        given = () if settings is None else settings.validators
+        names = [validator.name for validator in (*statement.validators, *given)]
+        if repeated := next((name for name in names if names.count(name) > 1), None):
+            raise InvalidDefinition(f"the validator {repeated} stands in firn-pipeline.yml, too", line=statement.line)
+        return tuple(
+            validator
+            if validator.table is None
+            else validator.model_copy(update={"table": self._qualify(split_name(validator.table))})
+            for validator in (*statement.validators, *given)
         )
 
     def _add(self, definitions: dict[str, Definition], definition: Definition) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from firn.names import split_name
 from firn.pipelines.triggers import read_trigger
+from firn.pipelines.validate_settings import read_validators
 from firn.protocol.names import join_name
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
+from firn.protocol.validators import Validator
 from firn.yaml_reading import Section, read_yaml
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
@@ -36,6 +38,7 @@ class TableSettings:
     key: tuple[str, ...] = ()
     refresh: Refresh | None = None
     trigger: Trigger | None = None
+    validators: tuple[Validator, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def _read_pattern(library: Section) -> str:
 
 def _read_table(section: Section) -> TableSettings:
     key = tuple(name.lower() for name in section.texts("key"))
-    settings = TableSettings(section.line, key, _read_refresh(section), read_trigger(section))
+    settings = TableSettings(section.line, key, _read_refresh(section), read_trigger(section), read_validators(section))
     section.finish()
     return settings
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
+from pydantic import ValidationError
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.parsing import parse_query, tokenize
+from firn.pipelines.validate_settings import explain_limits
+from firn.protocol.validators import Severity, Validator, ValidatorKind
 
 _NOT_YET: Final = {
     "STREAMING": "Firn plans no streaming tables yet",
@@ -34,6 +37,7 @@ class Statement:
     line: int
     columns: tuple[str, ...] = ()
     partitioned_by: tuple[str, ...] = ()
+    validators: tuple[Validator, ...] = ()
     properties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
@@ -56,6 +60,7 @@ class _Reader:
         self.position = 0
         self.columns: tuple[str, ...] = ()
         self.partitioned_by: list[str] = []
+        self.validators: list[Validator] = []
         self.properties: dict[str, tuple[str, int]] = {}
 
     def read(self) -> Statement:
@@ -67,7 +72,15 @@ class _Reader:
         while not self._take("AS"):
             self._read_clause()
         query = self._read_query()
-        return Statement(name, query, line, self.columns, tuple(self.partitioned_by), self.properties)
+        return Statement(
+            name=name,
+            query=query,
+            line=line,
+            columns=self.columns,
+            partitioned_by=tuple(self.partitioned_by),
+            validators=tuple(self.validators),
+            properties=self.properties,
+        )
 
     def _read_head(self) -> None:
         if not self._take("CREATE"):
@@ -98,12 +111,39 @@ class _Reader:
         self._require("(")
         while True:
             if self._word() == "CONSTRAINT":
-                self._refuse("Firn checks no constraints yet: remove it")
-            yield self._read_identifier().lower()
-            self._skip_until(",", ")")
+                self._read_constraint()
+            else:
+                yield self._read_identifier().lower()
+                self._skip_until(",", ")")
             if not self._take(","):
                 break
         self._require(")")
+
+    def _read_constraint(self) -> None:
+        """`CONSTRAINT name EXPECT (condition) [ON VIOLATION FAIL UPDATE | DROP ROW]`, as Databricks writes it."""
+        self._require("CONSTRAINT")
+        name = self._read_identifier()
+        if any(name == other.name for other in self.validators):
+            self._refuse(f"the constraint {name} comes twice")
+        self._require("EXPECT")
+        self._require("(")
+        first = self._next("a condition")
+        self._skip_until(")")
+        last = self.tokens[self.position - 1]
+        self._require(")")
+        severity = Severity.WARN
+        if self._take("ON"):
+            self._require("VIOLATION")
+            severity = Severity.FAIL if self._take("FAIL") else Severity.DROP
+            self._require("UPDATE" if severity is Severity.FAIL else "DROP")
+            if severity is Severity.DROP:
+                self._require("ROW")
+        condition = self.text[first.start : last.end + 1]
+        try:
+            validator = Validator(name=name, kind=ValidatorKind.EXPECT, severity=severity, condition=condition)
+        except ValidationError as error:
+            self._refuse(f"the constraint cannot be read: {explain_limits(error)}", first)
+        self.validators.append(validator)
 
     def _read_clause(self) -> None:
         if self.position >= len(self.tokens):

@@ -10,6 +10,7 @@ from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.plan import Plan
 from firn.pipelines.planner import plan_query
+from firn.pipelines.validators import check_validator
 from firn.protocol.pipelines import Refresh
 
 LoadColumns = Callable[[str], Mapping[str, str] | None]
@@ -60,6 +61,9 @@ def _plan_table(
         plan = plan_query(definition.query, schema, key=definition.key, deterministic=pipeline.deterministic)
         _check_columns(definition, plan)
         _check_policy(definition, plan)
+        for validator in definition.validators:
+            names = [column.name for column in plan.columns]
+            check_validator(validator, names, list(inputs), definition.key)
     except InvalidDefinition as problem:
         return TablePlan(definition, problem=problem.in_file(definition.path))
     return TablePlan(definition, plan)

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from firn.protocol.pipelines import Refresh
+from firn.protocol.validators import Severity
+
+
+def _write_object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties, "required": required}
+
 
 _NAMES: Final[dict[str, Any]] = {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _REFRESH: Final[dict[str, Any]] = {
@@ -41,6 +47,42 @@ _TRIGGER: Final[dict[str, Any]] = {
     ],
 }
 
+_COLUMN: Final[dict[str, Any]] = {"type": "string"}
+_SCALAR: Final[dict[str, Any]] = {"type": ["string", "number", "boolean"]}
+_CHECKS: Final[dict[str, dict[str, Any]]] = {
+    "condition": {"type": "string", "description": "Spark SQL over the columns of a row, which must be true"},
+    "not_null": {**_NAMES, "description": "columns that have a value in each row"},
+    "unique": {**_NAMES, "description": "columns whose values no two rows share"},
+    "accepted": _write_object({"column": _COLUMN, "values": {"type": "array", "items": _SCALAR}}, ["column", "values"]),
+    "range": {
+        **_write_object({"column": _COLUMN, "min": _SCALAR, "max": _SCALAR}, ["column"]),
+        "anyOf": [{"required": ["min"]}, {"required": ["max"]}],
+    },
+    "matches": _write_object({"column": _COLUMN, "pattern": {"type": "string"}}, ["column", "pattern"]),
+    "references": _write_object(
+        {"column": _COLUMN, "in": {"type": "string"}, "in_column": {"type": "string"}}, ["column", "in"]
+    ),
+    "row_count": {
+        **_write_object({"min": {"type": "integer"}, "max": {"type": "integer"}, "change": {"type": "string"}}, []),
+        "anyOf": [{"required": [name]} for name in ("min", "max", "change")],
+    },
+    "sql": {"type": "string", "description": "a query over `audited` and `changed` whose first value is `expect`"},
+}
+_VALIDATOR: Final[dict[str, Any]] = {
+    "oneOf": [
+        _write_object(
+            {
+                name: check,
+                "name": {"type": "string"},
+                "severity": {"enum": [str(severity) for severity in Severity]},
+                **({"expect": _SCALAR} if name == "sql" else {}),
+            },
+            [name, "expect"] if name == "sql" else [name],
+        )
+        for name, check in _CHECKS.items()
+    ]
+}
+
 FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "firn-pipeline.yml",
@@ -68,6 +110,7 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
                     "key": {**_NAMES, "description": "the primary key: columns of the result"},
                     "refresh": _REFRESH,
                     "trigger": _TRIGGER,
+                    "validate": {"type": "array", "items": _VALIDATOR},
                 },
             },
         },

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.base import Message, Open, Out, Request
+from firn.protocol.validators import MOST_VALIDATORS, Validator, ValidatorResult
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 200_000
@@ -94,6 +95,7 @@ class TableDefinition(Request):
     partitioned_by: _Columns = []
     refresh: Refresh = Refresh.AUTO
     trigger: Trigger = BY_HAND
+    validators: Annotated[list[Validator], Field(max_length=MOST_VALIDATORS)] = []
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     incremental: bool
     scope: _Columns = []
@@ -213,6 +215,7 @@ class RunResult(Message):
     deleted: int = 0
     snapshot_id: str | None = None
     checkpoint: str | None = None
+    validators: list[ValidatorResult] = []
 
 
 class RunOut(Out):

@@ -123,7 +123,7 @@ BAD_STATEMENTS = {
     "create materialized view x as": "the query is missing after AS",
     "create materialized view x as drop table y": "column 31: DROP stands where a query belongs",
     "create materialized view x (a int as select 1": "a parenthesis does not end",
-    "create materialized view x (a int, constraint p expect (a > 0)) as select 1": "Firn checks no constraints yet",
+    "create materialized view x (a int, constraint p check (a > 0)) as select 1": "EXPECT is missing",
     "create materialized view x wibble as select 1": "WIBBLE is not understood here",
     "create materialized view x tblproperties ('a' = '1', 'a' = '2') as select 1": "the property a comes twice",
     "create materialized view x tblproperties ('a' = '1' as select 1": ", is missing",

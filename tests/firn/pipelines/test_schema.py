@@ -24,6 +24,11 @@ GOOD = (
     "tables: {a: {key: id, refresh: full}, b: {key: [x, y], trigger: {cron: '0 * * * *'}}}",
     "tables: {a: {trigger: {on: commit, all: true}}, b: {trigger: {fresh_within: 15 min}}}",
     "sources: {raw.trip: {columns: {driver: bigint}}}",
+    "tables: {a: {validate: [{not_null: [x]}, {condition: x > 1, severity: drop, name: b}, {unique: x}]}}",
+    "tables: {a: {validate: [{accepted: {column: x, values: [1, a]}}, {range: {column: x, max: 3}}]}}",
+    "tables: {a: {validate: [{matches: {column: x, pattern: a}}, {references: {column: x, in: t, in_column: y}}]}}",
+    "tables: {a: {validate: [{row_count: {change: '-1 % .. +1 %'}}, {name: n, row_count: {min: 1, max: 3}}]}}",
+    "tables: {a: {validate: [{sql: select 1 from audited, expect: 1}]}}",
 )
 BAD = (
     "version: 2",
@@ -39,6 +44,15 @@ BAD = (
     "tables: {a: {trigger: {}}}",
     "sources: {raw.trip: {column: {driver: bigint}}}",
     "sources: {raw.trip: {columns: [driver]}}",
+    "tables: {a: {validate: [{}]}}",
+    "tables: {a: {validate: {not_null: x}}}",
+    "tables: {a: {validate: [{not_null: x, unique: x}]}}",
+    "tables: {a: {validate: [{not_null: x, severity: loud}]}}",
+    "tables: {a: {validate: [{range: {column: x}}]}}",
+    "tables: {a: {validate: [{accepted: {values: [1]}}]}}",
+    "tables: {a: {validate: [{row_count: {}}]}}",
+    "tables: {a: {validate: [{sql: select 1 from audited}]}}",
+    "tables: {a: {validate: [{not_null: x, expect: 1}]}}",
 )
 
 
