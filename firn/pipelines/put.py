@@ -88,6 +88,7 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         partitioned_by=[*definition.partitioned_by],
         refresh=Refresh(definition.refresh),
         trigger=definition.trigger,
+        validators=[*definition.validators],
         fingerprint=fingerprint,
         incremental=table.is_incremental,
         scope=[*plan.scope],

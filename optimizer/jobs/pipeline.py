@@ -14,12 +14,13 @@ import httpx
 
 from firn.errors import FirnError, OutcomeUnknown, ServerFault, Unavailable, Unreachable
 from firn.protocol.leases import Outcome, Result
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins
+from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, RunResult
 from firn.protocol.tasks.pipeline import PipelineTask
 from firn.spark.errors import WriteError, WriteUnknown
 from optimizer.errors import Refused
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
+from optimizer.pipelines.auditing import AuditFailed
 from optimizer.pipelines.inputs import StateRead
 from optimizer.pipelines.run import PipelineRun
 from optimizer.read_checks import JobReads, TableRead, check_reads, reads_nothing
@@ -44,6 +45,9 @@ def run(work: JobRun) -> Result:
     except (WriteUnknown, *_AWAY) as error:
         # Nobody knows, or nobody answered: the next attempt finds the position that the table has.
         raise httpx.TransportError(str(error)) from error
+    except AuditFailed as error:
+        failed = RunResult(mode="nothing", reason=str(error), validators=error.results)
+        return Result(outcome=Outcome.REFUSED, error=str(error), result=failed.model_dump(mode="json"))
     except WriteError as error:
         raise Refused(str(error)) from error
     except FirnError as error:

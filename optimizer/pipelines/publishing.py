@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.names import quote_name
 from firn.protocol.pipelines import Pins
+from firn.protocol.validators import ValidatorResult
 from firn.spark.errors import is_refusal, is_uncertain
 from firn.spark.target import Target
+from optimizer.pipelines.auditing import Audit, AuditedRows
 from optimizer.pipelines.computing import Affected, Computing
 from optimizer.pipelines.difference import (
     DELETE,
@@ -21,6 +25,8 @@ from optimizer.pipelines.difference import (
     check_keys,
     compare_rows,
     explain_wrong_keys,
+    find_identity,
+    unpack,
 )
 from optimizer.pipelines.target import PipelineTarget, fit_columns
 from optimizer.pipelines.writing import append_changes, commit_step, overwrite_rows
@@ -35,6 +41,7 @@ class Published:
     deleted: int = 0
     is_committed: bool = True
     snapshot_id: str | None = None
+    validators: Sequence[ValidatorResult] = ()
 
 
 @dataclass(frozen=True)
@@ -45,12 +52,22 @@ class Publishing:
     pins: Pins
     computing: Computing
     stage: Callable[[str], None]
+    audit: Audit | None = None
+    """None for a table without validators."""
 
     def publish(self, rows: DataFrame, affected: Affected | None) -> Published:
         """Commit what differs. `rows` are those with affected values, or all. Nothing is committed if nothing differs.
 
-        Raises Refused if keys are null or repeated.
+        Raises Refused if keys are null or repeated, AuditFailed if a validator fails the run.
         """
+        dropped: list[ValidatorResult] = []
+        if self.audit is not None:
+            self.stage("auditing")
+            rows, dropped = self.audit.drop_wrong(self.computing.keep(rows))
+        published = self._publish(rows, affected)
+        return replace(published, validators=[*dropped, *published.validators])
+
+    def _publish(self, rows: DataFrame, affected: Affected | None) -> Published:
         if not self.target.is_keyed:
             return self._overwrite(rows)
         keyed = self.target.load_keyed()
@@ -74,6 +91,7 @@ class Publishing:
         published = Published(written=rows[UPSERT], unchanged=rows[UNCHANGED], deleted=rows[DELETE])
         if not count:
             return replace(published, is_committed=False)
+        published = replace(published, validators=self._check_changes(changes, keyed))
         self.stage("committing")
         snapshot = self._commit(lambda options: append_changes(changes, keyed, options), computed, keyed)
         return replace(published, snapshot_id=snapshot)
@@ -81,10 +99,36 @@ class Publishing:
     def _fill(self, computed: DataFrame, keyed: Target) -> Published:
         """The first rows of a table: there is nothing to compare with, and no reason to keep them in Spark."""
         written = _Counter()
+        results = self._check_all(computed)
         self.stage("computing and committing")
         checked = check_keys(computed, keyed)
         snapshot = self._commit(lambda options: append_changes(written.of(checked), keyed, options), computed, keyed)
-        return Published(written=written.rows, snapshot_id=snapshot)
+        return Published(written=written.rows, snapshot_id=snapshot, validators=results)
+
+    def _check_changes(self, changes: DataFrame, keyed: Target) -> list[ValidatorResult]:
+        """Run the validators on the rows that are written, and on the table with them."""
+        if self.audit is None:
+            return []
+        self.stage("auditing")
+        written = unpack(changes, keyed)
+        changed = written.where(F.col(OP) == UPSERT).drop(OP)
+
+        def read_audited() -> DataFrame:
+            keys = find_identity(keyed)
+            kept = self.target.read_rows().join(written.select(*map(quote_name, keys)), keys, "left_anti")
+            return kept.select(*map(quote_name, keyed.columns)).unionByName(changed)
+
+        return self.audit.check(AuditedRows(changed, read_audited, self.target.read_rows))
+
+    def _check_all(self, computed: DataFrame) -> list[ValidatorResult]:
+        """Run the validators on rows that are the whole table."""
+        if self.audit is None:
+            return []
+        self.stage("auditing")
+        current = (
+            self.target.read_rows if self.target.is_keyed else partial(self.target.lake.spark.table, self.target.name)
+        )
+        return self.audit.check(AuditedRows(computed, lambda: computed, current))
 
     def _commit(self, append: Callable[[Mapping[str, str]], None], computed: DataFrame, keyed: Target) -> str | None:
         try:
@@ -97,13 +141,14 @@ class Publishing:
     def _overwrite(self, rows: DataFrame) -> Published:
         fields = {field.name: field for field in self.target.lake.spark.table(self.target.name).schema.fields}
         fitted, written = fit_columns(rows, self.target, fields), _Counter()
+        results = self._check_all(fitted)
         self.stage("computing and committing")
         snapshot = commit_step(
             self.target,
             self.pins,
             lambda options: overwrite_rows(written.of(fitted), self.target.name, options),
         )
-        return Published(written=written.rows, snapshot_id=snapshot)
+        return Published(written=written.rows, snapshot_id=snapshot, validators=results)
 
 
 class _Counter:

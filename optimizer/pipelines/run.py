@@ -20,6 +20,7 @@ from firn.protocol.names import format_sql_name, join_name
 from firn.protocol.pipelines import InputChanges, MoveCheckpoint, PinRequest, Pins, Refresh, RunResult, TableDefinition
 from firn.protocol.tasks.pipeline import PipelineTask
 from optimizer.errors import Refused
+from optimizer.pipelines.auditing import Audit
 from optimizer.pipelines.computing import Computing, open_computing, read_result_schema
 from optimizer.pipelines.inputs import BASE, PinnedInput, StateRead, list_changed, open_inputs
 from optimizer.pipelines.lake import Lake, open_lake
@@ -102,7 +103,9 @@ class PipelineRun:
             self.say(f"{affected.count} values of {', '.join(affected.scope)} are affected")
         self.stage("computing")
         rows = computing.compute_full() if affected is None else computing.compute_affected(affected)
-        published = Publishing(target, pins, computing, self.stage).publish(rows, affected)
+        published = Publishing(target, pins, computing, self.stage, self._build_audit(rows, computing)).publish(
+            rows, affected
+        )
         result = RunResult(
             mode="full" if affected is None else "incremental",
             keys=None if affected is None else affected.count,
@@ -110,12 +113,30 @@ class PipelineRun:
             unchanged=published.unchanged,
             deleted=published.deleted,
             snapshot_id=published.snapshot_id,
+            validators=[*published.validators],
         )
         return (
             result.model_copy(update={"checkpoint": pins.until.id})
             if published.is_committed
             else self._move(pins, result)
         )
+
+    def _build_audit(self, rows: DataFrame, computing: Computing) -> Audit | None:
+        """The validators of the table. Raises Refused for one that does not fit the query."""
+        definition = self.definition
+        if not definition.validators:
+            return None
+        try:
+            return Audit(
+                spark=self.spark,
+                validators=definition.validators,
+                columns=rows.columns,
+                inputs=definition.inputs,
+                key=definition.key,
+                read_input=lambda name: computing.inputs[name].read_new(),
+            )
+        except InvalidDefinition as problem:
+            raise Refused(f"{definition.path}: {problem.message}") from problem
 
     @property
     def _table(self) -> str:

@@ -1,0 +1,189 @@
+"""The audit of a run: its validators look at the rows before they are committed, so readers never see a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from firn.pipelines.validators import AUDITED, CHANGED, check_validator, write_condition, write_query
+from firn.protocol.names import quote_name
+from firn.protocol.validators import MOST_EXAMPLES, Severity, Validator, ValidatorKind, ValidatorResult
+from firn.spark.errors import reason
+from optimizer.errors import Refused
+
+_LONGEST_VALUE = 200
+_SHOWN = 3
+
+
+class AuditFailed(Refused):
+    """A validator with the severity `fail` found a violation, so the run commits nothing."""
+
+    def __init__(self, results: Sequence[ValidatorResult]) -> None:
+        failed = [result for result in results if not result.passed and result.severity is Severity.FAIL]
+        shown = "; ".join(_describe(result) for result in failed[:_SHOWN])
+        more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+        super().__init__(f"audit failed, and nothing was committed: {shown}{more}")
+        self.results = list(results)
+
+
+@dataclass(frozen=True)
+class AuditedRows:
+    """What validators may look at: the rows that the run writes, the table as it would be, and as it is.
+
+    The last two are read only if a validator needs them.
+    """
+
+    changed: DataFrame
+    audited: Callable[[], DataFrame]
+    current: Callable[[], DataFrame]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The validators of a table with these columns. `read_input` gives an input at the run's pins."""
+
+    spark: SparkSession
+    validators: Sequence[Validator]
+    columns: Sequence[str]
+    inputs: Sequence[str]
+    key: Sequence[str]
+    read_input: Callable[[str], DataFrame]
+
+    def __post_init__(self) -> None:
+        lowered = [name.lower() for name in self.columns]
+        for validator in self.validators:  # what the server stores is what a user sent
+            check_validator(validator, lowered, self.inputs, self.key)
+
+    def drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult]]:
+        """The rows that no validator of the severity `drop` leaves out, and what these validators found."""
+        dropping = [validator for validator in self.validators if validator.severity is Severity.DROP]
+        if not dropping:
+            return rows, []
+        results = self._check_rows(dropping, rows)
+        wrong = [validator for validator, result in zip(dropping, results, strict=True) if not result.passed]
+        for validator in wrong:
+            rows = rows.where(self._condition(validator))
+        return rows, results
+
+    def check(self, rows: AuditedRows) -> list[ValidatorResult]:
+        """What the other validators find. Raises AuditFailed if one fails the run, Refused if one cannot be run."""
+        others = [validator for validator in self.validators if validator.severity is not Severity.DROP]
+        of_rows = [validator for validator in others if validator.kind.is_of_rows]
+        found = dict(zip([item.name for item in of_rows], self._check_rows(of_rows, rows.changed), strict=True))
+        for validator in others:
+            if not validator.kind.is_of_rows:
+                found[validator.name] = self._check_table(validator, rows)
+        results = [found[validator.name] for validator in others]
+        if any(not result.passed and result.severity is Severity.FAIL for result in results):
+            raise AuditFailed(results)
+        return results
+
+    def _check_rows(self, validators: Sequence[Validator], rows: DataFrame) -> list[ValidatorResult]:
+        """Count the violations of all validators in one pass."""
+        if not validators:
+            return []
+        conditions = [self._condition(validator) for validator in validators]
+        try:
+            counts = rows.agg(*(F.count_if(~F.expr(text)).alias(f"v{i}") for i, text in enumerate(conditions))).first()
+        except PySparkException as error:
+            raise Refused(f"a validator cannot be run: {reason(error)}") from error
+        assert counts is not None  # noqa: S101 -- an aggregate without groups has one row
+        return [
+            _build_result(validator, int(counts[f"v{i}"]), rows.where(~F.expr(conditions[i])))
+            for i, validator in enumerate(validators)
+        ]
+
+    def _check_table(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
+        checks = {
+            ValidatorKind.REFERENCES: self._check_references,
+            ValidatorKind.UNIQUE: self._check_unique,
+            ValidatorKind.ROW_COUNT: self._check_row_count,
+            ValidatorKind.SQL: self._check_query,
+        }
+        try:
+            return checks[validator.kind](validator, rows)
+        except PySparkException as error:
+            raise Refused(f"validator {validator.name} cannot be run: {reason(error)}") from error
+
+    def _check_references(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
+        name, other = quote_name(validator.columns[0]), validator.table_column or validator.columns[0]
+        known = self.read_input(validator.table or "").select(F.col(quote_name(other)).alias("firn_known")).distinct()
+        own = rows.changed.where(F.col(name).isNotNull())
+        wrong = own.join(known, own[name] == known["firn_known"], "left_anti")
+        return _build_result(validator, wrong.count(), wrong)
+
+    def _check_unique(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
+        """Rows that share their values with a changed row. Nulls are equal to nothing."""
+        names = [quote_name(name) for name in validator.columns]
+        values = rows.changed.select(*names).dropna().distinct()
+        counts = rows.audited().select(*names).join(values, validator.columns, "left_semi").groupBy(*names).count()
+        repeated = counts.where(F.col("count") > 1)
+        total = repeated.agg(F.sum("count")).first()
+        return _build_result(validator, int((total[0] if total else None) or 0), repeated.drop("count"))
+
+    def _check_row_count(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
+        count = rows.audited().count()
+        low, high = (None if text is None else Decimal(text) for text in (validator.minimum, validator.maximum))
+        value, words = Decimal(count), f"the table would have {count:,} rows"
+        if validator.percent:
+            before = rows.current().count()
+            if before == 0:
+                return ValidatorResult(name=validator.name, severity=validator.severity, passed=True, detail=words)
+            value = Decimal(100) * (count - before) / before
+            words = f"{words}, {value:+.1f} % of {before:,}"
+        passed = (low is None or value >= low) and (high is None or value <= high)
+        return ValidatorResult(name=validator.name, severity=validator.severity, passed=passed, detail=words)
+
+    def _check_query(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
+        query = write_query(validator)
+        with ExitStack() as views:
+            for name, frame in ((CHANGED, rows.changed), (AUDITED, rows.audited())):
+                frame.createOrReplaceTempView(name)
+                views.callback(self.spark.catalog.dropTempView, name)
+            first = self.spark.sql(query).first()
+        value = None if first is None else first[0]
+        passed = _is_same(value, validator.expected or "")
+        detail = f"it gives {_show(value)}, and {validator.expected} is expected"
+        return ValidatorResult(
+            name=validator.name, severity=validator.severity, passed=passed, detail=None if passed else detail
+        )
+
+    def _condition(self, validator: Validator) -> str:
+        return write_condition(validator, [name.lower() for name in self.columns])
+
+
+def _build_result(validator: Validator, violations: int, wrong: DataFrame) -> ValidatorResult:
+    rows = wrong.limit(MOST_EXAMPLES).collect() if violations else []
+    return ValidatorResult(
+        name=validator.name,
+        severity=validator.severity,
+        passed=violations == 0,
+        violations=violations,
+        examples=[{name: _show(row[name]) for name in row.__fields__} for row in rows],
+    )
+
+
+def _describe(result: ValidatorResult) -> str:
+    if result.violations is None:
+        return f"{result.name} ({result.detail})"
+    return f"{result.name} ({result.violations:,} {'row' if result.violations == 1 else 'rows'})"
+
+
+def _show(value: Any) -> str | None:
+    return None if value is None else str(value)[:_LONGEST_VALUE]
+
+
+def _is_same(value: Any, expected: str) -> bool:
+    if value is None or isinstance(value, bool):
+        return str(value).lower() == expected.strip().lower() or (value is None and expected.strip().lower() == "null")
+    try:
+        return Decimal(str(value)) == Decimal(expected.strip())
+    except InvalidOperation:
+        return str(value) == expected

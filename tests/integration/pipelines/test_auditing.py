@@ -1,0 +1,150 @@
+"""The audit of a run: a wrong row is never committed, and each validator says what it found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from firn.protocol.validators import Severity, Validator, ValidatorKind, ValidatorResult
+from firn.spark.local_frames import create_local_frame
+from optimizer.errors import Refused
+from optimizer.pipelines.auditing import Audit, AuditedRows, AuditFailed
+from tests.integration.pipelines.pinned_runs import PinnedRuns
+from tests.spark_fixtures import RunningServer, shared_spark
+
+pytestmark = pytest.mark.spark
+COLUMNS = ("id", "k", "v")
+TYPES = "id int, k string, v double"
+
+
+@pytest.fixture(scope="module")
+def spark() -> SparkSession:
+    session = shared_spark().newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    return session
+
+
+def validator(kind: ValidatorKind, severity: Severity = Severity.FAIL, **fields: Any) -> Validator:
+    return Validator(name=fields.pop("name", str(kind)), kind=kind, severity=severity, **fields)
+
+
+def audit(spark: SparkSession, *validators: Validator) -> Audit:
+    def read_input(_: str) -> DataFrame:
+        return create_local_frame(spark, [("a",), ("b",), (None,)], "name string")
+
+    return Audit(spark, validators, COLUMNS, ["raw.names"], ["id"], read_input)
+
+
+def rows(spark: SparkSession) -> AuditedRows:
+    """Two rows are written to a table of three, one of which they replace."""
+    changed = create_local_frame(spark, [(1, "a", 5.0), (4, None, -1.0)], TYPES)
+    audited = create_local_frame(spark, [(1, "a", 5.0), (2, "a", 1.0), (3, "c", 2.0), (4, None, -1.0)], TYPES)
+    current = create_local_frame(spark, [(1, "a", 0.0), (2, "a", 1.0), (3, "c", 2.0)], TYPES)
+    return AuditedRows(changed, lambda: audited, lambda: current)
+
+
+RIGHT = [
+    validator(ValidatorKind.NOT_NULL, columns=["id"]),
+    validator(ValidatorKind.ACCEPTED, columns=["k"], values=["a", "x"]),
+    validator(ValidatorKind.RANGE, columns=["v"], minimum="-1", maximum="5"),
+    validator(ValidatorKind.MATCHES, columns=["k"], pattern="^[a-z]$"),
+    validator(ValidatorKind.EXPECT, condition="id > 0 or v is null"),
+    validator(ValidatorKind.REFERENCES, columns=["k"], table="raw.names", table_column="name"),
+    validator(ValidatorKind.UNIQUE, columns=["id"]),
+    validator(ValidatorKind.ROW_COUNT, minimum="1", maximum="4"),
+    validator(ValidatorKind.ROW_COUNT, name="growth", minimum="-20", maximum="50", percent=True),
+    validator(ValidatorKind.SQL, sql="select count(*) from audited join changed using (id)", expected="2"),
+    validator(ValidatorKind.SQL, name="text", sql="select max(k) from audited", expected="c"),
+]
+WRONG = [
+    (validator(ValidatorKind.NOT_NULL, columns=["id", "k"]), 1, None),
+    (validator(ValidatorKind.ACCEPTED, columns=["k"], values=["b"]), 1, None),
+    (validator(ValidatorKind.RANGE, columns=["v"], minimum="0"), 1, None),
+    (validator(ValidatorKind.MATCHES, columns=["k"], pattern="^b"), 1, None),
+    (validator(ValidatorKind.EXPECT, condition="k = 'b'"), 2, None),
+    (
+        validator(ValidatorKind.REFERENCES, columns=["id"], table="raw.names", table_column="name"),
+        None,
+        "cannot be run",
+    ),
+    (validator(ValidatorKind.UNIQUE, columns=["k"]), 2, None),
+    (validator(ValidatorKind.ROW_COUNT, maximum="3"), None, "the table would have 4 rows"),
+    (validator(ValidatorKind.ROW_COUNT, minimum="0", maximum="10", percent=True), None, "4 rows, +33.3 % of 3"),
+    (validator(ValidatorKind.SQL, sql="select sum(v) from changed", expected="0"), None, "it gives 4.0, and 0 is"),
+    (validator(ValidatorKind.SQL, sql="select no from changed", expected="0"), None, "cannot be run"),
+    (validator(ValidatorKind.RANGE, columns=["v"], minimum="cheap"), None, "cannot be run"),
+]
+
+
+def test_right_rows_pass_all_validators(spark: SparkSession) -> None:
+    results = audit(spark, *RIGHT).check(rows(spark))
+    assert [result.name for result in results] == [item.name for item in RIGHT]
+    assert [result for result in results if not result.passed] == []
+
+
+@pytest.mark.parametrize(("wrong", "violations", "detail"), WRONG)
+def test_a_violation_is_counted_and_fails_the_run(
+    spark: SparkSession, wrong: Validator, violations: int | None, detail: str | None
+) -> None:
+    with pytest.raises(Refused) as refused:
+        audit(spark, wrong).check(rows(spark))
+    if detail is not None:
+        assert detail in str(refused.value)
+        return
+    assert isinstance(refused.value, AuditFailed)
+    (result,) = refused.value.results
+    assert (result.passed, result.violations) == (False, violations)
+    assert result.examples
+
+
+def test_a_warning_lets_the_run_go_on(spark: SparkSession) -> None:
+    warned = validator(ValidatorKind.RANGE, Severity.WARN, columns=["v"], minimum="0")
+    (result,) = audit(spark, warned).check(rows(spark))
+    example = {"id": "4", "k": None, "v": "-1.0"}
+    assert result == ValidatorResult(
+        name="range", severity=Severity.WARN, passed=False, violations=1, examples=[example]
+    )
+
+
+def test_wrong_rows_are_dropped(spark: SparkSession) -> None:
+    dropping = validator(ValidatorKind.EXPECT, Severity.DROP, condition="k = 'a'")
+    left, (result,) = audit(spark, dropping).drop_wrong(rows(spark).changed)
+    assert [row.id for row in left.collect()] == [1]
+    assert result.violations == 1
+
+
+def test_the_table_is_audited_before_anyone_can_read_it(server: RunningServer) -> None:
+    sql = server.spark.sql
+    sql("CREATE TABLE lake.raw.fare (id INT, driver INT, fare INT) USING iceberg TBLPROPERTIES ('format-version'='2')")
+    sql("INSERT INTO lake.raw.fare VALUES (1, 1, 5), (2, 2, 7), (3, 3, -4)")
+    checks = [
+        validator(ValidatorKind.EXPECT, Severity.DROP, name="known", condition="driver <> 3"),
+        validator(ValidatorKind.RANGE, name="paid", columns=["fares"], minimum="0"),
+        validator(ValidatorKind.ROW_COUNT, Severity.WARN, name="few", maximum="2"),
+        validator(ValidatorKind.UNIQUE, name="one each", columns=["fares"]),
+    ]
+    query = "SELECT driver, sum(fare) AS fares FROM raw.fare GROUP BY driver"
+    runs = PinnedRuns(server, "mart.audited_fares", query, ["raw.fare"], key=["driver"], validators=checks)
+    first = runs.run()
+    assert (first.written, [item.violations for item in first.validators]) == (2, [1, 0, None, 0])
+    before = runs.client.tables["mart.audited_fares"].show()
+    sql("INSERT INTO lake.raw.fare VALUES (4, 2, -9)")
+    with pytest.raises(AuditFailed, match=r"audit failed, and nothing was committed: paid \(1 row\)"):
+        runs.run()
+    after = runs.client.tables["mart.audited_fares"].show()
+    assert after.version == before.version
+    assert server.rows("SELECT * FROM lake.mart.audited_fares") == [(1, 5), (2, 7)]
+    sql("INSERT INTO lake.raw.fare VALUES (5, 2, 7), (6, 9, 1)")
+    with pytest.raises(AuditFailed, match=r"one each \(2 rows\)"):
+        runs.run()
+    sql("INSERT INTO lake.raw.fare VALUES (7, 2, 1)")
+    last = runs.run()
+    assert server.rows("SELECT * FROM lake.mart.audited_fares") == [(1, 5), (2, 6), (9, 1)]
+    assert [(item.name, item.passed) for item in last.validators] == [
+        ("known", True),
+        ("paid", True),
+        ("few", False),
+        ("one each", True),
+    ]
