@@ -13,6 +13,8 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── NamespaceNotEmpty
 │   ├── RequirementFailed       the table is not as the commit requires it to be: read again, try again
 │   │   └── OtherTable          it is another table than the one that the commit was made for
+│   ├── StaleDefinition         a new version of a pipeline changes what a built table is
+│   ├── PipelineCycle           a table of a pipeline would be computed from itself
 │   ├── CommitRefused           a keyed table's own rules refuse the commit: doing it again will not help
 │   ├── Dismissed               an optimizer was told to leave: it is given nothing any more
 │   ├── IllegalMove             a job cannot go from this status to that one
@@ -24,6 +26,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   └── Protected               its owner has protected it against being dropped
 ├── Invalid
 │   ├── Contradiction           each half makes sense, both together do not
+│   ├── InvalidDefinition       a pipeline's definition contradicts itself
 │   ├── LocationRefused         a directory or file lies where the table may have none: catalog.locations.location_rule
 │   ├── DuplicateBatch          this writer's batch is in the table already
 │   ├── WriterFenced            a newer copy of the writer has registered, or somebody ended the writer
@@ -99,6 +102,14 @@ class CommitRefused(Conflict):
     """A rule of keyed or linked tables refuses this commit."""
 
 
+class StaleDefinition(Conflict):
+    """A new version of a pipeline changes the rows or the key of a table that is built."""
+
+
+class PipelineCycle(Conflict):
+    """A table of a pipeline would be computed from itself."""
+
+
 class Dismissed(Conflict):
     """An optimizer asks for work after the server has told it to stop."""
 
@@ -143,6 +154,10 @@ class Invalid(CatalogError):
 
 class Contradiction(Invalid):
     """The request names one thing in two ways that exclude each other."""
+
+
+class InvalidDefinition(Invalid):
+    """A definition of a pipeline contradicts itself; the message names file and line."""
 
 
 class LocationRefused(Invalid):

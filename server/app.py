@@ -46,6 +46,7 @@ from server.api import metrics as api_metrics
 from server.api import operations as api_operations
 from server.api import optimizers as api_optimizers
 from server.api import orphans as api_orphans
+from server.api import pipelines as api_pipelines
 from server.api import policies as api_policies
 from server.api import principals as api_principals
 from server.api import probes
@@ -122,6 +123,7 @@ _API = (
     api_status,
     api_launches,
     api_operations,
+    api_pipelines,
     api_principals,
     api_roles,
     api_tokens,

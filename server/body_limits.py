@@ -122,6 +122,11 @@ _OF_WORK: Limits = {
     ("POST", f"{_LEASE}/published"): METADATA,
     ("POST", f"{_LEASE}/adopted"): METADATA,
     ("POST", f"{_LEASE}/cleaned"): METADATA,
+    ("PUT", "/pipelines/{pipeline}"): METADATA,  # files and queries of a thousand tables
+    ("POST", "/pipelines/{pipeline}/runs"): FORM,
+    ("POST", "/pipelines/{pipeline}/tables/{table}/reset"): FORM,
+    ("POST", f"{_LEASE}/pins"): FORM,
+    ("POST", f"{_LEASE}/checkpoint"): FORM,
     ("POST", f"{_LEASE}/image"): FORM,
     ("POST", f"{_LEASE}/image/credentials"): FORM,
     ("POST", f"{_LEASE}/image/complete"): METADATA,

@@ -75,7 +75,7 @@ from server.service.imports.register import Registrar
 from server.service.imports.sources import Sources
 from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
-from server.service.jobs.leases import Jobs
+from server.service.jobs.leases import Jobs, SubjectHooks
 from server.service.jobs.tasks import MoreFacts, Tasks
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
@@ -85,6 +85,10 @@ from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
 from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Quarantine
+from server.service.pipelines.definitions import PipelineDefinitions
+from server.service.pipelines.pins import PipelinePins
+from server.service.pipelines.runs import PipelineRuns
+from server.service.pipelines.states import PipelineStates
 from server.service.planning.file_layouts import FileLayouts
 from server.service.planning.health import HealthScores
 from server.service.planning.overview import MaintenanceOverview
@@ -93,7 +97,14 @@ from server.service.planning.planner import Planner
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
-from server.service.services import JobServices, PlanningServices, RemovalServices, Services, TableServices
+from server.service.services import (
+    JobServices,
+    PipelineServices,
+    PlanningServices,
+    RemovalServices,
+    Services,
+    TableServices,
+)
 from server.service.streams.connections import Connections
 from server.service.streams.stream_services import build_stream_services
 from server.service.tables.change_feeds import ChangeFeeds
@@ -122,11 +133,13 @@ def build_services(settings: Settings, database: Database) -> Services:
     tables = _build_tables(adapters)
     removal = _build_removal(adapters, index)
     hive = _build_hive(adapters, tables, index)
+    pipelines = _build_pipelines(adapters)
     connections = Connections(database, ConfluentClusters(), HttpSchemaRegistries(), _sealer(settings))
     return Services(
         **vars(tables),
         **vars(_build_planning(adapters)),
-        **vars(_build_jobs(adapters, tables, hive, removal)),
+        **vars(_build_jobs(adapters, tables, hive, removal, pipelines.pipeline_runs)),
+        **vars(pipelines),
         **vars(removal),
         **vars(build_stream_services(tables.keyed, connections, make_lease_times(settings.lease))),
         database=database,
@@ -223,7 +236,19 @@ def _build_planning(adapters: Adapters) -> PlanningServices:
     )
 
 
-def _build_jobs(adapters: Adapters, tables: TableServices, hive: HiveServices, removal: RemovalServices) -> JobServices:
+def _build_pipelines(adapters: Adapters) -> PipelineServices:
+    database, checks_rights = adapters.database, adapters.settings.access.enabled
+    return PipelineServices(
+        pipelines=PipelineDefinitions(database),
+        pipeline_states=PipelineStates(database),
+        pipeline_runs=PipelineRuns(database, checks_rights),
+        pipeline_pins=PipelinePins(database, adapters.metadata, checks_rights),
+    )
+
+
+def _build_jobs(
+    adapters: Adapters, tables: TableServices, hive: HiveServices, removal: RemovalServices, runs: PipelineRuns
+) -> JobServices:
     database, metadata, settings = adapters.database, adapters.metadata, adapters.settings
     times = make_lease_times(settings.lease)
     more: dict[JobKind, MoreFacts] = {
@@ -234,7 +259,7 @@ def _build_jobs(adapters: Adapters, tables: TableServices, hive: HiveServices, r
     tasks = Tasks(database, metadata, more, {JobKind.CONVERT: hive.conversions.task})
     optimizers = Optimizers(database, version("firn"), times.lasts)
     return JobServices(
-        jobs=Jobs(database, times),
+        jobs=Jobs(database, times, {JobKind.PIPELINE: SubjectHooks(canceled=runs.fence, retry=runs.retry)}),
         tasks=tasks,
         dry_runs=DryRuns(tasks, adapters.manifests, removal.table_locations),
         blockers=Blockers(database),

@@ -7,7 +7,7 @@ check for earlier application comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -60,6 +60,8 @@ class CommitContext:
     """Earlier commits with these snapshot ids, by id; the snapshots may have gone since."""
     store: StoreCommit | None = None
     """For a keyed table's store: the facts for its own rules."""
+    pinned: Collection[int] = ()
+    """The snapshots of a plain table that pipelines still need."""
     given_back: bool = False
     """Whether the table is being downgraded and the commit is not part of that."""
 
@@ -265,6 +267,7 @@ def _apply_table_rules(facts: CommitContext) -> Sequence[Json]:
     for update in facts.change.updates:
         if update.get("action") == "remove-snapshots":
             _check_refs(facts, update)
+            _check_pins(facts, update)
         if is_linked:
             _check_hive_property(update)
     return facts.change.updates
@@ -277,6 +280,16 @@ def _check_refs(facts: CommitContext, update: Json) -> None:
     for name, ref in facts.metadata.get("refs", {}).items():
         if name not in let_go and ref["snapshot-id"] in named:
             raise CommitRefused(f"snapshot {ref['snapshot-id']} cannot be removed: {ref['type']} {name!r} holds it")
+
+
+def _check_pins(facts: CommitContext, update: Json) -> None:
+    """CommitRefused for a snapshot from which a pipeline computes what has changed (docs/protocols.md, rule 8.6)."""
+    held = set(update.get("snapshot-ids") or ()) & set(facts.pinned)
+    if held:
+        raise CommitRefused(
+            f"snapshot {min(held)} cannot be removed: a pipeline that reads {facts.relation.name} still needs it",
+            hint="it may go when the pipeline has run, or after the time in firn.pipeline.keep-inputs",
+        )
 
 
 def _check_hive_property(update: Json) -> None:

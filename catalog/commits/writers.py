@@ -20,6 +20,8 @@ from catalog.keyed.spec import LOG_SKIP, POSITION, POSITION_FROM, WRITER_EPOCH, 
 from catalog.names import RelationId
 
 LONGEST_NAME = 255
+PIPELINE = "pipeline:"
+"""Begins the names of the writers of pipelines."""
 MOST_WRITERS = 1_000
 """The number of writers that one table can have, those fenced for good included."""
 _HIGHEST_EPOCH = 2**63 - 1

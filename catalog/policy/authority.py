@@ -22,6 +22,8 @@ FOR_WRITERS = frozenset(
         *("firn.tags.schedule", "firn.tags.name", "firn.tags.max-age"),
         # Expiry keeps what consumers of changes need, for this long.
         "firn.consumers.max-age",
+        # The same for pipelines.
+        "firn.pipeline.keep-inputs",
         # These delete unreferenced files, whose references may be missing by mistake.
         *("firn.orphans.min-age", "firn.orphans.schedule", "firn.orphans.quarantine"),
         # Without its tombstone, a late change restores a deleted row.

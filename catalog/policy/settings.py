@@ -248,6 +248,15 @@ _CONSUMERS = (
     ),
 )
 
+_PIPELINES = (
+    Setting(
+        "firn.pipeline.keep-inputs",
+        "14 d",
+        parse_duration,
+        "how long expiry keeps the states of inputs that the rows of a pipeline's table come from",
+    ),
+)
+
 _HIVE = (
     Setting(
         "firn.hive.sync.interval", "60 s", parse_duration, "pause between two syncs of a table that is linked to Hive"
@@ -314,5 +323,6 @@ _HIVE = (
 )
 
 SETTINGS: Mapping[str, Setting] = {
-    setting.key: setting for setting in (*_OPTIMIZE, *_MERGE, *_READ, *_FILES, *_KEEPING, *_CONSUMERS, *_HIVE)
+    setting.key: setting
+    for setting in (*_OPTIMIZE, *_MERGE, *_READ, *_FILES, *_KEEPING, *_CONSUMERS, *_PIPELINES, *_HIVE)
 }

@@ -27,6 +27,7 @@ from catalog.ports.launch import Launches
 from catalog.ports.operations import Operations
 from catalog.ports.optimizers import Blockers, Optimizers
 from catalog.ports.orphans import OrphanBatches
+from catalog.ports.pipelines import Checkpoints, Pipelines
 from catalog.ports.relations import KeyedTables, Relations, Stats
 from catalog.ports.scan import Plans
 from catalog.ports.streams import Streams
@@ -52,6 +53,8 @@ class UnitOfWork(Protocol):
     streams: Streams
     connections: Connections
     consumers: Consumers
+    pipelines: Pipelines
+    checkpoints: Checkpoints
     jobs: Jobs
     blockers: Blockers
     queue: Queue

@@ -95,6 +95,7 @@ class JobFilter:
 
     catalog: CatalogName | None = None
     relation_id: RelationId | None = None
+    subject_ids: Collection[UUID] | None = None
     statuses: Collection[JobStatus] = ()
     kinds: Collection[JobKind] = ()
     group: str | None = None

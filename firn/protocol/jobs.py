@@ -27,6 +27,7 @@ class JobKind(StrEnum):
     SYNC = "sync"  # apply the changes of Hive-side writers to a keyed table
     PUBLISH = "publish"  # write merged rows for Hive
     CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and rewrites
+    PIPELINE = "pipeline"  # compute a table of a pipeline from what has changed in its inputs
 
     @property
     def module(self) -> str:

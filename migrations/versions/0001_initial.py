@@ -536,6 +536,75 @@ def upgrade() -> None:
         batch_op.create_index("ix_orphan_batch_relation", ["relation_id", "state"], unique=False)
 
     op.create_table(
+        "pipeline",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.String(length=128), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("owner", sa.String(length=255), nullable=True),
+        sa.Column("owner_id", sa.Uuid(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_pipeline")),
+        sa.UniqueConstraint("name", name=op.f("uq_pipeline_name")),
+    )
+    op.create_table(
+        "pipeline_checkpoint",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("table_id", sa.Uuid(), nullable=False),
+        sa.Column("job_id", sa.Uuid(), nullable=False),
+        sa.Column("store_id", sa.Uuid(), nullable=False),
+        sa.Column("writer", sa.String(length=255), nullable=False),
+        sa.Column("fingerprint", sa.String(length=64), nullable=False),
+        sa.Column("pinned_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("kept_until", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("pins", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_pipeline_checkpoint")),
+    )
+    with op.batch_alter_table("pipeline_checkpoint", schema=None) as batch_op:
+        batch_op.create_index("ix_pipeline_checkpoint_id", ["id"], unique=False)
+        batch_op.create_index("ix_pipeline_checkpoint_table", ["table_id", "number"], unique=False)
+
+    op.create_table(
+        "pipeline_pin",
+        sa.Column("checkpoint_id", sa.String(length=64), nullable=False),
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("table_id", sa.Uuid(), nullable=False),
+        sa.Column("version", sa.String(length=32), nullable=False),
+        sa.PrimaryKeyConstraint("checkpoint_id", "relation_id", name=op.f("pk_pipeline_pin")),
+    )
+    with op.batch_alter_table("pipeline_pin", schema=None) as batch_op:
+        batch_op.create_index("ix_pipeline_pin_relation", ["relation_id"], unique=False)
+        batch_op.create_index("ix_pipeline_pin_table", ["table_id"], unique=False)
+
+    op.create_table(
+        "pipeline_table",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("pipeline_id", sa.Uuid(), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("spelled", sa.String(length=64), nullable=False),
+        sa.Column("inputs", sa.JSON(), nullable=False),
+        sa.Column("definition", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_pipeline_table")),
+        sa.UniqueConstraint("catalog", "spelled", name=op.f("uq_pipeline_table_catalog_spelled")),
+    )
+    with op.batch_alter_table("pipeline_table", schema=None) as batch_op:
+        batch_op.create_index("ix_pipeline_table_pipeline", ["pipeline_id"], unique=False)
+
+    op.create_table(
+        "pipeline_version",
+        sa.Column("pipeline_id", sa.Uuid(), nullable=False),
+        sa.Column("version", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("author", sa.String(length=255), nullable=True),
+        sa.Column("files", sa.JSON(), nullable=False),
+        sa.Column("tables", sa.JSON(), nullable=False),
+        sa.Column("deterministic", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("pipeline_id", "version", name=op.f("pk_pipeline_version")),
+    )
+    op.create_table(
         "policy",
         sa.Column("catalog", sa.String(length=255), nullable=False),
         sa.Column("namespace", sa.String(length=1024), nullable=False),
@@ -833,6 +902,22 @@ def downgrade() -> None:
     op.drop_table("relation")
     op.drop_table("principal")
     op.drop_table("policy")
+    op.drop_table("pipeline_version")
+    with op.batch_alter_table("pipeline_table", schema=None) as batch_op:
+        batch_op.drop_index("ix_pipeline_table_pipeline")
+
+    op.drop_table("pipeline_table")
+    with op.batch_alter_table("pipeline_pin", schema=None) as batch_op:
+        batch_op.drop_index("ix_pipeline_pin_table")
+        batch_op.drop_index("ix_pipeline_pin_relation")
+
+    op.drop_table("pipeline_pin")
+    with op.batch_alter_table("pipeline_checkpoint", schema=None) as batch_op:
+        batch_op.drop_index("ix_pipeline_checkpoint_table")
+        batch_op.drop_index("ix_pipeline_checkpoint_id")
+
+    op.drop_table("pipeline_checkpoint")
+    op.drop_table("pipeline")
     with op.batch_alter_table("orphan_batch", schema=None) as batch_op:
         batch_op.drop_index("ix_orphan_batch_relation")
         batch_op.drop_index("ix_orphan_batch_job")

@@ -18,9 +18,12 @@ from catalog.errors import (
     Dismissed,
     Forbidden,
     Invalid,
+    InvalidDefinition,
     LeaseLost,
     NotFound,
+    PipelineCycle,
     Protected,
+    StaleDefinition,
     Unauthenticated,
     Unavailable,
 )
@@ -28,12 +31,15 @@ from server.logs import request_id
 
 STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     NotFound: (404, "not_found"),
+    StaleDefinition: (409, "stale_definition"),
+    PipelineCycle: (409, "cycle"),
     Dismissed: (409, "dismissed"),
     Conflict: (409, "conflict"),
     Unauthenticated: (401, "unauthenticated"),
     LeaseLost: (403, "lease_lost"),
     Protected: (403, "protected"),
     Forbidden: (403, "forbidden"),
+    InvalidDefinition: (400, "invalid_definition"),
     Invalid: (400, "invalid"),
     Unavailable: (503, "unavailable"),
 }

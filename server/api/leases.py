@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from catalog.errors import CatalogError, LeaseLost, Unavailable
 from catalog.history.commit import Outcome
+from catalog.jobs.job import JobKind
 from firn.protocol.answers.jobs import JobOut
 from firn.protocol.base import Task
 from firn.protocol.leases import (
@@ -104,6 +105,8 @@ def _build_task(services: ServicesDep, leased: Leased) -> tuple[Task, FileFacts]
     """Build the job's task and the facts about its files; None if that failed, which has ended the lease."""
     job = leased.job
     try:
+        if job.kind is JobKind.PIPELINE:
+            return services.pipeline_runs.build_task(job), services.leased_files.load_run_facts(job)
         task, context = services.tasks.build_for_lease(job)
         return task, services.leased_files.load_facts(context, task)
     except Unavailable as error:

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from catalog.access.privileges import Securable
 from catalog.names import CatalogName, TableName
 from firn.protocol.connections import ConnectionRequest
+from firn.protocol.pipelines import RunRequest
 from server.api.logs import LogResetIn
 from server.api.principals import ServiceIn, UserIn
 from server.api.roles import GrantIn, RoleIn, ScopeIn
@@ -32,6 +33,17 @@ def writer(request: GuardedRequest) -> AuditTarget:
     """Name the table and the writer."""
     target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
     return AuditTarget(str(target), f"writer {request.path['writer']}")
+
+
+def pipeline(request: GuardedRequest) -> AuditTarget:
+    """Name the pipeline, and the table if the path has one."""
+    table = request.path.get("table")
+    return AuditTarget(f"pipeline {request.path['pipeline']}", "" if table is None else f"reset of {table}")
+
+
+def pipeline_run(request: GuardedRequest) -> AuditTarget:
+    """Name the pipeline and the table of a requested run."""
+    return AuditTarget(f"pipeline {request.path['pipeline']}", f"run of {request.model(RunRequest).table}")
 
 
 def log_skip(request: GuardedRequest) -> AuditTarget:

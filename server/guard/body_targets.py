@@ -6,13 +6,18 @@ Each rule parses the body with the model or functions of its route; see `Guarded
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from catalog.access.privileges import Privilege
 from catalog.credentials.storage_config import PREFIX as STORAGE
+from catalog.errors import NoSuchNamespace, NoSuchTable, NotFound
 from catalog.history.commit import is_creating
-from catalog.names import TableName, check_namespace, decode_namespace, parse_namespace
+from catalog.names import CatalogName, TableName, check_namespace, decode_namespace, parse_namespace
+from catalog.pipelines.versions import parse_definitions, parse_inputs
 from catalog.policy.authority import need_write_privilege
 from firn.protocol.imports import ImportRequest
+from firn.protocol.names import join_name
+from firn.protocol.pipelines import PutPipeline
 from server.api.catalogs import CatalogPropertiesIn, NamespaceIn
 from server.api.convert import ConvertIn
 from server.api.dropped import UndropIn
@@ -26,10 +31,12 @@ from server.api.upgrades import UpgradeManyIn
 from server.guard.requirements import (
     GuardedRequest,
     Requirement,
+    catalog_requirement,
     dropped,
     named_in_path,
     on_catalog,
     on_namespace,
+    on_pipeline,
     on_table,
     on_view,
     queried_namespace,
@@ -170,6 +177,33 @@ def imported(request: GuardedRequest) -> Iterator[Requirement]:
         yield from server(Privilege.CREATE)(request)
 
 
+def put_pipeline(request: GuardedRequest) -> Iterator[Requirement]:
+    """A pipeline needs `write` on the tables that it writes, `create` for new ones, and `read` on those that it reads.
+
+    A new version of an existing pipeline needs `write` on the tables of the version before, too.
+    """
+    body, services = request.model(PutPipeline), request.services
+    catalog = CatalogName(body.catalog)
+    yield catalog_requirement(catalog)
+    with suppress(NotFound):
+        yield from on_pipeline(request, services.pipelines.get(request.path["pipeline"]), Privilege.WRITE)
+    targets = list(parse_definitions(body.tables))
+    inputs = {name for definition in body.tables for name in parse_inputs(definition)}
+    for name in targets:
+        yield _require_in(request, catalog, name, Privilege.WRITE)
+    for namespace in services.pipelines.list_new_namespaces(catalog, targets):
+        on = request.access.namespace(catalog, namespace)
+        missing = NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
+        yield Requirement(privilege=Privilege.CREATE, on=on, missing=missing)
+    for name in sorted(inputs - set(targets), key=str):
+        yield _require_in(request, catalog, name, Privilege.READ)
+
+
+def _require_in(request: GuardedRequest, catalog: CatalogName, name: TableName, privilege: Privilege) -> Requirement:
+    missing = NoSuchTable(f"Table does not exist: {name}")
+    return Requirement(privilege=privilege, on=request.access.table(catalog, name), missing=missing)
+
+
 def renamed(request: GuardedRequest) -> Iterator[Requirement]:
     """A rename needs the privileges of a copy, because others may access the table under its new name."""
     yield from _require_rename(request, on_table)
@@ -194,8 +228,23 @@ def committed(request: GuardedRequest) -> Iterator[Requirement]:
     """A commit needs `create` if it creates the table, `maintain` with a lease, and otherwise `write`."""
     name = named_in_path(request, "table")
     if is_creating(objects_in(request.json, "requirements")):
-        return on_namespace(request, name.namespace, Privilege.CREATE)
+        return _require_creation(request, name)
     return on_table(request, name, _commit_privilege(request, name))
+
+
+def new_table(request: GuardedRequest) -> Iterator[Requirement]:
+    """Creating a table needs `create` on the namespace, or `maintain` with the lease of the run that writes it."""
+    namespace, name = decode_namespace(request.path["namespace"]), request.json.get("name")
+    if isinstance(name, str) and name:
+        return _require_creation(request, TableName(namespace, name))
+    return on_namespace(request, namespace, Privilege.CREATE)
+
+
+def _require_creation(request: GuardedRequest, name: TableName) -> Iterator[Requirement]:
+    lease = request.headers.get("x-firn-lease")
+    if lease is not None and request.services.pipeline_runs.covers(lease, request.catalog, name):
+        return on_namespace(request, name.namespace, Privilege.MAINTAIN)
+    return on_namespace(request, name.namespace, Privilege.CREATE)
 
 
 def committed_together(request: GuardedRequest) -> Iterator[Requirement]:
@@ -216,7 +265,8 @@ def registered_at_quarantine(request: GuardedRequest) -> Iterator[Requirement]:
 def _commit_privilege(request: GuardedRequest, name: TableName) -> Privilege:
     """The commit itself checks the lease of a job; the lease of a stream is checked here."""
     if "x-firn-lease" in request.headers:
-        return Privilege.MAINTAIN
+        covered = request.services.pipeline_runs.covers(request.headers["x-firn-lease"], request.catalog, name)
+        return Privilege.WRITE if covered is False else Privilege.MAINTAIN
     lease = request.headers.get("x-firn-stream-lease")
     if lease is not None and request.services.stream_leases.covers(lease, request.catalog, name):
         return Privilege.MAINTAIN

@@ -21,6 +21,7 @@ from catalog.names import CatalogName, Namespace, TableName, decode_namespace, d
 from firn.protocol.names import join_name
 from server.service.access.access_control import Access
 from server.service.hive.hive_state import split_name
+from server.service.pipelines.definitions import DefinedPipeline, build_unknown_pipeline
 from server.service.services import Services
 
 
@@ -282,6 +283,22 @@ def stream(privilege: Privilege) -> Requirements:
         )
 
     return requirements
+
+
+def pipeline(privilege: Privilege) -> Requirements:
+    """Require a privilege on all tables that the pipeline in the path writes."""
+
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        return on_pipeline(request, request.services.pipelines.get(request.path["pipeline"]), privilege)
+
+    return requirements
+
+
+def on_pipeline(request: GuardedRequest, defined: DefinedPipeline, privilege: Privilege) -> Iterator[Requirement]:
+    """Require a privilege on all tables that a pipeline writes: its queries name the tables that it reads."""
+    missing = build_unknown_pipeline(defined.pipeline.name)
+    for table in defined.tables:
+        yield Requirement(privilege=privilege, on=request.access.table(table.catalog, table.name), missing=missing)
 
 
 def operation(privilege: Privilege) -> Requirements:

@@ -37,7 +37,7 @@ ICEBERG: Rules = {
     ("DELETE", _NAMESPACE): changes(on.namespace(DROP)),
     ("POST", f"{_NAMESPACE}/properties"): changes(on.namespace(WRITE)),
     ("GET", f"{_NAMESPACE}/tables"): reads(on.namespace()),
-    ("POST", f"{_NAMESPACE}/tables"): changes(on.namespace(CREATE)),
+    ("POST", f"{_NAMESPACE}/tables"): changes(body_targets.new_table),
     ("POST", f"{_NAMESPACE}/register"): changes(body_targets.registered),
     ("GET", _TABLE): reads(on.table(READ)),
     ("HEAD", _TABLE): reads(on.table()),
@@ -223,11 +223,26 @@ _WORK: Rules = {
     ("POST", "/leases/{lease}/published"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/adopted"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/cleaned"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/pins"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/checkpoint"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/complete"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/credentials"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans/overdue"): changes(on.server(MAINTAIN)),
+}
+
+_PIPELINE = "/pipelines/{pipeline}"
+_PIPELINES: Rules = {
+    ("GET", "/pipelines"): reads(anyone),
+    ("PUT", _PIPELINE): changes(body_targets.put_pipeline, audit_target.pipeline),
+    ("DELETE", _PIPELINE): changes(on.pipeline(WRITE), audit_target.pipeline),
+    ("POST", f"{_PIPELINE}/runs"): changes(on.pipeline(WRITE), audit_target.pipeline_run),
+    ("POST", f"{_PIPELINE}/tables/{{table}}/reset"): changes(on.pipeline(WRITE), audit_target.pipeline),
+    **{
+        ("GET", f"{_PIPELINE}{part}"): reads(on.pipeline(READ))
+        for part in ("", "/versions", "/versions/{version}", "/runs", "/runs/{job_id}")
+    },
 }
 
 _ACCESS: Rules = {
@@ -261,4 +276,14 @@ _ACCESS: Rules = {
     ("GET", "/audit"): reads(on.server(GRANT)),
 }
 
-API: Rules = {**_CATALOGS, **_TABLES, **_VIEWS, **_DROPPED, **_IMPORTS, **_HIVE_TABLES, **_WORK, **_ACCESS}
+API: Rules = {
+    **_CATALOGS,
+    **_TABLES,
+    **_VIEWS,
+    **_DROPPED,
+    **_IMPORTS,
+    **_HIVE_TABLES,
+    **_WORK,
+    **_PIPELINES,
+    **_ACCESS,
+}

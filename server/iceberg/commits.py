@@ -142,10 +142,16 @@ def _request(call: CommitCall, changes: Sequence[TableCommit]) -> CommitRequest:
     return CommitRequest(
         catalog=call.table.catalog,
         changes=changes,
-        lease=call.lease,
+        lease=_release(call.table.services, call.lease, changes),
         engine=call.engine,
         idempotency=call.idempotent.idempotency,
     )
+
+
+def _release(services: Services, lease: Lease | None, changes: Sequence[TableCommit]) -> Lease | None:
+    """The lease that the commit itself checks; CommitUnknown while the database does not answer."""
+    with raise_unknown_if_unavailable():
+        return services.pipeline_runs.release(lease, changes)
 
 
 def _commit_if_keyed(services: Services, request: CommitRequest) -> bool:
@@ -203,7 +209,11 @@ def commit_transaction(
     if not changes:
         raise Invalid("table-changes: expected at least one")
     request = CommitRequest(
-        catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotent.idempotency
+        catalog=catalog,
+        changes=changes,
+        lease=_release(services, lease, changes),
+        engine=engine,
+        idempotency=idempotent.idempotency,
     )
     return idempotent.run(answer_empty(lambda: _commit_all(services, request)))
 

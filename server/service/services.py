@@ -39,6 +39,10 @@ from server.service.optimizers.fleet import Fleet
 from server.service.optimizers.groups import Groups
 from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
+from server.service.pipelines.definitions import PipelineDefinitions
+from server.service.pipelines.pins import PipelinePins
+from server.service.pipelines.runs import PipelineRuns
+from server.service.pipelines.states import PipelineStates
 from server.service.planning.file_layouts import FileLayouts
 from server.service.planning.health import HealthScores
 from server.service.planning.overview import MaintenanceOverview
@@ -123,6 +127,16 @@ class JobServices:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PipelineServices:
+    """Pipelines: their definitions, runs and pins."""
+
+    pipelines: PipelineDefinitions
+    pipeline_states: PipelineStates
+    pipeline_runs: PipelineRuns
+    pipeline_pins: PipelinePins
+
+
+@dataclass(frozen=True, kw_only=True)
 class RemovalServices:
     """Dropped tables, and files that belong to no table."""
 
@@ -135,7 +149,7 @@ class RemovalServices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Services(TableServices, PlanningServices, JobServices, RemovalServices, StreamServices):
+class Services(TableServices, PlanningServices, JobServices, PipelineServices, RemovalServices, StreamServices):
     """The services that routes and background tasks may call."""
 
     database: Database

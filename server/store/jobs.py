@@ -219,6 +219,8 @@ def _filter(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
         query = query.where(JobRow.catalog == which.catalog)
     if which.relation_id is not None:
         query = query.where(JobRow.subject_id == which.relation_id)
+    if which.subject_ids is not None:
+        query = query.where(JobRow.subject_id.in_(which.subject_ids))
     if which.statuses:
         query = query.where(JobRow.status.in_(which.statuses))
     if which.kinds:

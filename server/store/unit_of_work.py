@@ -25,6 +25,7 @@ from catalog.ports import (
     operations,
     optimizers,
     orphans,
+    pipelines,
     relations,
     scan,
     store,
@@ -37,6 +38,7 @@ from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
 from server.store.blockers import SqlBlockers
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
+from server.store.checkpoints import SqlCheckpoints
 from server.store.commit_lock import create_commit_lock
 from server.store.connections import SqlConnections
 from server.store.consumers import SqlConsumers
@@ -56,6 +58,7 @@ from server.store.metrics import SqlMetrics
 from server.store.operations import SqlOperations
 from server.store.optimizers import SqlOptimizers
 from server.store.orphans import SqlOrphanBatches
+from server.store.pipelines import SqlPipelines
 from server.store.plans import SqlPlans
 from server.store.policies import SqlPolicies
 from server.store.prepared_statements import PreparedStatement
@@ -88,6 +91,8 @@ class SqlUnitOfWork:
         self.streams: streams.Streams = SqlStreams(session)
         self.connections: kafka.Connections = SqlConnections(session)
         self.consumers: consumers.Consumers = SqlConsumers(session)
+        self.pipelines: pipelines.Pipelines = SqlPipelines(session)
+        self.checkpoints: pipelines.Checkpoints = SqlCheckpoints(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)

@@ -32,14 +32,19 @@ NAMED_ELSEWHERE = {
     # What a count of keys has found is shown with the table.
     "catalog/keyed/uniqueness.py": {"KEYS"},
     # What Hive's kinds need besides: scans, staged plans, and a link whose state the commit moves on.
-    "server/container.py": {"SYNC", "PUBLISH", "REMOVE_ORPHANS", "CONVERT"},
-    "server/service/jobs/leased_files.py": {"CONVERT"},
+    "server/container.py": {"SYNC", "PUBLISH", "REMOVE_ORPHANS", "CONVERT", "PIPELINE"},
+    "server/service/jobs/leased_files.py": {"CONVERT", "PIPELINE"},
+    # The subject of a run is a table of a pipeline, and it reads other tables.
+    "server/service/jobs/admission.py": {"PIPELINE"},
+    "server/api/leases.py": {"PIPELINE"},
+    "server/service/pipelines/runs.py": {"PIPELINE"},
+    "server/service/pipelines/states.py": {"PIPELINE"},
     # The server commits a merge that the optimizer has built without Spark.
     "server/service/images/adoption.py": {"MERGE"},
     # A reader plans the build of an image that is too large for the server.
     "server/service/images/image_jobs.py": {"IMAGE"},
     # Such a build alone gets credentials for both stores and the directory of images.
-    "server/service/access/credential_vending.py": {"IMAGE"},
+    "server/service/access/credential_vending.py": {"IMAGE", "PIPELINE"},
     "server/service/hive/conversion.py": {"CONVERT"},
     "server/service/hive/downgrade.py": {"SYNC", "MERGE", "PUBLISH"},
     "server/service/hive/publish.py": {"MERGE", "PUBLISH", "KEYS"},

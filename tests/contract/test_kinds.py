@@ -48,15 +48,15 @@ def test_a_constant_that_is_another_kind_is_refused(monkeypatch: pytest.MonkeyPa
         load_job(JobKind.TTL)
 
 
-def test_every_kind_can_be_requested_but_for_what_begins_with_a_scan_of_hive() -> None:
-    assert set(JobKind) - AFTER_A_LOOK == REQUESTED
+def test_every_kind_can_be_requested_but_for_what_begins_with_a_scan_of_hive_and_runs_of_pipelines() -> None:
+    assert set(JobKind) - AFTER_A_LOOK - {JobKind.PIPELINE} == REQUESTED
     assert {JobKind.KEYS, JobKind.IMAGE} == REQUESTED - PLANNED
 
 
 def test_every_kind_says_what_it_opens() -> None:
-    """One that does not would open whatever a table's metadata names."""
+    """One that does not would open whatever a table's metadata names. A run checks its inputs when they are pinned."""
     nothing = {kind for kind, job in JOBS.items() if job.reads is reads_nothing}
-    assert nothing == {"tags", "expire", "remove-orphans"}
+    assert nothing == {"tags", "expire", "remove-orphans", "pipeline"}
 
 
 def test_a_keyed_table_takes_every_kind_that_can_be_requested_and_a_plain_one_those_without_changes() -> None:

@@ -18,6 +18,7 @@ from catalog.jobs.operation import BatchId, OperationId
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
 from catalog.ports.store import Database
+from firn.protocol.pipelines import PutPipeline
 from firn.protocol.streams import StreamKind
 from server.app import create_app
 from server.background.registry import build_background
@@ -35,6 +36,22 @@ ORDERS = TableName(("secret",), "orders")
 VIEW = TableName(("secret",), "v")
 OPEN = TableName(("open",), "t")
 LOG = {"firn.log.topic": "orders", "firn.log.brokers": "kafka:9092", "firn.log.format": "firn-json"}
+PIPELINE: dict[str, Any] = {
+    "catalog": LAKE,
+    "files": [{"path": "transformations/daily.sql", "text": "select 1"}],
+    "tables": [
+        {
+            "name": "secret.daily",
+            "query": "SELECT id, count(*) AS n FROM secret.t GROUP BY id",
+            "path": "transformations/daily.sql",
+            "line": 1,
+            "inputs": ["secret.t"],
+            "fingerprint": "a" * 64,
+            "incremental": True,
+        }
+    ],
+}
+"""Pipeline `p`, which writes `secret.daily`."""
 SQL: dict[str, Any] = {
     "version-id": 1,
     "timestamp-ms": 1,
@@ -104,6 +121,7 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
     assert stream is not None
     admin = services.access.principals.create_first_admin()
     assert admin is not None
+    services.pipelines.put("p", PutPipeline.model_validate(PIPELINE), None)
     app = create_app(settings, services, build_background(settings, services))
     gone = TableName(("secret",), "gone")
     services.tables.create(LAKE, definition(gone))

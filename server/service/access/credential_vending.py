@@ -35,6 +35,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.access.access_control import Access
 from server.service.locations.location_rule import find_kin, load_allowed_locations, load_storage
+from server.service.pipelines.runs import list_run_relations
 from server.service.tables.keyed_tables import find_serving_table
 from server.service.tables.metadata_files import MetadataFiles
 
@@ -206,7 +207,10 @@ class Vending:
             except CatalogError as error:
                 return error.message
             table = find_serving_table(uow, catalog, name).relation
-            if job.relation_id not in (table.id, table.owner_id):
+            subjects = {job.relation_id}
+            if job.kind is JobKind.PIPELINE:
+                subjects = {relation.id for relation in list_run_relations(uow, job)}
+            if subjects.isdisjoint((table.id, table.owner_id)):
                 return "the job of the request's lease works on another table"
         return None
 

@@ -124,10 +124,16 @@ def _read_state(uow: UnitOfWork, catalog: CatalogName, change: TableCommit, leas
         past=_find_events(uow, relation, change),
         keyed=keyed,
         sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
-        protected=frozenset() if keyed is None else list_protected_snapshots(uow, keyed, is_base=is_base),
+        protected=_list_kept(uow, relation, keyed),
         linked=keyed is not None and is_linked,
         given_back=is_linked and uow.baselines.given_back_by(owner.id) is not None,
     )
+
+
+def _list_kept(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None) -> frozenset[int]:
+    if keyed is None:
+        return list_pinned_snapshots(uow, relation)
+    return list_protected_snapshots(uow, keyed, is_base=relation.kind is RelationKind.BASE)
 
 
 def _load_lease_facts(uow: UnitOfWork, lease: Lease, relation: Relation) -> LeaseFacts:
@@ -147,7 +153,7 @@ def _find_events(uow: UnitOfWork, relation: Relation, change: TableCommit) -> Ma
 
 def list_protected_snapshots(uow: UnitOfWork, keyed: KeyedTable, *, is_base: bool) -> frozenset[int]:
     """The snapshots that expiry must keep: those of the keyed table's current version, those that images show, and
-    those that its consumers have not read.
+    those that its consumers and pipelines still need.
     """
     current = uow.keyed.versions(keyed.relation_id, limit=1)
     versions = [*current, *list_consumed_versions(uow, keyed)]
@@ -157,9 +163,17 @@ def list_protected_snapshots(uow: UnitOfWork, keyed: KeyedTable, *, is_base: boo
 
 
 def list_consumed_versions(uow: UnitOfWork, keyed: KeyedTable) -> Sequence[Version]:
-    """The versions that the slowest consumer still needs (docs/protocols.md, rule 7.4)."""
-    slowest = find_slowest(uow.consumers.list(keyed.relation_id), uow.now())
-    return () if slowest is None else uow.keyed.versions_between(keyed.relation_id, slowest, keyed.version)
+    """The versions that the slowest consumer or pipeline still needs (docs/protocols.md, rules 7.4 and 8.6)."""
+    now = uow.now()
+    slowest = find_slowest(uow.consumers.list(keyed.relation_id), now)
+    pinned = [int(version) for version in uow.checkpoints.list_pinned(keyed.relation_id, now)]
+    first = min([*pinned, *(() if slowest is None else (slowest,))], default=None)
+    return () if first is None else uow.keyed.versions_between(keyed.relation_id, first, keyed.version)
+
+
+def list_pinned_snapshots(uow: UnitOfWork, relation: Relation) -> frozenset[int]:
+    """The snapshots of a plain table that pipelines still need (docs/protocols.md, rule 8.6)."""
+    return frozenset(int(version) for version in uow.checkpoints.list_pinned(relation.id, uow.now()))
 
 
 def _build_target(files: MetadataFiles, state: _StoredState) -> CommitTarget:
@@ -175,6 +189,7 @@ def _build_target(files: MetadataFiles, state: _StoredState) -> CommitTarget:
         writer=state.writer,
         past=state.past,
         given_back=state.given_back,
+        pinned=state.protected if state.keyed is None else frozenset(),
         store=None if sibling_metadata is None else _build_store_commit(state, metadata, sibling_metadata),
     )
     return CommitTarget(facts=facts, keyed=state.keyed, sibling=state.sibling, sibling_metadata=sibling_metadata)

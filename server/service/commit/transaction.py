@@ -25,7 +25,7 @@ from catalog.locations.paths import list_data_paths
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Pointer, Relation, RelationKind
 from server.service.access.caller import caller
-from server.service.commit.commit_target import list_consumed_versions
+from server.service.commit.commit_target import list_consumed_versions, list_pinned_snapshots
 from server.service.commit.planned_commit import PlannedCommit
 from server.service.commit.positions import move_positions_with_main, store_position
 from server.service.locations.location_rule import check_moved
@@ -74,6 +74,7 @@ def record_commit(
         if not store_position(uow, metadata.change, now):
             raise ConcurrentCommit
         _follow_main(uow, metadata.change)
+        _keep_pinned(uow, metadata.change)
         stats = uow.stats.get(metadata.change.relation.id)
         uow.stats.put(advance_stats(stats, metadata.change.after, event), plan_after=now)
     for table in keyed:
@@ -155,6 +156,22 @@ def _follow_main(uow: UnitOfWork, planned: PlannedCommit) -> None:
     if move is not None:
         _settle_batches(uow, planned, *move)
         move_positions_with_main(uow, planned, *move)
+
+
+def _keep_pinned(uow: UnitOfWork, planned: PlannedCommit) -> None:
+    """Raise ConcurrentCommit if a pipeline has pinned a removed snapshot since validation, which refuses it now.
+
+    For stores of keyed tables `_forget_expired` asks for the versions. A run that pins its inputs waits for this
+    transaction, because it has moved the table's pointer.
+    """
+    removed = {
+        snapshot_id
+        for update in planned.updates
+        if update.get("action") == "remove-snapshots"
+        for snapshot_id in update["snapshot-ids"]
+    }
+    if removed and not removed.isdisjoint(list_pinned_snapshots(uow, planned.relation)):
+        raise ConcurrentCommit
 
 
 def _settle_batches(uow: UnitOfWork, planned: PlannedCommit, was: int, now: int) -> None:

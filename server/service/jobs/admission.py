@@ -12,6 +12,7 @@ from catalog.names import RelationId
 from catalog.planning.windows import open_now
 from catalog.policy.policy import Policy
 from catalog.ports.store import UnitOfWork
+from server.service.pipelines.targets import load_target_policy
 from server.service.planning.policies import load_policy
 
 
@@ -59,6 +60,8 @@ def apply_policy(job: Job, policy: Policy, now: datetime) -> Job:
 
 
 def _load_policy(uow: UnitOfWork, job: Job) -> Policy:
+    if job.kind is JobKind.PIPELINE:
+        return load_target_policy(uow, job.catalog, job.table)
     relation = uow.relations.get(job.relation_id)
     keyed = uow.keyed.get_many([relation.id]).get(relation.id)
     return load_policy(uow, relation, uow.stats.get(relation.id if keyed is None else keyed.base_id).properties)

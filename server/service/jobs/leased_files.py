@@ -35,6 +35,7 @@ from server.service.locations.location_rule import (
     load_storage,
 )
 from server.service.locations.ownership import list_stores
+from server.service.pipelines.runs import list_run_relations
 from server.service.tables.metadata_files import MetadataFiles
 
 MOST_DIRECTORIES = 50
@@ -86,15 +87,26 @@ class LeasedFiles:
             delegation=list_mechanisms(storage),
         )
 
+    def load_run_facts(self, job: Job) -> FileFacts:
+        """The file facts of the lease of a run of a pipeline, which reads the stores of several tables."""
+        with self.database.reading() as uow:
+            stores = [store for table in list_run_relations(uow, job) for store in list_stores(uow, table)]
+            own = [place for store in stores for place in self._own(uow, store)]
+            mechanisms = list_mechanisms(load_storage(uow, job.catalog))
+        places = list(dict.fromkeys(own))[:MOST_DIRECTORIES]
+        return FileFacts(tables=[], own_locations=places, hive_table=None, delegation=mechanisms)
+
     def check(self, lease: Lease, locations: Sequence[str]) -> None:
         """Raise LocationRefused for the first location that the job may not open, or LeaseLost for an ended lease."""
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
-            relation = uow.relations.get(job.relation_id)
-            _check_alone(uow, job, relation, locations)
+            is_run = job.kind is JobKind.PIPELINE
+            relations = list_run_relations(uow, job) if is_run else [uow.relations.get(job.relation_id)]
+            for relation in relations:
+                _check_alone(uow, job, relation, locations)
             if job.kind is JobKind.CONVERT:  # a conversion opens only files of Hive, and none that metadata names
                 return
-            rules = [self._rule(uow, table) for table in list_stores(uow, relation)]
+            rules = [self._rule(uow, store) for relation in relations for store in list_stores(uow, relation)]
         refused: dict[str, LocationRefused] = {}
         unchecked = list(locations)
         for rule in rules:  # a store may also name the files of its sibling

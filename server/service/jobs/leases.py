@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -56,12 +56,21 @@ class ReapedJobs:
     failed: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectHooks:
+    """What a kind of job does whose subject is no table in a catalog, in the transaction of the request."""
+
+    canceled: Callable[[UnitOfWork, Job], None]
+    retry: Callable[[UnitOfWork, Job], Job]
+
+
 @dataclass(frozen=True)
 class Jobs:
     """The operations of optimizers and users on jobs."""
 
     database: Database
     times: LeaseTimes = field(default_factory=LeaseTimes)
+    hooks: Mapping[JobKind, SubjectHooks] = field(default_factory=dict)
 
     def has_work(self, group: str, kinds: Collection[JobKind]) -> bool:
         """Whether a request for a lease may succeed; cheap, for long polling."""
@@ -214,6 +223,8 @@ class Jobs:
             if job.status is not JobStatus.CANCELED:
                 job = cancel_job(job, uow.now())
                 _save(uow, job)
+                if job.kind in self.hooks:
+                    self.hooks[job.kind].canceled(uow, job)
         return job
 
     def retry(self, job_id: JobId) -> Job:
@@ -227,6 +238,8 @@ class Jobs:
                     f"{old.table} may have changed in Hive since that sync listed its files",
                     hint="request a new sync: it lists the files again",
                 )
+            if old.kind in self.hooks:
+                return self.hooks[old.kind].retry(uow, old)
             relation = uow.relations.get(old.relation_id)
             params = {name: value for name, value in old.params.items() if name != "state"}
             return create_requested_job(

@@ -17,7 +17,7 @@ from catalog.planning import Due, TableFacts
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from firn.protocol.base import Task
-from server.service.commit.commit_target import list_protected_snapshots, load_metadata
+from server.service.commit.commit_target import list_pinned_snapshots, list_protected_snapshots, load_metadata
 from server.service.jobs.job_queue import make_job
 from server.service.planning.planner import check_accepts_kind, find_planned_relation, load_facts
 from server.service.tables.metadata_files import MetadataFiles
@@ -84,7 +84,7 @@ class Tasks:
     def _load_context(self, uow: UnitOfWork, job: Job, relation: Relation) -> JobContext:
         facts = load_facts(uow, relation)
         stores = {"": relation}
-        needed: dict[str, frozenset[int]] = {"": frozenset()}
+        needed = {"": list_pinned_snapshots(uow, relation)}
         if facts.keyed is not None:
             stores = {BASE: uow.relations.get(facts.keyed.base_id), CHANGE: uow.relations.get(facts.keyed.change_id)}
             needed = {

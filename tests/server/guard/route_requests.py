@@ -7,7 +7,7 @@ from typing import Any
 
 from firn.protocol.leases import PROTOCOL
 from server.guard import route_rules
-from tests.server.guarded import SQL
+from tests.server.guarded import PIPELINE, SQL
 from tests.server.lake import COLUMNS
 
 RULES = {"/iceberg/v1": route_rules.ICEBERG, "/api/v1": route_rules.API, "": route_rules.SERVER}
@@ -94,6 +94,10 @@ BODIES: Mapping[str, Any] = {
     },
     "POST /leases/{lease}/orphans": {"files": []},
     "POST /catalogs/{catalog}/tables/{table}/quarantine/restore": {},
+    "PUT /pipelines/{pipeline}": PIPELINE,
+    "POST /pipelines/{pipeline}/runs": {"table": "secret.daily"},
+    "POST /leases/{lease}/pins": {"fingerprint": "a" * 64},
+    "POST /leases/{lease}/checkpoint": {"epoch": 1, "start": "none", "end": "x"},
     "POST /tokens": {"name": "mine"},
     "POST /roles": {"name": "new"},
     "POST /roles/{role}/grants": {"on": {"catalog": "lake", "namespace": ["secret"]}, "privileges": ["read"]},

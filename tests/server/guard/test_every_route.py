@@ -37,6 +37,7 @@ FOR_EVERYBODY = {
     "GET /jobs/counts",
     "GET /operations",
     "GET /streams",
+    "GET /pipelines",
     "GET /events",
     "GET /me",
     "GET /tokens",
@@ -91,6 +92,8 @@ OF_THE_SERVER = {
     "POST /leases/{lease}/published",
     "POST /leases/{lease}/adopted",
     "POST /leases/{lease}/cleaned",
+    "POST /leases/{lease}/pins",
+    "POST /leases/{lease}/checkpoint",
     "POST /leases/{lease}/image",
     "POST /leases/{lease}/image/complete",
     "POST /leases/{lease}/image/credentials",
@@ -162,6 +165,8 @@ class Site:
             writer="w",
             connection="c",
             consumer="c",
+            pipeline="p",
+            version=1,
         )
         headers = {} if who is None else bearer(self.tokens[who])
         return self.http.request(method, f"{app}{path}", json=BODIES.get(key), params=QUERIES.get(key), headers=headers)

@@ -2146,6 +2146,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/checkpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a run's checkpoint
+         * @description Move the checkpoint of a run whose inputs' changes change no row. It may be asked again.
+         */
+        post: operations["move_checkpoint_leases__lease__checkpoint_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/cleaned": {
         parameters: {
             query?: never;
@@ -2304,6 +2324,26 @@ export interface paths {
          * @description Delete some of these files for good with each request. The server restores a file that something needs.
          */
         post: operations["end_overdue_leases__lease__orphans_overdue_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pin the inputs of a run
+         * @description Register a copy of the run's writer, and pin all inputs, in one transaction. It may be asked again.
+         */
+        post: operations["pin_inputs_leases__lease__pins_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2590,6 +2630,161 @@ export interface paths {
          * @description Let an optimizer take jobs again. This also revokes a `stop` that it has not yet received.
          */
         post: operations["undrain_optimizers__optimizer_id__undrain_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List pipelines
+         * @description List the pipelines whose tables the caller may read, by name.
+         */
+        get: operations["list_pipelines_pipelines_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a pipeline
+         * @description Show a pipeline with the states of its tables.
+         */
+        get: operations["show_pipeline_pipelines__pipeline__get"];
+        /**
+         * Put a pipeline
+         * @description Store a new version of a pipeline; it stays the same if nothing has changed.
+         *
+         *     409 with the code `stale_definition` asks for `rebuild`, because the query of a built table has changed; `cycle`
+         *     names the tables that would be computed from themselves.
+         */
+        put: operations["put_pipeline_pipelines__pipeline__put"];
+        post?: never;
+        /**
+         * Drop a pipeline
+         * @description Drop a pipeline. Its runs commit nothing after the answer; the tables that it has written stay.
+         */
+        delete: operations["drop_pipeline_pipelines__pipeline__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List runs
+         * @description List the runs of a pipeline, or of one of its tables, newest first.
+         */
+        get: operations["list_runs_pipelines__pipeline__runs_get"];
+        put?: never;
+        /**
+         * Run a table
+         * @description Queue a run of one table. 409 while a run of the table is active.
+         */
+        post: operations["run_table_pipelines__pipeline__runs_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/runs/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a run
+         * @description Show one run.
+         */
+        get: operations["show_run_pipelines__pipeline__runs__job_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reset a table
+         * @description Let the next run compute all rows of a table. A run that works now commits nothing after the answer.
+         */
+        post: operations["reset_table_pipelines__pipeline__tables__table__reset_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List versions
+         * @description List the versions of a pipeline with their files, newest first.
+         */
+        get: operations["list_versions_pipelines__pipeline__versions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a version
+         * @description Show one version of a pipeline with its files.
+         */
+        get: operations["show_version_pipelines__pipeline__versions__version__get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3562,6 +3757,23 @@ export interface components {
             status: string;
         };
         /**
+         * Checkpoint
+         * @description The pins that a table's rows were computed from. `id` is the position of the pipeline's writer on the table.
+         */
+        Checkpoint: {
+            /** Fingerprint */
+            fingerprint: string;
+            /** Id */
+            id: string;
+            /**
+             * Pinned At
+             * Format: date-time
+             */
+            pinned_at: string;
+            /** Pins */
+            pins: components["schemas"]["InputPin"][];
+        };
+        /**
          * CleanJobIn
          * @description A job of the kind `clean`.
          */
@@ -3934,6 +4146,12 @@ export interface components {
             /** Upgraded */
             upgraded: number;
         };
+        /**
+         * DefinitionChange
+         * @description What a new version does to a table.
+         * @enum {string}
+         */
+        DefinitionChange: "new" | "unchanged" | "settings" | "rebuild" | "removed";
         /**
          * DeployMode
          * @description The machine on which spark-submit runs the optimizer itself.
@@ -4361,6 +4579,20 @@ export interface components {
         ForwardIn: {
             /** To */
             to: string;
+        };
+        /**
+         * FullReason
+         * @description Why a query must be computed in full, the place of the reason, and what to write instead.
+         */
+        FullReason: {
+            /** Column */
+            column?: number | null;
+            /** Line */
+            line?: number | null;
+            /** Remedy */
+            remedy?: string | null;
+            /** Text */
+            text: string;
         };
         /**
          * GrantIn
@@ -4855,6 +5087,20 @@ export interface components {
             warehouse?: string | null;
         };
         /**
+         * InputPin
+         * @description The state of an input: a version of a keyed table, or a snapshot of a plain one; None for an empty table.
+         */
+        InputPin: {
+            /** Keyed */
+            keyed: boolean;
+            /** Table */
+            table: string;
+            /** Table Uuid */
+            table_uuid: string;
+            /** Version */
+            version: string | null;
+        };
+        /**
          * JobCounts
          * @description Jobs by status. Ended jobs count for one hour.
          */
@@ -4869,7 +5115,7 @@ export interface components {
          * @description The kinds of maintenance jobs, the most urgent first: the planner takes the first kind that is due.
          * @enum {string}
          */
-        JobKind: "merge" | "clean" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "expire" | "ttl" | "remove-orphans" | "statistics" | "tags" | "keys" | "image" | "sync" | "publish" | "convert";
+        JobKind: "merge" | "clean" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "expire" | "ttl" | "remove-orphans" | "statistics" | "tags" | "keys" | "image" | "sync" | "publish" | "convert" | "pipeline";
         /**
          * JobOut
          * @description One job. `allowed_actions` names the actions that are allowed now.
@@ -5917,6 +6163,18 @@ export interface components {
             table: string;
         };
         /**
+         * MoveCheckpoint
+         * @description Asked by an optimizer with its lease, if the inputs' changes change no row: the step without a commit.
+         */
+        MoveCheckpoint: {
+            /** End */
+            end: string;
+            /** Epoch */
+            epoch: number;
+            /** Start */
+            start: string;
+        };
+        /**
          * MovedOut
          * @description The sums of the commits that only one state has, and the newest of these commits.
          */
@@ -6387,6 +6645,20 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[PipelineOut] */
+        PageOut_PipelineOut_: {
+            /** Items */
+            items: components["schemas"]["PipelineOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[PipelineVersionOut] */
+        PageOut_PipelineVersionOut_: {
+            /** Items */
+            items: components["schemas"]["PipelineVersionOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** PageOut[PositionProblemOut] */
         PageOut_PositionProblemOut_: {
             /** Items */
@@ -6405,6 +6677,13 @@ export interface components {
         PageOut_ReportOut_: {
             /** Items */
             items: components["schemas"]["server__api__metrics__ReportOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[RunOut] */
+        PageOut_RunOut_: {
+            /** Items */
+            items: components["schemas"]["RunOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -6475,6 +6754,108 @@ export interface components {
             repeated: number;
             /** Start */
             start: number | null;
+        };
+        /**
+         * PinRequest
+         * @description Asked by an optimizer with its lease, when the target exists: the fingerprint of the query that it will run.
+         */
+        PinRequest: {
+            /** Fingerprint */
+            fingerprint: string;
+        };
+        /**
+         * Pins
+         * @description What a run computes: the changes of the inputs from `since` to `until`, or all rows at `until`.
+         *
+         *     `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. The registration of
+         *     `writer` has ended all earlier copies of the run: a commit has to name its epoch, `writer.position` and `until.id`.
+         */
+        Pins: {
+            /** Full Reason */
+            full_reason: string | null;
+            since: components["schemas"]["Checkpoint"] | null;
+            until: components["schemas"]["Checkpoint"];
+            writer: components["schemas"]["WriterOut"];
+        };
+        /**
+         * PipelineFile
+         * @description A file of the folder, for people and for differences between versions.
+         */
+        PipelineFile: {
+            /** Path */
+            path: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * PipelineOut
+         * @description A pipeline with its tables, each after those that it reads.
+         */
+        PipelineOut: {
+            /** Catalog */
+            catalog: string;
+            /**
+             * Changed At
+             * Format: date-time
+             */
+            changed_at: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Name */
+            name: string;
+            /** Owner */
+            owner: string | null;
+            /** Tables */
+            tables: components["schemas"]["PipelineTableOut"][];
+            /** Version */
+            version: number;
+        };
+        /**
+         * PipelineTableOut
+         * @description A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild` or `failed`.
+         *
+         *     `behind` counts the inputs that have changed since the checkpoint; None if the table is not built.
+         */
+        PipelineTableOut: {
+            /** Behind */
+            behind: number | null;
+            /** Behind Since */
+            behind_since: string | null;
+            /** Checkpoint */
+            checkpoint: {
+                [key: string]: unknown;
+            } | null;
+            /** Definition */
+            definition: {
+                [key: string]: unknown;
+            };
+            last_run: components["schemas"]["RunOut"] | null;
+            /** Name */
+            name: string;
+            /** State */
+            state: string;
+        };
+        /**
+         * PipelineVersionOut
+         * @description One version of a pipeline, with its files.
+         */
+        PipelineVersionOut: {
+            /** Author */
+            author: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Files */
+            files: {
+                [key: string]: string;
+            }[];
+            /** Version */
+            version: number;
         };
         /**
          * PolicyChangeIn
@@ -6766,6 +7147,48 @@ export interface components {
             steps: number;
         };
         /**
+         * PutOut
+         * @description A stored version, or the one that would be stored. `version` stays the same if nothing has changed.
+         */
+        PutOut: {
+            /** Name */
+            name: string;
+            /** Tables */
+            tables: components["schemas"]["TableChange"][];
+            /** Version */
+            version: number;
+        };
+        /**
+         * PutPipeline
+         * @description A new version of a pipeline. `deterministic` are functions that the owner vouches for.
+         *
+         *     The server refuses a version that changes what a built table is (`stale_definition`), unless `rebuild` accepts that
+         *     the next run of these tables computes them in full. With `dry_run` it changes nothing, and answers what it would do.
+         */
+        PutPipeline: {
+            /** Catalog */
+            catalog: string;
+            /**
+             * Deterministic
+             * @default []
+             */
+            deterministic?: string[];
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run?: boolean;
+            /** Files */
+            files: components["schemas"]["PipelineFile"][];
+            /**
+             * Rebuild
+             * @default false
+             */
+            rebuild?: boolean;
+            /** Tables */
+            tables: components["schemas"]["TableDefinition"][];
+        };
+        /**
          * QuarantineDropIn
          * @description The snapshot that the user has seen: the server refuses to drop rows that have come since.
          */
@@ -6969,6 +7392,12 @@ export interface components {
          * @enum {string}
          */
         RefType: "branch" | "tag";
+        /**
+         * Refresh
+         * @description How the owner wants a table computed.
+         * @enum {string}
+         */
+        Refresh: "auto" | "incremental" | "strict" | "full";
         /**
          * RefreshOut
          * @description The result of listing the metastore.
@@ -7355,6 +7784,60 @@ export interface components {
              */
             target_at: string;
             then: components["schemas"]["TotalsOut"];
+        };
+        /**
+         * RunOut
+         * @description A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended.
+         */
+        RunOut: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string | null;
+            /** Full */
+            full: boolean;
+            /** Job Id */
+            job_id: string;
+            /** Leased At */
+            leased_at: string | null;
+            /** Pipeline */
+            pipeline: string;
+            /** Progress */
+            progress: {
+                [key: string]: unknown;
+            };
+            /** Requested By */
+            requested_by: string | null;
+            /** Result */
+            result: {
+                [key: string]: unknown;
+            };
+            /** Status */
+            status: string;
+            /** Table */
+            table: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * RunRequest
+         * @description A run of one table, asked for by a user.
+         */
+        RunRequest: {
+            /**
+             * Full
+             * @default false
+             */
+            full?: boolean;
+            /** Table */
+            table: string;
         };
         /**
          * ScaleIn
@@ -7991,6 +8474,15 @@ export interface components {
             until: string;
         };
         /**
+         * TableChange
+         * @description What a new version does to one table.
+         */
+        TableChange: {
+            change: components["schemas"]["DefinitionChange"];
+            /** Table */
+            table: string;
+        };
+        /**
          * TableColumnOut
          * @description A column.
          */
@@ -8007,6 +8499,60 @@ export interface components {
             required: boolean;
             /** Type */
             type: string;
+        };
+        /**
+         * TableDefinition
+         * @description One table of a pipeline, as `firn pipeline put` reads it from the folder.
+         *
+         *     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
+         *     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`.
+         *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
+         *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
+         */
+        TableDefinition: {
+            /** Fingerprint */
+            fingerprint: string;
+            /** Incremental */
+            incremental: boolean;
+            /** Inputs */
+            inputs: string[];
+            /**
+             * Key
+             * @default []
+             */
+            key?: string[];
+            /** Line */
+            line: number;
+            /** Name */
+            name: string;
+            /**
+             * Partitioned By
+             * @default []
+             */
+            partitioned_by?: string[];
+            /** Path */
+            path: string;
+            /** Query */
+            query: string;
+            /**
+             * Reasons
+             * @default []
+             */
+            reasons?: components["schemas"]["FullReason"][];
+            /** @default auto */
+            refresh?: components["schemas"]["Refresh"];
+            /**
+             * Scope
+             * @default []
+             */
+            scope?: string[];
+            /**
+             * @default {
+             *       "all_inputs": false,
+             *       "kind": "manual"
+             *     }
+             */
+            trigger?: components["schemas"]["Trigger"];
         };
         /**
          * TableHealthOut
@@ -8355,6 +8901,32 @@ export interface components {
             /** Rows */
             rows: number;
         };
+        /**
+         * Trigger
+         * @description When Firn starts runs of a table by itself.
+         *
+         *     `cron` has five fields, in UTC. `fresh_within_seconds` is the age that the oldest commit that a reader does not see
+         *     yet may reach. With `all_inputs`, a run by commits waits until every input has one.
+         */
+        Trigger: {
+            /**
+             * All Inputs
+             * @default false
+             */
+            all_inputs?: boolean;
+            /** Cron */
+            cron?: string | null;
+            /** Fresh Within Seconds */
+            fresh_within_seconds?: number | null;
+            /** @default manual */
+            kind?: components["schemas"]["TriggerKind"];
+        };
+        /**
+         * TriggerKind
+         * @description What starts the runs of a table.
+         * @enum {string}
+         */
+        TriggerKind: "manual" | "cron" | "commit" | "fresh";
         /**
          * TtlJobIn
          * @description A job of the kind `ttl`.
@@ -15417,6 +15989,69 @@ export interface operations {
             };
         };
     };
+    move_checkpoint_leases__lease__checkpoint_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveCheckpoint"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WriterOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     clean_change_store_leases__lease__cleaned_post: {
         parameters: {
             query?: never;
@@ -15914,6 +16549,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EndedOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    pin_inputs_leases__lease__pins_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PinRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pins"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Forbidden */
@@ -16555,6 +17262,477 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OptimizerOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_pipelines_pipelines_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_PipelineOut_"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_pipeline_pipelines__pipeline__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    put_pipeline_pipelines__pipeline__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutPipeline"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PutOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drop_pipeline_pipelines__pipeline__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_runs_pipelines__pipeline__runs_get: {
+        parameters: {
+            query?: {
+                /** @description NAMESPACE.TABLE */
+                table?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_RunOut_"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    run_table_pipelines__pipeline__runs_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_run_pipelines__pipeline__runs__job_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    reset_table_pipelines__pipeline__tables__table__reset_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_versions_pipelines__pipeline__versions_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_PipelineVersionOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_version_pipelines__pipeline__versions__version__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineVersionOut"];
                 };
             };
             /** @description Not Found */

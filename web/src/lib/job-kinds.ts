@@ -74,11 +74,15 @@ export const KINDS: Record<JobKind, Kind> = {
     label: 'Convert',
     says: 'Spark copies all rows of a Hive table into this one. Firn does not sync the two afterwards.',
   },
+  pipeline: {
+    label: 'Run',
+    says: 'An optimizer computes the rows of a pipeline’s table that changes of its inputs affect, and commits them once.',
+  },
 };
 
 export const JOB_KINDS = Object.keys(KINDS) as JobKind[];
-/** Jobs that begin with a look at Hive; the Hive actions start them. */
-const AFTER_HIVE: readonly JobKind[] = ['sync', 'publish', 'convert'];
+/** Jobs that begin with a look at Hive, which the Hive actions start, and runs of pipelines. */
+const STARTED_ELSEWHERE: readonly JobKind[] = ['sync', 'publish', 'convert', 'pipeline'];
 /** Shown as buttons of their own; the others are in a menu. */
 const FIRST: readonly JobKind[] = ['merge', 'rewrite', 'expire'];
 
@@ -88,4 +92,4 @@ export function kindsOf(table: { allowed_actions: readonly string[]; unavailable
   return { first: fits.filter((kind) => FIRST.includes(kind)), more: fits.filter((kind) => !FIRST.includes(kind)) };
 }
 
-const isStartable = (kind: JobKind): kind is StartableKind => !AFTER_HIVE.includes(kind);
+const isStartable = (kind: JobKind): kind is StartableKind => !STARTED_ELSEWHERE.includes(kind);

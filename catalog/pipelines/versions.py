@@ -1,0 +1,101 @@
+"""What a new version of a pipeline does to its tables, and which versions the server refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from catalog.errors import InvalidDefinition, StaleDefinition
+from catalog.names import TableName, fold_case
+from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
+
+_PLACE = frozenset({"path", "line"})
+_VERDICT = frozenset({"incremental", "scope", "reasons"})
+
+
+def parse_definitions(definitions: Sequence[TableDefinition]) -> dict[TableName, TableDefinition]:
+    """The definitions by name. InvalidDefinition for a name that cannot be one, and for one that comes twice."""
+    parsed: dict[TableName, TableDefinition] = {}
+    spelled: dict[str, TableDefinition] = {}
+    for definition in definitions:
+        name = TableName.parse(definition.name)
+        other = spelled.setdefault(fold_case(str(name)), definition)
+        if other is not definition:
+            raise InvalidDefinition(
+                f"{name} is defined twice: in {_place(other)} and in {_place(definition)}", hint="remove one of them"
+            )
+        if len(set(definition.key)) < len(definition.key):
+            raise InvalidDefinition(f"the key of {name} names a column twice ({_place(definition)})")
+        parsed[name] = definition
+    return parsed
+
+
+def parse_inputs(definition: TableDefinition) -> list[TableName]:
+    """The inputs of a definition, each once."""
+    return list(dict.fromkeys(TableName.parse(name) for name in definition.inputs))
+
+
+def compare_versions(
+    before: Mapping[TableName, TableDefinition],
+    after: Mapping[TableName, TableDefinition],
+    built: Mapping[TableName, str],
+) -> list[TableChange]:
+    """What the definitions `after` do to each table; `built` are the fingerprints of the rows that tables have."""
+    changes = [
+        TableChange(table=str(name), change=_compare(before.get(name), definition, built.get(name)))
+        for name, definition in after.items()
+    ]
+    removed = [name for name in before if name not in after]
+    return [*changes, *(TableChange(table=str(name), change=DefinitionChange.REMOVED) for name in removed)]
+
+
+def _compare(before: TableDefinition | None, after: TableDefinition, built: str | None) -> DefinitionChange:
+    if before is None:
+        return DefinitionChange.NEW
+    if built is not None and after.fingerprint != built:
+        return DefinitionChange.REBUILD
+    if _settings(before) == _settings(after):
+        return DefinitionChange.UNCHANGED
+    return DefinitionChange.SETTINGS if built is not None else DefinitionChange.NEW
+
+
+def _settings(definition: TableDefinition) -> dict[str, object]:
+    return definition.model_dump(exclude={*_PLACE, *_VERDICT})
+
+
+def check_rebuilds(
+    before: Mapping[TableName, TableDefinition],
+    after: Mapping[TableName, TableDefinition],
+    built: Mapping[TableName, str],
+) -> None:
+    """Raise StaleDefinition for changed queries of built tables that no earlier version has brought."""
+    changed = [
+        definition
+        for name, definition in after.items()
+        if name in built
+        and definition.fingerprint != built[name]
+        and (name not in before or definition.fingerprint != before[name].fingerprint)
+    ]
+    if changed:
+        names = ", ".join(f"{definition.name} ({_place(definition)})" for definition in changed)
+        raise StaleDefinition(
+            f"the query of {names} has changed, so that its rows may differ",
+            hint="accept with `rebuild` that the next run computes all rows: `firn pipeline put --rebuild`",
+        )
+
+
+def check_keys(
+    before: Mapping[TableName, TableDefinition],
+    after: Mapping[TableName, TableDefinition],
+    built: Mapping[TableName, str],
+) -> None:
+    """Raise StaleDefinition for another key of a built table, because the key of a table never changes."""
+    for name, definition in after.items():
+        if name in built and name in before and before[name].key != definition.key:
+            raise StaleDefinition(
+                f"{name} has the key ({', '.join(before[name].key)}), which cannot change ({_place(definition)})",
+                hint="drop the table first; the next run creates it again",
+            )
+
+
+def _place(definition: TableDefinition) -> str:
+    return f"{definition.path}, line {definition.line}"

@@ -1,0 +1,195 @@
+"""Pipelines: versions and runs for people, and what optimizers ask for their runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Request
+
+from catalog.access.privileges import Securable
+from catalog.commits.writers import Writer
+from catalog.jobs.job import Job, JobId
+from catalog.names import TableName
+from catalog.pipelines.pipeline import PipelineVersion, StoredCheckpoint
+from firn.protocol import pipelines as protocol
+from firn.protocol.answers.writers import WriterOut
+from firn.protocol.pipelines import PipelineOut, PipelineTableOut, PipelineVersionOut, PutOut, RunOut
+from server.api.deps import LeaseDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep, get_caller
+from server.api.errors import refusals
+from server.api.writers import build_writer_out
+from server.service.pipelines.definitions import DefinedPipeline
+from server.service.pipelines.states import TableView
+from server.service.services import Services
+
+router = APIRouter(tags=["pipelines"])
+
+PipelineDep = Annotated[str, Path(description="pipeline")]
+
+
+@router.get("/pipelines", summary="List pipelines")
+def list_pipelines(services: ServicesDep, visible: VisibilityDep, paging: PagingDep) -> PageOut[PipelineOut]:
+    """List the pipelines whose tables the caller may read, by name."""
+    page = visible.page(
+        lambda size, start: services.pipelines.list(limit=size, cursor=start),
+        lambda defined: all(visible.readable(Securable.of(table.catalog, table.name)) for table in defined.tables),
+        within=Securable(),
+        limit=paging.size,
+        cursor=paging.cursor,
+    )
+    items = [_build_pipeline_out(services, defined) for defined in page.items]
+    return PageOut(items=items, next_cursor=page.next_cursor)
+
+
+@router.put("/pipelines/{pipeline}", summary="Put a pipeline", responses=refusals(400, 404, 409))
+def put_pipeline(request: Request, services: ServicesDep, pipeline: PipelineDep, body: protocol.PutPipeline) -> PutOut:
+    """Store a new version of a pipeline; it stays the same if nothing has changed.
+
+    409 with the code `stale_definition` asks for `rebuild`, because the query of a built table has changed; `cycle`
+    names the tables that would be computed from themselves.
+    """
+    caller = get_caller(request)
+    return services.pipelines.put(pipeline, body, None if caller is None else caller.principal)
+
+
+@router.get("/pipelines/{pipeline}", summary="Show a pipeline", responses=refusals(404))
+def show_pipeline(services: ServicesDep, pipeline: PipelineDep) -> PipelineOut:
+    """Show a pipeline with the states of its tables."""
+    return _build_pipeline_out(services, services.pipelines.get(pipeline))
+
+
+@router.delete("/pipelines/{pipeline}", status_code=204, summary="Drop a pipeline", responses=refusals(404))
+def drop_pipeline(services: ServicesDep, pipeline: PipelineDep) -> None:
+    """Drop a pipeline. Its runs commit nothing after the answer; the tables that it has written stay."""
+    services.pipelines.drop(pipeline)
+
+
+@router.get("/pipelines/{pipeline}/versions", summary="List versions", responses=refusals(404))
+def list_versions(services: ServicesDep, pipeline: PipelineDep, paging: PagingDep) -> PageOut[PipelineVersionOut]:
+    """List the versions of a pipeline with their files, newest first."""
+    page = services.pipelines.list_versions(pipeline, limit=paging.size, cursor=paging.cursor)
+    return PageOut(items=[_build_version_out(version) for version in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/pipelines/{pipeline}/versions/{version}", summary="Show a version", responses=refusals(404))
+def show_version(services: ServicesDep, pipeline: PipelineDep, version: int) -> PipelineVersionOut:
+    """Show one version of a pipeline with its files."""
+    return _build_version_out(services.pipelines.get_version(pipeline, version))
+
+
+@router.post("/pipelines/{pipeline}/runs", status_code=202, summary="Run a table", responses=refusals(400, 404, 409))
+def run_table(request: Request, services: ServicesDep, pipeline: PipelineDep, body: protocol.RunRequest) -> RunOut:
+    """Queue a run of one table. 409 while a run of the table is active."""
+    caller = get_caller(request)
+    requester = None if caller is None else caller.principal.name
+    return build_run_out(
+        services.pipeline_runs.request(pipeline, TableName.parse(body.table), requester, full=body.full)
+    )
+
+
+@router.get("/pipelines/{pipeline}/runs", summary="List runs", responses=refusals(400, 404))
+def list_runs(
+    services: ServicesDep,
+    pipeline: PipelineDep,
+    paging: PagingDep,
+    table: Annotated[str | None, Query(description="NAMESPACE.TABLE")] = None,
+) -> PageOut[RunOut]:
+    """List the runs of a pipeline, or of one of its tables, newest first."""
+    name = None if table is None else TableName.parse(table)
+    page = services.pipeline_runs.list(pipeline, name, limit=paging.size, cursor=paging.cursor)
+    return PageOut(items=[build_run_out(job) for job in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/pipelines/{pipeline}/runs/{job_id}", summary="Show a run", responses=refusals(404))
+def show_run(services: ServicesDep, pipeline: PipelineDep, job_id: UUID) -> RunOut:
+    """Show one run."""
+    return build_run_out(services.pipeline_runs.get(pipeline, JobId(job_id)))
+
+
+@router.post(
+    "/pipelines/{pipeline}/tables/{table}/reset",
+    status_code=204,
+    summary="Reset a table",
+    responses=refusals(400, 404),
+)
+def reset_table(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -> None:
+    """Let the next run compute all rows of a table. A run that works now commits nothing after the answer."""
+    services.pipeline_runs.reset(pipeline, table)
+
+
+@router.post("/leases/{lease}/pins", summary="Pin the inputs of a run", responses=refusals(400, 403, 404, 409))
+def pin_inputs(services: ServicesDep, lease: LeaseDep, body: protocol.PinRequest) -> protocol.Pins:
+    """Register a copy of the run's writer, and pin all inputs, in one transaction. It may be asked again."""
+    pinned = services.pipeline_pins.pin(lease, body.fingerprint)
+    return protocol.Pins(
+        writer=build_writer_out(pinned.writer),
+        since=None if pinned.since is None else build_checkpoint(pinned.since),
+        full_reason=pinned.full_reason,
+        until=build_checkpoint(pinned.until),
+    )
+
+
+@router.post("/leases/{lease}/checkpoint", summary="Move a run's checkpoint", responses=refusals(400, 403, 404))
+def move_checkpoint(services: ServicesDep, lease: LeaseDep, body: protocol.MoveCheckpoint) -> WriterOut:
+    """Move the checkpoint of a run whose inputs' changes change no row. It may be asked again."""
+    writer: Writer = services.pipeline_pins.move(lease, body)
+    return build_writer_out(writer)
+
+
+def build_checkpoint(stored: StoredCheckpoint) -> protocol.Checkpoint:
+    """Build the answer about the pins of a run."""
+    return protocol.Checkpoint(
+        id=stored.id,
+        fingerprint=stored.fingerprint,
+        pinned_at=stored.pinned_at,
+        pins=[pin.pin for pin in stored.pins],
+    )
+
+
+def build_run_out(job: Job) -> RunOut:
+    """Build the answer about a run from its job."""
+    same = ("status", "created_at", "leased_at", "ended_at", "error", "attempt", "progress", "result")
+    return RunOut(
+        job_id=str(job.id),
+        pipeline=str(job.params.get("pipeline")),
+        table=str(job.table),
+        version=int(job.params.get("version") or 0),
+        full=bool(job.params.get("full")),
+        requested_by=job.params.get("requested_by"),
+        **{name: getattr(job, name) for name in same},
+    )
+
+
+def _build_version_out(version: PipelineVersion) -> PipelineVersionOut:
+    return PipelineVersionOut(
+        version=version.version,
+        created_at=version.created_at,
+        author=version.author,
+        files=[{"path": file.path, "text": file.text} for file in version.files],
+    )
+
+
+def _build_pipeline_out(services: Services, defined: DefinedPipeline) -> PipelineOut:
+    pipeline = defined.pipeline
+    return PipelineOut(
+        name=pipeline.name,
+        catalog=pipeline.catalog,
+        version=pipeline.version,
+        owner=pipeline.owner,
+        created_at=pipeline.created_at,
+        changed_at=pipeline.changed_at,
+        tables=[_build_table_out(view) for view in services.pipeline_states.describe(defined)],
+    )
+
+
+def _build_table_out(view: TableView) -> PipelineTableOut:
+    checkpoint = None if view.checkpoint is None else build_checkpoint(view.checkpoint).model_dump(mode="json")
+    return PipelineTableOut(
+        name=str(view.table.name),
+        definition=view.table.definition.model_dump(mode="json"),
+        state=view.state,
+        checkpoint=checkpoint,
+        behind=view.behind,
+        behind_since=view.behind_since,
+        last_run=None if view.last_run is None else build_run_out(view.last_run),
+    )

@@ -1,0 +1,1 @@
+"""Pipelines: definitions, runs, and the pins that runs compute from."""

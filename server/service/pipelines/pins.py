@@ -1,0 +1,250 @@
+"""Pins of runs: one transaction registers the writer, reads the checkpoint, and pins all inputs (rule 8.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from catalog.commits.writers import Progress, Writer, check_progress
+from catalog.errors import Conflict, Invalid, NoSuchTable
+from catalog.history.change_feed import FeedHistory
+from catalog.history.lineage import Lineage
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema, current_snapshot_id, list_schemas
+from catalog.jobs.job import Job
+from catalog.jobs.leases import Lease, check_lease
+from catalog.keyed.spec import KeyedTable, Version
+from catalog.names import TableName
+from catalog.pipelines.checkpoint import InputState, explain_full
+from catalog.pipelines.pipeline import (
+    CheckpointId,
+    Pipeline,
+    PipelineTable,
+    StoredCheckpoint,
+    StoredPin,
+    name_writer,
+)
+from catalog.pipelines.versions import parse_inputs
+from catalog.ports.store import Database, UnitOfWork
+from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.pipelines import InputPin, MoveCheckpoint
+from server.service.commit.commit_target import load_metadata
+from server.service.pipelines.rights import check_owner
+from server.service.pipelines.runs import read_run
+from server.service.pipelines.targets import Target, check_is_own, find_target, load_target_policy
+from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.writers import register_copy
+
+KEPT_CHECKPOINTS = 1_000
+"""The number of pins that the server keeps of a table. A rollback of the table may bring each of them back."""
+KEEP_INPUTS = "firn.pipeline.keep-inputs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedRun:
+    """What a run computes; see `firn.protocol.pipelines.Pins`."""
+
+    writer: Writer
+    since: StoredCheckpoint | None
+    full_reason: str | None
+    until: StoredCheckpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Input:
+    """An input as the transaction has read it. Its metadata files never change, so they may be read later."""
+
+    name: TableName
+    relation: Relation
+    keyed: KeyedTable | None
+    stores: tuple[Relation, ...]
+    """The plain table, or base and change store."""
+    snapshot_id: int | None
+    """Of a plain table."""
+    versions: tuple[Version, ...] = ()
+    """Of a keyed table, from the checkpoint's version on."""
+
+    schema_id: int = 0
+
+    @property
+    def pin(self) -> InputPin:
+        """The pin of its current state."""
+        if self.keyed is None:
+            version = None if self.snapshot_id is None else str(self.snapshot_id)
+        else:
+            version = str(self.keyed.version) if self.keyed.version else None
+        table_uuid = str(self.relation.id)
+        return InputPin(table=str(self.name), table_uuid=table_uuid, keyed=self.keyed is not None, version=version)
+
+
+@dataclass(frozen=True)
+class PipelinePins:
+    """The part of runs that the database decides."""
+
+    database: Database
+    metadata: MetadataFiles
+    checks_rights: bool
+
+    def pin(self, lease: Lease, fingerprint: str) -> PinnedRun:
+        """Register a copy of the run's writer, and pin all inputs.
+
+        Raises LeaseLost; NoSuchTable for a missing target or input; Conflict if the query is another one by now, if the
+        target has rows of others, or if the owner lacks a right.
+        """
+        with self.database.writing() as uow:
+            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            pipeline, table = read_run(uow, job)
+            table = uow.pipelines.lock_table(table.id)
+            if table.definition.fingerprint != fingerprint:
+                raise Conflict(f"the query of {table.name} has changed since the run began", hint="begin again")
+            target = self._check_target(uow, pipeline, table)
+            inputs = _lock_inputs(uow, table)
+            writer = register_copy(
+                uow, target.store_id, table.name, name_writer(pipeline.name, table.name), self.metadata
+            )
+            since = uow.checkpoints.find(table.id, writer.position)
+            inputs = [_with_versions(uow, entry, since) for entry in inputs]
+            until = _make_checkpoint(uow, job, table, target, writer, inputs)
+            uow.checkpoints.add(until)
+            uow.checkpoints.forget(table.id, keep=KEPT_CHECKPOINTS, current=writer.position)
+            uow.jobs.put(replace(job, params=job.params | {"version": pipeline.version}))
+        states = {entry.name: self._load_state(entry, since) for entry in inputs}
+        asked_full = bool(job.params.get("full"))
+        reason = explain_full(table, writer.position, since, states, asked_full=asked_full)
+        return PinnedRun(writer=writer, since=since if reason is None else None, full_reason=reason, until=until)
+
+    def move(self, lease: Lease, step: MoveCheckpoint) -> Writer:
+        """Move the checkpoint of a table whose rows the changes of its inputs do not change (rule 8.3).
+
+        Raises LeaseLost, WriterFenced, PositionMoved, and Invalid for a checkpoint that is not of this table. A
+        repeated request succeeds.
+        """
+        with self.database.writing() as uow:
+            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            pipeline, table = read_run(uow, job)
+            target = find_target(uow, pipeline.name, table.catalog, table.name)
+            if target is None:
+                raise NoSuchTable(f"Table does not exist: {table.name}")
+            name = name_writer(pipeline.name, table.name)
+            writer = uow.writers.lock(target.store_id, name)
+            if writer is not None and (writer.epoch, writer.position) == (step.epoch, step.end):
+                return writer
+            progress = Progress(writer=name, epoch=step.epoch, start=step.start, end=step.end, snapshot_id=0)
+            check_progress(writer, progress)
+            assert writer is not None  # checked
+            until = uow.checkpoints.find(table.id, step.end)
+            if until is None or until.store_id != target.store_id:
+                raise Invalid(f"{step.end!r} is no checkpoint of {table.name}")
+            moved = replace(writer, position=step.end)
+            uow.writers.put(moved)
+        return moved
+
+    def _check_target(self, uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> Target:
+        target = find_target(uow, pipeline.name, table.catalog, table.name)
+        if target is None:
+            raise NoSuchTable(f"Table does not exist: {table.name}", hint="create it before the run pins its inputs")
+        check_is_own(target, table.name)
+        if self.checks_rights:
+            check_owner(uow, pipeline, table, is_built=True)
+        return target
+
+    def _load_state(self, entry: _Input, since: StoredCheckpoint | None) -> InputState:
+        """The history of an input at its pin, from the metadata files that it had in the transaction."""
+        documents = [load_metadata(self.metadata, store) for store in entry.stores]
+        keeps_columns = _keeps_columns(documents[0], _find_pin(since, entry))
+        if entry.keyed is None:
+            lineage = Lineage.of(documents[0])
+            readable = lineage.ancestors(current_snapshot_id(documents[0]))
+            existing = set(map(str, lineage.snapshots))
+            return InputState(
+                pin=entry.pin, readable=set(map(str, readable)), existing=existing, keeps_columns=keeps_columns
+            )
+        base, change = documents
+        history = FeedHistory(name=entry.name, keyed=entry.keyed, base=base, change=change, versions=entry.versions)
+        left = {str(version.version) for version in entry.versions if history.is_readable(version)}
+        return InputState(pin=entry.pin, readable=left, existing=left, keeps_columns=keeps_columns)
+
+
+def _lock_inputs(uow: UnitOfWork, table: PipelineTable) -> list[_Input]:
+    """The inputs at one moment: no commit moves any of them before the transaction ends.
+
+    It locks in the order of commits: keyed tables first, then plain ones, each by id.
+    """
+    relations = {name: _get_input(uow, table, name) for name in parse_inputs(table.definition)}
+    in_order = sorted(relations.items(), key=lambda entry: entry[1].id)
+    keyed = {name: uow.keyed.lock(found.id) for name, found in in_order if found.kind is RelationKind.KEYED}
+    for name, found in in_order:
+        if name not in keyed:
+            uow.relations.lock_pointer(found.id)
+    return [_read_input(uow, name, found, keyed.get(name)) for name, found in relations.items()]
+
+
+def _get_input(uow: UnitOfWork, table: PipelineTable, name: TableName) -> Relation:
+    relation = uow.relations.find(table.catalog, name)
+    if relation is None or relation.kind not in (RelationKind.TABLE, RelationKind.KEYED):
+        raise NoSuchTable(f"{table.name} reads {name}, and there is no table of this name")
+    return relation
+
+
+def _read_input(uow: UnitOfWork, name: TableName, found: Relation, keyed: KeyedTable | None) -> _Input:
+    """The input's rows in the database, read after they were locked."""
+    ids = [found.id] if keyed is None else [keyed.base_id, keyed.change_id]
+    relations, stats = uow.relations.get_many([found.id, *ids]), uow.stats.get(ids[0])
+    if not {found.id, *ids} <= set(relations):
+        raise NoSuchTable(f"Table does not exist: {name}")
+    return _Input(
+        name=name,
+        relation=relations[found.id],
+        keyed=keyed,
+        stores=tuple(relations[store_id] for store_id in ids),
+        snapshot_id=stats.snapshot_id if keyed is None else None,
+        schema_id=stats.schema_id,
+    )
+
+
+def _with_versions(uow: UnitOfWork, entry: _Input, since: StoredCheckpoint | None) -> _Input:
+    """The input with the versions of a keyed table from the checkpoint's on."""
+    stored = _find_pin(since, entry)
+    if stored is None or entry.keyed is None or not stored.pin.keyed or stored.pin.version is None:
+        return entry
+    first = int(stored.pin.version)
+    return replace(entry, versions=tuple(uow.keyed.versions_between(entry.relation.id, first, first)))
+
+
+def _find_pin(since: StoredCheckpoint | None, entry: _Input) -> StoredPin | None:
+    pins = () if since is None else since.pins
+    return next((stored for stored in pins if stored.relation_id == entry.relation.id), None)
+
+
+def _keeps_columns(metadata: Json, stored: StoredPin | None) -> bool:
+    """Whether all columns of the pinned state still have their names, ids and types.
+
+    Otherwise rows of old files have other values now, although no file has changed.
+    """
+    if stored is None or stored.schema_id == metadata.get("current-schema-id"):
+        return True
+    schemas = {schema.get("schema-id"): schema for schema in list_schemas(metadata)}
+    before, after = schemas.get(stored.schema_id), current_schema(metadata)
+    if before is None:
+        return False
+    now = {field["name"]: (field["id"], field["type"]) for field in after["fields"]}
+    return all(now.get(field["name"]) == (field["id"], field["type"]) for field in before["fields"])
+
+
+def _make_checkpoint(
+    uow: UnitOfWork, job: Job, table: PipelineTable, target: Target, writer: Writer, inputs: Sequence[_Input]
+) -> StoredCheckpoint:
+    """The pins of a run under a new id."""
+    now, policy = uow.now(), load_target_policy(uow, table.catalog, table.name)
+    return StoredCheckpoint(
+        id=CheckpointId(str(uuid4())),
+        table_id=table.id,
+        job_id=job.id,
+        store_id=target.store_id,
+        writer=writer.name,
+        fingerprint=table.definition.fingerprint,
+        pinned_at=now,
+        kept_until=now + policy[KEEP_INPUTS],
+        pins=[StoredPin(relation_id=entry.relation.id, schema_id=entry.schema_id, pin=entry.pin) for entry in inputs],
+    )

@@ -1,0 +1,198 @@
+"""Runs of pipelines: users request, list and reset them, and optimizers get their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+from catalog.commits.commit_rules import list_added_snapshots
+from catalog.commits.writers import name_writer_with_progress
+from catalog.errors import CatalogError, CommitRefused, Conflict, NotFound
+from catalog.history.commit import TableCommit
+from catalog.jobs.job import REQUESTED, Job, JobId, JobKind, JobStatus
+from catalog.jobs.leases import Lease, check_lease
+from catalog.jobs.scheduling import compute_deadline
+from catalog.keyed.spec import BASE, CHANGE
+from catalog.maintenance import kind_of
+from catalog.names import CatalogName, TableName, fold_case
+from catalog.pipelines.pipeline import RESET, Pipeline, PipelineTable, name_writer
+from catalog.pipelines.versions import parse_inputs
+from catalog.ports.page import Page
+from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.work import JobFilter
+from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.tasks.pipeline import PipelineTask
+from server.service.pipelines.rights import check_owner
+from server.service.pipelines.targets import check_is_own, fence_writer, find_target, load_target_policy
+
+
+@dataclass(frozen=True)
+class PipelineRuns:
+    """Jobs whose subjects are tables of pipelines."""
+
+    database: Database
+    checks_rights: bool
+    """Whether access control is on."""
+
+    def request(self, name: str, table: TableName, requester: str | None, *, full: bool) -> Job:
+        """Request a run of a table; NotFound, and Conflict while a run of the table is active."""
+        with self.database.writing() as uow:
+            pipeline = uow.pipelines.get(name)
+            found = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
+            return add_run(uow, pipeline, found, "requested", {"full": full, "requested_by": requester})
+
+    def retry(self, uow: UnitOfWork, old: Job) -> Job:
+        """Request a run like an ended one, in the caller's transaction."""
+        pipeline, table = read_run(uow, old)
+        params = {"full": bool(old.params.get("full")), "requested_by": old.params.get("requested_by")}
+        return add_run(uow, pipeline, table, f"retry of {old.id}", params)
+
+    def list(self, name: str, table: TableName | None, *, limit: int, cursor: str | None) -> Page[Job]:
+        """List the runs of a pipeline, or of one of its tables, newest first."""
+        with self.database.reading() as uow:
+            pipeline = uow.pipelines.get(name)
+            tables = uow.pipelines.tables_of([pipeline.id])[pipeline.id]
+            if table is not None:
+                tables = [get_table(uow, pipeline, table)]
+            subjects = [entry.id for entry in tables]
+            return uow.jobs.list(JobFilter(subject_ids=subjects), limit=limit, cursor=cursor)
+
+    def get(self, name: str, job_id: JobId) -> Job:
+        """Get a run; NotFound, also for a job that is no run of this pipeline."""
+        with self.database.reading() as uow:
+            pipeline, job = uow.pipelines.get(name), uow.jobs.get(job_id)
+            table = uow.pipelines.find_table(job.subject_id)
+        if job.kind is not JobKind.PIPELINE or table is None or table.pipeline_id != pipeline.id:
+            raise NotFound(f"pipeline {name} has no run {job_id}")
+        return job
+
+    def reset(self, name: str, table: TableName) -> None:
+        """Forget up to where a table is built: runs compute all rows until one has committed (rule 8.8).
+
+        A run that works now commits nothing more; its next attempt computes all rows.
+        """
+        with self.database.writing() as uow:
+            pipeline = uow.pipelines.get(name)
+            found = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
+            fence_writer(uow, name, found)
+            target = find_target(uow, name, found.catalog, found.name)
+            if target is not None and target.writer is not None:
+                uow.writers.put(replace(target.writer, position=f"{RESET}{uuid4()}"))
+
+    def fence(self, uow: UnitOfWork, job: Job) -> None:
+        """Keep the copies of a cancelled run from committing, in the caller's transaction (rule 8.7)."""
+        with suppress(NotFound):  # the pipeline was dropped, which has fenced them
+            pipeline, table = read_run(uow, job)
+            fence_writer(uow, pipeline.name, table)
+
+    def build_task(self, job: Job) -> PipelineTask:
+        """The task of a leased run; Conflict if the target has rows of others, or the owner lacks a right."""
+        with self.database.reading() as uow:
+            pipeline, table = read_run(uow, job)
+            target = find_target(uow, pipeline.name, table.catalog, table.name)
+            check_is_own(target, table.name)
+            if self.checks_rights:
+                check_owner(uow, pipeline, table, is_built=target is not None)
+            version = uow.pipelines.get_version(pipeline.id, pipeline.version)
+        return PipelineTask(
+            pipeline=pipeline.name,
+            version=pipeline.version,
+            definition=table.definition.model_dump(mode="json"),
+            deterministic=[*version.deterministic],
+            target=[*table.name.namespace, table.name.name],
+            full=bool(job.params.get("full")),
+        )
+
+    def covers(self, text: str, catalog: CatalogName, name: TableName) -> bool | None:
+        """Whether a text is the current lease of a run that writes this table, or the keyed table of this store.
+
+        None for a text that is the lease of no run.
+        """
+        with suppress(CatalogError), self.database.reading() as uow:
+            lease = Lease.parse(text)
+            job = uow.jobs.get(lease.job_id)
+            if job.kind is not JobKind.PIPELINE:
+                return None
+            with suppress(CatalogError):
+                _, table = read_run(uow, check_lease(job, lease))
+                names = (table.name, *(TableName(table.name.as_namespace, store) for store in (BASE, CHANGE)))
+                return table.catalog == catalog and name in names
+            return False
+        return None
+
+    def release(self, lease: Lease | None, changes: Sequence[TableCommit]) -> Lease | None:
+        """The lease that a commit needs: none for a run, whose writer's epoch is its fence (decision 142).
+
+        Raises CommitRefused for rows of a run that do not name its writer: nothing would keep them from coming twice.
+        """
+        if lease is None:
+            return None
+        with self.database.reading() as uow:
+            try:
+                job = uow.jobs.get(lease.job_id)
+            except NotFound:  # the commit itself refuses the lease, unless the commit was applied before
+                return lease
+        if job.kind is not JobKind.PIPELINE:
+            return lease
+        writer = name_writer(str(job.params.get("pipeline")), job.table)
+        for change in changes:
+            if list_added_snapshots(change.updates) and name_writer_with_progress(change.updates) != writer:
+                raise CommitRefused(f"a run of {job.table} commits rows as the writer {writer!r} alone")
+        return None
+
+
+def list_run_relations(uow: UnitOfWork, job: Job) -> list[Relation]:
+    """The tables that a run reads and writes, as far as they exist; NotFound for a table that has gone."""
+    _, table = read_run(uow, job)
+    names = dict.fromkeys((table.name, *parse_inputs(table.definition)))
+    relations = (uow.relations.find(table.catalog, name) for name in names)
+    kinds = (RelationKind.TABLE, RelationKind.KEYED)
+    return [relation for relation in relations if relation is not None and relation.kind in kinds]
+
+
+def read_run(uow: UnitOfWork, job: Job) -> tuple[Pipeline, PipelineTable]:
+    """The pipeline and the table of a run; NotFound if the pipeline no longer has the table."""
+    table = uow.pipelines.find_table(job.subject_id)
+    if job.kind is not JobKind.PIPELINE or table is None:
+        raise NotFound(f"no pipeline has {job.table} any more")
+    return uow.pipelines.get_by_id(table.pipeline_id), table
+
+
+def get_table(uow: UnitOfWork, pipeline: Pipeline, name: TableName) -> PipelineTable:
+    """A table of a pipeline in any spelling of its name; NotFound."""
+    tables = uow.pipelines.tables_of([pipeline.id])[pipeline.id]
+    folded = fold_case(str(name))
+    found = next((table for table in tables if fold_case(str(table.name)) == folded), None)
+    if found is None:
+        raise NotFound(
+            f"pipeline {pipeline.name} has no table {name}", hint=f"`firn pipeline show {pipeline.name}` lists them"
+        )
+    return found
+
+
+def add_run(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: str, params: Mapping[str, Any]) -> Job:
+    """Queue a run; Conflict while the table has an active one."""
+    policy, now = load_target_policy(uow, table.catalog, table.name), uow.now()
+    priority = policy["firn.optimize.priority"]
+    job = Job(
+        id=JobId(uuid4()),
+        catalog=table.catalog,
+        subject_id=table.id,
+        table=table.name,
+        kind=JobKind.PIPELINE,
+        status=JobStatus.PENDING,
+        group=policy["firn.optimize.group"],
+        reason=reason,
+        created_at=now,
+        deadline=compute_deadline(kind_of(JobKind.PIPELINE).max_wait, priority, now, requested=True),
+        priority=priority,
+        params={"state": REQUESTED, "pipeline": pipeline.name, "version": pipeline.version, **params},
+    )
+    if not uow.jobs.add(job):
+        active = uow.jobs.active_of(table.id)
+        run = "a run" if active is None else f"run {active.id}"
+        raise Conflict(f"{run} of {table.name} is active", hint="wait for it to end, or cancel it")
+    return job

@@ -1,0 +1,96 @@
+"""The tables that pipelines write: where their writers commit, and how far they have come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from catalog.commits.positions import NO_POSITION
+from catalog.commits.writers import Writer, register_writer
+from catalog.errors import Conflict
+from catalog.jobs.job import cancel_job
+from catalog.names import CatalogName, RelationId, TableName
+from catalog.pipelines.pipeline import Pipeline, PipelineTable, StoredCheckpoint, name_writer
+from catalog.policy.policy import Policy, merge_layers
+from catalog.ports.store import UnitOfWork
+from catalog.tables.relation import Relation, RelationKind
+from server.service.access.caller import caller
+from server.service.planning.policies import load_policy, load_policy_layers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The table in the catalog that a pipeline writes."""
+
+    relation: Relation
+    store_id: RelationId
+    """The plain table itself, or the change store of a keyed one: the writer commits there."""
+    has_snapshots: bool
+    writer: Writer | None
+    """The pipeline's writer; None before its first run on this table."""
+
+
+def find_target(uow: UnitOfWork, pipeline: str, catalog: CatalogName, name: TableName) -> Target | None:
+    """The target of this name; None if there is none yet. Conflict for a view, and for a store of a keyed table."""
+    relation = uow.relations.find(catalog, name)
+    if relation is None:
+        return None
+    if relation.kind not in (RelationKind.TABLE, RelationKind.KEYED):
+        raise Conflict(f"{name} is a {relation.kind}, which no pipeline writes", hint="choose another name")
+    stores = [relation.id]
+    if relation.kind is RelationKind.KEYED:
+        keyed = uow.keyed.get(relation.id)
+        stores = [keyed.change_id, keyed.base_id]
+    counters = uow.stats.get_many(stores).values()
+    return Target(
+        relation=relation,
+        store_id=stores[0],
+        has_snapshots=any(stats.snapshot_id is not None for stats in counters),
+        writer=uow.writers.find(stores[0], name_writer(pipeline, name)),
+    )
+
+
+def check_is_own(target: Target | None, name: TableName) -> None:
+    """Raise Conflict for a table with rows that the pipeline has never written: its first run would delete them."""
+    if target is not None and target.has_snapshots and target.writer is None:
+        raise Conflict(
+            f"{name} has rows that the pipeline has not written, and a run would replace them",
+            hint="give the pipeline's table another name, or drop or rename this one",
+        )
+
+
+def find_checkpoint(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> StoredCheckpoint | None:
+    """The checkpoint of a table: the pins at the position of its writer. None if its next run computes all rows."""
+    target = find_target(uow, pipeline.name, table.catalog, table.name)
+    if target is None or target.writer is None or target.writer.position == NO_POSITION:
+        return None
+    return uow.checkpoints.find(table.id, target.writer.position)
+
+
+def end_runs(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: str) -> None:
+    """Cancel the run of a table, and keep its copies from committing after this transaction.
+
+    Commits lock the job first, so this does, too.
+    """
+    active = uow.jobs.active_of(table.id)
+    job = None if active is None else uow.jobs.lock(active.id)
+    if job is not None and job.status.is_active:
+        uow.jobs.put(cancel_job(replace(job, error=reason), uow.now()))
+        uow.jobs.add_log(job.id, [reason], uow.now())
+    fence_writer(uow, pipeline.name, table)
+
+
+def fence_writer(uow: UnitOfWork, pipeline: str, table: PipelineTable) -> None:
+    """Increment the epoch of a table's writer: the server refuses commits of earlier copies (rule 6.2)."""
+    target = find_target(uow, pipeline, table.catalog, table.name)
+    writer = None if target is None or target.writer is None else uow.writers.lock(target.store_id, target.writer.name)
+    if writer is not None and writer.fenced_at is None:
+        uow.writers.put(register_writer(writer, uow.now(), caller.get().principal))
+
+
+def load_target_policy(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Policy:
+    """The policy of a target; before it exists, that of its namespace."""
+    relation = uow.relations.find(catalog, name)
+    if relation is None:
+        return merge_layers(load_policy_layers(uow, catalog, name.namespace))
+    keyed = uow.keyed.get_many([relation.id]).get(relation.id)
+    return load_policy(uow, relation, uow.stats.get(relation.id if keyed is None else keyed.base_id).properties)

@@ -1,0 +1,105 @@
+"""Checkpoints of pipelines, and the states of inputs that they pin, in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import and_, delete, exists, or_, select
+from sqlalchemy.orm import aliased
+
+from catalog.jobs.job import JobId
+from catalog.names import RelationId
+from catalog.pipelines.pipeline import CheckpointId, PipelineTableId, StoredCheckpoint, StoredPin
+from firn.protocol.pipelines import InputPin
+from server.store.pipeline_rows import PipelineCheckpointRow, PipelinePinRow
+from server.store.session import ReadSession
+from server.store.stream_rows import WriterRow
+
+_IS_POSITION = exists().where(
+    WriterRow.relation_id == PipelineCheckpointRow.store_id,
+    WriterRow.name == PipelineCheckpointRow.writer,
+    WriterRow.position == PipelineCheckpointRow.id,
+)
+_LATER = aliased(PipelineCheckpointRow)
+_HAS_LATER = exists().where(
+    _LATER.table_id == PipelineCheckpointRow.table_id, _LATER.number > PipelineCheckpointRow.number
+)
+
+
+@dataclass(frozen=True)
+class SqlCheckpoints:
+    """See catalog.ports.pipelines.Checkpoints."""
+
+    session: ReadSession
+
+    def add(self, checkpoint: StoredCheckpoint) -> None:
+        """Store the pins of a run."""
+        pins = [
+            {"relation_id": str(pin.relation_id), "schema_id": pin.schema_id, "pin": pin.pin.model_dump(mode="json")}
+            for pin in checkpoint.pins
+        ]
+        same = ("id", "table_id", "job_id", "store_id", "writer", "fingerprint", "pinned_at", "kept_until")
+        self.session.add(PipelineCheckpointRow(**{name: getattr(checkpoint, name) for name in same}, pins=pins))
+        for pin in checkpoint.pins:
+            if pin.pin.version is not None:
+                self.session.add(
+                    PipelinePinRow(
+                        checkpoint_id=checkpoint.id,
+                        relation_id=pin.relation_id,
+                        table_id=checkpoint.table_id,
+                        version=pin.pin.version,
+                    )
+                )
+        self.session.flush()
+
+    def find(self, table_id: PipelineTableId, checkpoint_id: str) -> StoredCheckpoint | None:
+        """Find the pins of a table by their id."""
+        of = (PipelineCheckpointRow.table_id == table_id, PipelineCheckpointRow.id == checkpoint_id)
+        row = self.session.scalar(select(PipelineCheckpointRow).where(*of))
+        return None if row is None else _to_checkpoint(row)
+
+    def forget(self, table_id: PipelineTableId, *, keep: int, current: str) -> None:
+        """Remove the oldest pins of a table."""
+        of_table = PipelineCheckpointRow.table_id == table_id
+        newest = select(PipelineCheckpointRow.id).where(of_table)
+        newest = newest.order_by(PipelineCheckpointRow.number.desc()).limit(keep)
+        old = select(PipelineCheckpointRow.id).where(
+            of_table, PipelineCheckpointRow.id != current, PipelineCheckpointRow.id.not_in(newest)
+        )
+        ids = self.session.scalars(old).all()
+        self.session.execute(delete(PipelinePinRow).where(PipelinePinRow.checkpoint_id.in_(ids)))
+        self.session.execute(delete(PipelineCheckpointRow).where(of_table, PipelineCheckpointRow.id.in_(ids)))
+
+    def list_pinned(self, relation_id: RelationId, now: datetime) -> Sequence[str]:
+        """List the versions of an input that checkpoints and newest runs pin, by the index of its pins."""
+        joined = and_(
+            PipelineCheckpointRow.id == PipelinePinRow.checkpoint_id,
+            PipelineCheckpointRow.table_id == PipelinePinRow.table_id,
+        )
+        query = select(PipelinePinRow.version).join(PipelineCheckpointRow, joined)
+        query = query.where(PipelinePinRow.relation_id == relation_id, PipelineCheckpointRow.kept_until > now)
+        return self.session.scalars(query.where(or_(_IS_POSITION, ~_HAS_LATER)).distinct()).all()
+
+
+def _to_checkpoint(row: PipelineCheckpointRow) -> StoredCheckpoint:
+    return StoredCheckpoint(
+        id=CheckpointId(row.id),
+        table_id=PipelineTableId(row.table_id),
+        job_id=JobId(row.job_id),
+        store_id=RelationId(row.store_id),
+        writer=row.writer,
+        fingerprint=row.fingerprint,
+        pinned_at=row.pinned_at,
+        kept_until=row.kept_until,
+        pins=[
+            StoredPin(
+                relation_id=RelationId(UUID(pin["relation_id"])),
+                schema_id=pin["schema_id"],
+                pin=InputPin.model_validate(pin["pin"]),
+            )
+            for pin in row.pins
+        ],
+    )

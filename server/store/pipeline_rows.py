@@ -1,0 +1,87 @@
+"""The tables of pipelines: their versions, tables and checkpoints."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from server.store.rows import BigKey, Row
+
+
+class PipelineRow(Row):
+    """A pipeline."""
+
+    __tablename__ = "pipeline"
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    version: Mapped[int]
+    owner: Mapped[str | None] = mapped_column(String(255))
+    owner_id: Mapped[UUID | None]
+    created_at: Mapped[datetime]
+    changed_at: Mapped[datetime]
+
+
+class PipelineVersionRow(Row):
+    """A version of a pipeline, as its author has put it."""
+
+    __tablename__ = "pipeline_version"
+    pipeline_id: Mapped[UUID] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    created_at: Mapped[datetime]
+    author: Mapped[str | None] = mapped_column(String(255))
+    files: Mapped[list[dict[str, Any]]]
+    tables: Mapped[list[dict[str, Any]]]
+    deterministic: Mapped[list[str]]
+
+
+class PipelineTableRow(Row):
+    """A table of a pipeline's newest version. `spelled` is the digest of its name in one spelling."""
+
+    __tablename__ = "pipeline_table"
+    __table_args__ = (
+        UniqueConstraint("catalog", "spelled"),
+        Index("ix_pipeline_table_pipeline", "pipeline_id"),
+    )
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    pipeline_id: Mapped[UUID]
+    catalog: Mapped[str] = mapped_column(String(255))
+    name: Mapped[str] = mapped_column(Text)
+    spelled: Mapped[str] = mapped_column(String(64))
+    inputs: Mapped[list[str]]
+    definition: Mapped[dict[str, Any]]
+
+
+class PipelineCheckpointRow(Row):
+    """The pins of a run. While the position of the table's writer is its id, they are the checkpoint of the table."""
+
+    __tablename__ = "pipeline_checkpoint"
+    __table_args__ = (
+        Index("ix_pipeline_checkpoint_id", "id"),
+        Index("ix_pipeline_checkpoint_table", "table_id", "number"),
+    )
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64))
+    table_id: Mapped[UUID]
+    job_id: Mapped[UUID]
+    store_id: Mapped[UUID]
+    writer: Mapped[str] = mapped_column(String(255))
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    pinned_at: Mapped[datetime]
+    kept_until: Mapped[datetime]
+    pins: Mapped[list[dict[str, Any]]]
+
+
+class PipelinePinRow(Row):
+    """The state of an input that a checkpoint names, for expiry."""
+
+    __tablename__ = "pipeline_pin"
+    __table_args__ = (Index("ix_pipeline_pin_relation", "relation_id"), Index("ix_pipeline_pin_table", "table_id"))
+    checkpoint_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    table_id: Mapped[UUID]
+    version: Mapped[str] = mapped_column(String(32))

@@ -1,0 +1,165 @@
+"""Versions of pipelines: what a new one does, and what the server refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    InvalidDefinition,
+    NoSuchCatalog,
+    NoSuchNamespace,
+    NoSuchTable,
+    NotFound,
+    PipelineCycle,
+    StaleDefinition,
+)
+from catalog.jobs.job import JobStatus
+from tests.factories import LAKE
+from tests.server.lake import PLAIN
+from tests.server.service.pipelines.stage import DAILY, DEFINED, RANK, RANKED, PipelineStage
+
+OTHER = {**DEFINED, "fingerprint": "c" * 64}
+
+
+def test_a_version_is_stored_once_and_shown(stage: PipelineStage) -> None:
+    first = stage.put(DEFINED, RANKED)
+    assert (first.version, [(change.table, change.change) for change in first.tables]) == (
+        1,
+        [("mart.daily", "new"), ("mart.rank", "new")],
+    )
+    again = stage.put(DEFINED, RANKED)
+    assert (again.version, {change.change for change in again.tables}) == (1, {"unchanged"})
+    moved = stage.put({**DEFINED, "line": 7}, RANKED)
+    assert (moved.version, {change.change for change in moved.tables}) == (2, {"unchanged"})
+    defined = stage.lake.services.pipelines.get("orders")
+    assert (defined.pipeline.version, [table.name for table in defined.tables]) == (2, [DAILY, RANK])
+    page = stage.lake.services.pipelines.list_versions("orders", limit=9, cursor=None)
+    assert [version.version for version in page.items] == [2, 1]
+    assert stage.lake.services.pipelines.get_version("orders", 1).tables[0].line == 1
+    with pytest.raises(NotFound, match="no version 3"):
+        stage.lake.services.pipelines.get_version("orders", 3)
+
+
+def test_a_dry_run_stores_nothing(stage: PipelineStage) -> None:
+    assert stage.put(dry_run=True).version == 1
+    with pytest.raises(NotFound):
+        stage.lake.services.pipelines.get("orders")
+
+
+def test_a_changed_query_of_a_built_table_has_to_be_accepted(stage: PipelineStage) -> None:
+    """The first run after it computes all rows, which costs more than its author may know."""
+    stage.put()
+    assert stage.put(OTHER).tables[0].change == "new"
+    stage.put(DEFINED)
+    stage.create_target()
+    stage.build()
+    assert stage.put(OTHER, dry_run=True).tables[0].change == "rebuild"
+    with pytest.raises(StaleDefinition, match=r"mart\.daily \(transformations/daily\.sql, line 1\)"):
+        stage.put(OTHER)
+    assert stage.view().state == "current"
+    assert stage.put(OTHER, rebuild=True).tables[0].change == "rebuild"
+    assert stage.view().state == "rebuild"
+    assert stage.put({**OTHER, "line": 3}).tables[0].change == "rebuild"  # accepted before
+    assert stage.put(DEFINED).tables[0].change == "settings"  # the rows are those of this query
+
+
+def test_other_settings_of_a_built_table_need_no_rebuild_but_its_key_never_changes(stage: PipelineStage) -> None:
+    stage.put()
+    stage.create_target()
+    stage.build()
+    assert stage.put({**DEFINED, "refresh": "strict"}).tables[0].change == "settings"
+    with pytest.raises(StaleDefinition, match="the key"):
+        stage.put({**DEFINED, "key": ["id", "n"]}, rebuild=True)
+
+
+@pytest.mark.parametrize(
+    ("tables", "error", "message"),
+    [
+        ([{**DEFINED, "name": "daily"}], Invalid, "invalid table name"),
+        ([{**DEFINED, "name": "nowhere.daily"}], NoSuchNamespace, "nowhere"),
+        ([{**DEFINED, "inputs": ["db.gone"]}], NoSuchTable, r"mart\.daily reads db\.gone.*daily\.sql, line 1"),
+        ([{**DEFINED, "inputs": ["db.orders.change"]}], InvalidDefinition, "which is a change"),
+        ([{**DEFINED, "inputs": ["mart.daily"]}], PipelineCycle, r"mart\.daily reads mart\.daily"),
+        ([{**DEFINED, "inputs": ["mart.rank"]}, RANKED], PipelineCycle, "reads mart"),
+        ([DEFINED, {**DEFINED, "line": 9}], InvalidDefinition, "defined twice"),
+        ([DEFINED, {**DEFINED, "name": "mart.DAILY", "line": 9}], InvalidDefinition, "defined twice"),
+        ([{**DEFINED, "key": ["id", "id"]}], InvalidDefinition, "names a column twice"),
+        ([{**DEFINED, "name": "db.orders.base", "inputs": ["db.plain"]}], NoSuchNamespace, "db.orders"),
+        ([{**DEFINED, "name": f"mart.{'d' * 250}"}], Invalid, "not a name for a writer"),
+    ],
+)
+def test_definitions_that_cannot_be_are_refused(
+    stage: PipelineStage, tables: list[dict[str, object]], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        stage.put(*tables)
+    with pytest.raises(NotFound):
+        stage.lake.services.pipelines.get("orders")
+
+
+@pytest.mark.parametrize("name", ["", "a#b", "a/b", "ä", "x" * 129])
+def test_names_that_cannot_be_are_refused(stage: PipelineStage, name: str) -> None:
+    with pytest.raises(Invalid, match="not a name for a pipeline"):
+        stage.put(name=name)
+
+
+def test_a_pipeline_stays_in_its_catalog(stage: PipelineStage) -> None:
+    stage.put()
+    with pytest.raises(NoSuchCatalog):
+        stage.put(catalog="elsewhere")
+    stage.lake.services.namespaces.create_catalog("elsewhere", (stage.lake.warehouse / "e").as_uri(), None, {})
+    with pytest.raises(Conflict, match="belongs to catalog lake"):
+        stage.put(catalog="elsewhere")
+
+
+def test_two_pipelines_never_write_one_table(stage: PipelineStage) -> None:
+    stage.put()
+    with pytest.raises(AlreadyExists, match="another pipeline writes"):
+        stage.put({**DEFINED, "name": "mart.Daily"}, name="other")
+
+
+def test_a_cycle_over_two_pipelines_is_refused(stage: PipelineStage) -> None:
+    stage.put(DEFINED, RANKED)
+    stage.put({**RANKED, "name": "mart.top", "inputs": ["mart.rank"]}, name="other")
+    with pytest.raises(PipelineCycle, match=r"mart\.top reads mart\.rank reads mart\.daily reads mart\.top"):
+        stage.put({**DEFINED, "inputs": ["db.plain", "mart.top"]}, RANKED)
+
+
+def test_a_table_with_rows_of_others_is_no_target(stage: PipelineStage) -> None:
+    """The first run would delete these rows."""
+    stage.lake.append(PLAIN)
+    with pytest.raises(Conflict, match="rows that the pipeline has not written"):
+        stage.put({**DEFINED, "name": "db.plain", "inputs": ["db.orders"]})
+
+
+def test_a_removed_table_stays_and_its_run_ends(stage: PipelineStage) -> None:
+    stage.put(DEFINED, {**RANKED, "inputs": ["db.plain"]})
+    stage.create_target()
+    attempt = stage.begin()
+    pinned = attempt.pin()
+    out = stage.put({**RANKED, "inputs": ["db.plain"]})
+    assert {change.table: change.change for change in out.tables}["mart.daily"] == "removed"
+    assert stage.job(attempt.lease.job_id).status is JobStatus.CANCELED
+    with pytest.raises(Invalid, match="is fenced"):
+        attempt.commit()
+    assert stage.writer().epoch == pinned.writer.epoch + 1
+    assert stage.lake.services.keyed.pin(LAKE, DAILY) is not None
+
+
+def test_a_dropped_pipeline_commits_nothing_more_and_may_come_again(stage: PipelineStage) -> None:
+    stage.put()
+    stage.create_target()
+    stage.build()
+    attempt = stage.begin()
+    attempt.pin()
+    stage.lake.services.pipelines.drop("orders")
+    with pytest.raises(Invalid, match="is fenced"):
+        attempt.commit()
+    with pytest.raises(NotFound):
+        stage.lake.services.pipelines.get("orders")
+    stage.put(OTHER)  # without a rebuild: no checkpoint is left
+    assert stage.view().state == "new"
+    assert stage.begin().pin("c" * 64).full_reason == "the table's checkpoint is forgotten"

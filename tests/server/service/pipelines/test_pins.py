@@ -1,0 +1,313 @@
+"""Pins of runs and steps of checkpoints: rules 8.1 to 8.8 of docs/protocols.md in the server's transactions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from catalog.commits.positions import NO_POSITION
+from catalog.errors import (
+    CommitRefused,
+    Conflict,
+    Invalid,
+    LeaseLost,
+    NoSuchTable,
+    PositionMoved,
+    WriterFenced,
+)
+from catalog.history.commit import TableCommit
+from catalog.jobs.job import JobStatus
+from catalog.names import TableName
+from server.service.tables.refs import Target
+from server.store.pipeline_rows import PipelineCheckpointRow
+from tests.factories import LAKE
+from tests.server.lake import BASE, CHANGE, PLAIN, Lake
+from tests.server.service.pipelines.stage import DAILY, DEFINED, Attempt, PipelineStage
+
+
+@pytest.fixture
+def built(stage: PipelineStage) -> PipelineStage:
+    """A pipeline whose table is built from one snapshot of each input."""
+    stage.lake.append(PLAIN)
+    stage.lake.append(CHANGE)
+    stage.put()
+    stage.create_target()
+    stage.build()
+    return stage
+
+
+def versions(attempt: Attempt) -> dict[str, str | None]:
+    assert attempt.pinned is not None
+    return {stored.pin.table: stored.pin.version for stored in attempt.pinned.until.pins}
+
+
+def test_a_first_run_is_full_and_pins_all_inputs(stage: PipelineStage) -> None:
+    stage.lake.append(PLAIN)
+    stage.put()
+    attempt = stage.begin()
+    with pytest.raises(NoSuchTable, match=r"mart\.daily"):
+        attempt.pin()
+    stage.create_target()
+    pinned = attempt.pin()
+    assert (pinned.writer.epoch, pinned.writer.position, pinned.since) == (1, NO_POSITION, None)
+    assert pinned.full_reason == "the table has no checkpoint yet"
+    head = str(stage.lake.metadata(PLAIN)["current-snapshot-id"])
+    assert versions(attempt) == {"db.plain": head, "db.orders": None}
+
+
+def test_a_later_run_goes_on_from_the_checkpoint_of_the_last_commit(built: PipelineStage) -> None:
+    before = built.view().checkpoint
+    built.lake.append(CHANGE)
+    attempt = built.begin()
+    pinned = attempt.pin()
+    assert (pinned.since, pinned.full_reason) == (before, None)
+    assert pinned.writer.position == pinned.since.id  # type: ignore[union-attr]
+    assert versions(attempt)["db.orders"] == "2"
+    attempt.commit()
+    assert built.view().checkpoint == pinned.until
+    assert built.view().state == "running"
+    attempt.report()
+    assert built.view().state == "current"
+
+
+def test_a_newer_copy_ends_the_older_one(built: PipelineStage) -> None:
+    """Both start from one checkpoint: without the epoch, whichever came first would win, also the older one."""
+    attempt = built.begin()
+    old = attempt.pin()
+    older = Attempt(built, attempt.lease, old)
+    new = attempt.pin()
+    assert new.writer.epoch == old.writer.epoch + 1
+    assert new.until.id != old.until.id
+    with pytest.raises(WriterFenced):
+        older.commit()
+    with pytest.raises(WriterFenced):
+        older.move()
+    attempt.commit()
+
+
+def test_a_second_run_from_one_checkpoint_is_refused(built: PipelineStage) -> None:
+    attempt = built.begin()
+    pinned = attempt.pin()
+    attempt.commit()
+    with pytest.raises(PositionMoved):
+        attempt.commit()
+    with pytest.raises(Invalid, match="is no checkpoint of"):
+        attempt.move(start=pinned.until.id, end="another")
+
+
+def test_pins_need_the_lease(built: PipelineStage) -> None:
+    attempt = built.begin()
+    epoch = built.writer().epoch
+    built.lake.services.jobs.cancel(attempt.lease.job_id)
+    with pytest.raises(LeaseLost):
+        attempt.pin()
+    assert built.writer().epoch == epoch + 1  # of the cancellation
+
+
+def test_a_cancelled_run_commits_nothing(built: PipelineStage) -> None:
+    attempt = built.begin()
+    attempt.pin()
+    built.lake.services.jobs.cancel(attempt.lease.job_id)
+    with pytest.raises(WriterFenced):
+        attempt.commit()
+    with pytest.raises(LeaseLost):
+        attempt.move()
+    assert built.job(attempt.lease.job_id).status is JobStatus.CANCELED
+
+
+def test_a_step_without_a_commit_moves_the_checkpoint_once(built: PipelineStage) -> None:
+    built.lake.append(CHANGE)
+    attempt = built.begin()
+    pinned = attempt.pin()
+    head = built.writer().snapshot_id
+    moved = attempt.move()
+    assert (moved.position, moved.snapshot_id) == (pinned.until.id, head)
+    assert attempt.move() == moved  # the answer was lost
+    with pytest.raises(PositionMoved):
+        attempt.move(end=pinned.writer.position)
+    attempt.report()
+    assert built.view().checkpoint == pinned.until
+    assert built.lake.services.writers.list_problems(LAKE, limit=9).items == []
+
+
+def test_a_rollback_of_the_target_takes_the_checkpoint_along(lake: Lake) -> None:
+    stage = PipelineStage.of(lake, is_keyed=False)
+    stage.put()
+    stage.create_target()
+    first = stage.build()
+    snapshot_id = stage.writer().snapshot_id
+    lake.append(CHANGE)
+    stage.build()
+    assert snapshot_id is not None
+    lake.services.refs.rollback(LAKE, DAILY, Target(snapshot=str(snapshot_id)), expected_head=None)
+    assert stage.view().checkpoint == first
+    assert stage.begin().pin().since == first
+
+
+def test_a_run_is_full_after_a_request_and_after_a_reset(built: PipelineStage) -> None:
+    attempt = built.begin(full=True)
+    assert attempt.pin().full_reason == "somebody asked for all rows"
+    attempt.commit()
+    attempt.report()
+    attempt = built.begin()
+    assert attempt.pin().full_reason is None
+    built.lake.services.pipeline_runs.reset("orders", DAILY)
+    with pytest.raises(WriterFenced):
+        attempt.commit()
+    assert attempt.pin().full_reason == "somebody has reset the table"
+    again = attempt.pin()  # the optimizer died: the mark is not used up
+    assert again.full_reason == "somebody has reset the table"
+    attempt.commit()
+    attempt.report()
+    assert built.begin().pin().full_reason is None
+
+
+def test_a_changed_query_is_computed_in_full_and_never_by_an_older_task(built: PipelineStage) -> None:
+    attempt = built.begin()
+    built.put({**DEFINED, "fingerprint": "c" * 64}, rebuild=True)
+    with pytest.raises(Conflict, match="has changed since the run began"):
+        attempt.pin()
+    assert attempt.pin("c" * 64).full_reason == "the query has changed since the checkpoint"
+
+
+def test_an_input_that_was_created_again_makes_the_run_full(built: PipelineStage) -> None:
+    built.lake.services.drop(LAKE, PLAIN)
+    built.lake.create(PLAIN)
+    assert built.begin().pin().full_reason == "db.plain was created again since the checkpoint"
+
+
+def test_an_input_that_was_rolled_back_makes_the_run_full(built: PipelineStage) -> None:
+    first = built.lake.metadata(PLAIN)["current-snapshot-id"]
+    built.lake.append(PLAIN)
+    built.build()
+    built.lake.services.refs.rollback(LAKE, PLAIN, Target(snapshot=str(first)), expected_head=None)
+    assert built.begin().pin().full_reason == "db.plain was rolled back since the checkpoint"
+
+
+def test_a_missing_input_ends_the_run_with_its_name(built: PipelineStage) -> None:
+    attempt = built.begin()
+    built.lake.services.drop(LAKE, PLAIN)
+    with pytest.raises(NoSuchTable, match=r"mart\.daily reads db\.plain"):
+        attempt.pin()
+
+
+def test_a_column_of_another_id_makes_the_run_full(built: PipelineStage) -> None:
+    """Rows of old files have other values in it now, although no file has changed."""
+    metadata = built.lake.metadata(PLAIN)
+    schema = metadata["schemas"][0]
+    note = {**schema["fields"][1], "id": 3}
+    updates = [
+        {"action": "add-schema", "schema": {**schema, "fields": [schema["fields"][0], note]}, "last-column-id": 3},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    built.lake.commit(TableCommit(name=PLAIN, updates=updates))
+    assert built.begin().pin().full_reason == "the columns of db.plain have changed since the checkpoint"
+
+
+def test_a_new_column_of_an_input_is_no_reason(built: PipelineStage) -> None:
+    schema = built.lake.metadata(PLAIN)["schemas"][0]
+    more = {"id": 3, "name": "more", "type": "string", "required": False}
+    updates = [
+        {"action": "add-schema", "schema": {**schema, "fields": [*schema["fields"], more]}, "last-column-id": 3},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    built.lake.commit(TableCommit(name=PLAIN, updates=updates))
+    assert built.begin().pin().full_reason is None
+
+
+def removal(name: TableName, *snapshot_ids: int) -> TableCommit:
+    return TableCommit(name=name, updates=[{"action": "remove-snapshots", "snapshot-ids": list(snapshot_ids)}])
+
+
+def test_expiry_keeps_the_snapshots_of_a_checkpoint_and_of_the_newest_run(built: PipelineStage) -> None:
+    lake, first = built.lake, built.lake.metadata(PLAIN)["current-snapshot-id"]
+    lake.append(PLAIN)
+    second = lake.metadata(PLAIN)["current-snapshot-id"]
+    attempt = built.begin()
+    attempt.pin()
+    lake.append(PLAIN)
+    for snapshot_id in (first, second):
+        with pytest.raises(CommitRefused, match="still needs it"):
+            lake.commit(removal(PLAIN, snapshot_id))
+    attempt.commit()
+    lake.commit(removal(PLAIN, first))
+    with pytest.raises(CommitRefused):
+        lake.commit(removal(PLAIN, second))
+    built.lake.services.pipelines.drop("orders")
+    lake.commit(removal(PLAIN, second))
+
+
+def test_expiry_keeps_the_versions_since_a_checkpoint(built: PipelineStage) -> None:
+    lake, first = built.lake, built.lake.metadata(CHANGE)["current-snapshot-id"]
+    for _ in range(2):
+        lake.append(CHANGE)
+    second = lake.metadata(CHANGE)["snapshots"][1]["snapshot-id"]
+    for snapshot_id in (first, second):
+        with pytest.raises(CommitRefused):
+            lake.commit(removal(CHANGE, snapshot_id))
+    assert lake.metadata(BASE).get("snapshots") in (None, [])
+
+
+def test_pins_end_and_the_run_after_that_is_full(built: PipelineStage) -> None:
+    lake, first = built.lake, built.lake.metadata(PLAIN)["current-snapshot-id"]
+    lake.append(PLAIN)
+    with lake.database.writing() as uow:
+        uow.policies.put(LAKE, (), {"firn.pipeline.keep-inputs": "1 s"})
+    with lake.database.reading() as uow:
+        later = uow.now() + timedelta(days=15)
+        plain = uow.relations.find(LAKE, PLAIN)
+        assert plain is not None
+        assert uow.checkpoints.list_pinned(plain.id, later) == []
+        assert uow.checkpoints.list_pinned(plain.id, uow.now()) == [str(first)]
+    built.build()  # pins for a second only
+    assert built.view().checkpoint is not None
+
+
+def test_an_expired_snapshot_makes_the_run_full(built: PipelineStage) -> None:
+    lake, first = built.lake, built.lake.metadata(PLAIN)["current-snapshot-id"]
+    lake.append(PLAIN)
+    checkpoint = built.view().checkpoint
+    assert checkpoint is not None
+    with lake.database.writing() as uow:
+        uow.session.query(PipelineCheckpointRow).update({"kept_until": uow.now()})  # type: ignore[attr-defined]
+    lake.commit(removal(PLAIN, first))
+    assert built.begin().pin().full_reason == f"snapshot {first} of db.plain has expired"
+
+
+def test_a_table_with_rows_of_others_is_never_written(stage: PipelineStage) -> None:
+    """Somebody created the target between the pipeline and its first run: a full run would delete these rows."""
+    stage.put()
+    stage.create_target()
+    stage.lake.append(TableName(DAILY.as_namespace, "change"))
+    attempt = stage.begin()
+    with pytest.raises(Conflict, match="has rows that the pipeline has not written"):
+        attempt.pin()
+
+
+def test_a_target_that_was_dropped_is_built_anew(built: PipelineStage) -> None:
+    built.lake.services.drop(LAKE, DAILY)
+    assert built.view().state == "new"
+    built.create_target()
+    pinned = built.begin().pin()
+    assert (pinned.full_reason, pinned.writer.epoch) == ("the table has no checkpoint yet", 1)
+
+
+def test_merges_of_the_target_go_on_beside_a_run(built: PipelineStage) -> None:
+    """The subject of a run is no table of the catalog."""
+    attempt = built.begin()
+    attempt.pin()
+    assert built.lake.services.planner.run_now(LAKE, DAILY, "merge", {}).status is JobStatus.PENDING  # type: ignore[arg-type]
+    with pytest.raises(Conflict, match="is active"):
+        built.request()
+
+
+def test_the_database_keeps_a_bounded_number_of_pins(built: PipelineStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.service.pipelines.pins.KEPT_CHECKPOINTS", 2)
+    first = built.view().checkpoint
+    assert first is not None
+    attempt = built.begin()
+    pins = [attempt.pin().until for _ in range(4)]
+    with built.lake.database.reading() as uow:
+        left = [uow.checkpoints.find(pin.table_id, pin.id) is not None for pin in (first, *pins)]
+    assert left == [True, False, False, True, True]
