@@ -4570,7 +4570,7 @@ export interface components {
             location: string;
             /** Message */
             message: string;
-            severity: components["schemas"]["Severity"];
+            severity: components["schemas"]["Severity-Output"];
         };
         /**
          * ForwardIn
@@ -7983,10 +7983,16 @@ export interface components {
         };
         /**
          * Severity
+         * @description What a violation leads to.
+         * @enum {string}
+         */
+        "Severity-Input": "fail" | "drop" | "warn";
+        /**
+         * Severity
          * @description How bad a finding is.
          * @enum {string}
          */
-        Severity: "ok" | "warning" | "failed";
+        "Severity-Output": "ok" | "warning" | "failed";
         /**
          * SideOut
          * @description One of the two compared states.
@@ -8553,6 +8559,11 @@ export interface components {
              *     }
              */
             trigger?: components["schemas"]["Trigger"];
+            /**
+             * Validators
+             * @default []
+             */
+            validators?: components["schemas"]["Validator"][];
         };
         /**
          * TableHealthOut
@@ -9062,6 +9073,56 @@ export interface components {
             /** Error Type */
             type: string;
         };
+        /**
+         * Validator
+         * @description One validator. The fields that its kind does not use stay empty.
+         *
+         *     `minimum` and `maximum` are texts of values, of row_count numbers of rows, or of percents of change with `percent`.
+         */
+        Validator: {
+            /**
+             * Columns
+             * @default []
+             */
+            columns?: string[];
+            /** Condition */
+            condition?: string | null;
+            /** Expected */
+            expected?: string | null;
+            kind: components["schemas"]["ValidatorKind"];
+            /** Maximum */
+            maximum?: string | null;
+            /** Minimum */
+            minimum?: string | null;
+            /** Name */
+            name: string;
+            /** Pattern */
+            pattern?: string | null;
+            /**
+             * Percent
+             * @default false
+             */
+            percent?: boolean;
+            /** @default fail */
+            severity?: components["schemas"]["Severity-Input"];
+            /** Sql */
+            sql?: string | null;
+            /** Table */
+            table?: string | null;
+            /** Table Column */
+            table_column?: string | null;
+            /**
+             * Values
+             * @default []
+             */
+            values?: string[];
+        };
+        /**
+         * ValidatorKind
+         * @description What a validator checks: the rows that a run writes, one by one, or the table as it would be.
+         * @enum {string}
+         */
+        ValidatorKind: "expect" | "not_null" | "accepted" | "range" | "matches" | "references" | "unique" | "row_count" | "sql";
         /**
          * Verdict
          * @description The verdict of access control.
