@@ -19,6 +19,7 @@ from firn.names import split_name
 from firn.protocol.jobs import JobStatus
 from firn.protocol.names import join_name
 from firn.protocol.pipelines import PipelineOut, PipelineTableOut, PutOut, RunOut, RunResult
+from firn.protocol.validators import ValidatorResult
 
 app = folders.app  # these are commands of `firn pipeline` too
 NameArg = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pipeline.")]
@@ -121,6 +122,12 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
         keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}: "
         unchanged = f"{result.unchanged:,} left out (unchanged)"
         yield "computed", f"{keys}{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted"
+    if result.validators:
+        passed = sum(validator.passed for validator in result.validators)
+        yield "audited", f"{passed:,} of {_count(len(result.validators), 'validator')} passed"
+    for validator in result.validators:
+        if not validator.passed:
+            yield f"{validator.severity} {validator.name}", _describe_violations(validator)
     yield "published", "nothing differs" if result.snapshot_id is None else f"snapshot {result.snapshot_id}"
     yield "checkpoint", result.checkpoint
     yield "took", _describe_duration(run)
@@ -130,6 +137,11 @@ def _describe_input(before: int | None, after: int | None) -> str:
     if before is None and after is None:
         return "changed"
     return f"{_count(before or 0, 'row')} before, {_count(after or 0, 'row')} after"
+
+
+def _describe_violations(validator: ValidatorResult) -> str:
+    count = None if validator.violations is None else _count(validator.violations, "violation")
+    return ", ".join(filter(None, (count, validator.detail))) or "not passed"
 
 
 def _describe_duration(run: RunOut) -> str | None:

@@ -1,4 +1,7 @@
-"""Pins of runs: one transaction registers the writer, reads the checkpoint, and pins all inputs (rule 8.1)."""
+"""Pins of runs: one transaction registers the writer, reads the checkpoint, and pins all inputs.
+
+docs/protocols.md, rule 8.1.
+"""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ class PipelineRuns:
         return job
 
     def reset(self, name: str, table: TableName) -> None:
-        """Forget up to where a table is built: runs compute all rows until one has committed (rule 8.8).
+        """Forget up to where a table is built: runs compute all rows until one has committed.
 
-        A run that works now commits nothing more; its next attempt computes all rows.
+        docs/protocols.md, rule 8.8. A run that works now commits nothing more; its next attempt computes all rows.
         """
         with self.database.writing() as uow:
             pipeline = uow.pipelines.get(name)

@@ -80,7 +80,10 @@ def end_runs(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: 
 
 
 def fence_writer(uow: UnitOfWork, pipeline: str, table: PipelineTable) -> None:
-    """Increment the epoch of a table's writer: the server refuses commits of earlier copies (rule 6.2)."""
+    """Increment the epoch of a table's writer: the server refuses commits of earlier copies.
+
+    docs/protocols.md, rule 6.2.
+    """
     target = find_target(uow, pipeline, table.catalog, table.name)
     writer = None if target is None or target.writer is None else uow.writers.lock(target.store_id, target.writer.name)
     if writer is not None and writer.fenced_at is None:

@@ -27,6 +27,7 @@ from firn.protocol.pipelines import (
     RunOut,
     RunResult,
 )
+from firn.protocol.validators import Severity, ValidatorResult
 from tests.command_line import Command
 
 AT = datetime(2026, 11, 27, 9, 52, 7, tzinfo=UTC)
@@ -189,6 +190,21 @@ def test_a_run_without_news_says_so(fake: FakeServer) -> None:
     assert "mode        nothing" in told.out
     assert "published   nothing differs" in told.out
     assert "computed" not in told.out
+
+
+def test_validators_that_have_not_passed_are_listed(fake: FakeServer) -> None:
+    paid = ValidatorResult(name="paid", severity=Severity.DROP, passed=False, violations=1)
+    rows = ValidatorResult(name="rows", severity=Severity.WARN, passed=False, detail="3 rows, at least 10 expected")
+    key = ValidatorResult(name="key", severity=Severity.FAIL, passed=True)
+    result = RESULT | {"validators": [entry.model_dump(mode="json") for entry in (paid, rows, key)]}
+    fake.runs = [describe_run("succeeded", ended_at=LATER, result=result)]
+    lines = run("pipeline", "run", "orders", "driver_daily").out.splitlines()
+    told = [" ".join(line.split()) for line in lines if line.startswith(("audited", "drop", "warn", "fail"))]
+    assert told == [
+        "audited 1 of 3 validators passed",
+        "drop paid 1 violation",
+        "warn rows 3 rows, at least 10 expected",
+    ]
 
 
 def test_a_failed_run_ends_the_command_with_1(fake: FakeServer) -> None:
