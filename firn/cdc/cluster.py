@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from firn.cdc.config import CdcConfig
 from firn.client import Client
 from firn.errors import FirnError, NotFound, Unavailable
 from firn.logs import PASSWORD_VARIABLE, LogBatch
 from firn.protocol.answers.connections import ConnectionOut
+from firn.protocol.cdc.routing import CdcConfig
 
 try:
     import confluent_kafka as kafka

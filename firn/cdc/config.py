@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from firn.errors import Invalid
-from firn.names import split_name
 from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.cdc.routing import CdcConfig, TableRule
 from firn.yaml_reading import Section, read_yaml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -26,60 +23,6 @@ _OWN_PROPERTIES = (
     "firn.log.source-column",
     "firn.partial",
 )
-_SHORTEST_NAME = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRule:
-    """Tables of the source, by a regular expression over their full names, and the table that takes their rows."""
-
-    include: re.Pattern[str]
-    exclude: re.Pattern[str] | None
-    table: str
-    """NAMESPACE.TABLE; `\\1` or `\\g<name>` stands for a group of `include`."""
-    primary_key: Sequence[str]
-    sequence_field: str | None
-    partition_by: Sequence[str]
-    is_partial: bool
-    source_column: str | None
-    columns: Mapping[str, str]
-    properties: Mapping[str, str]
-    line: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CdcConfig:
-    """A whole file."""
-
-    name: str
-    format: str
-    connection: str | None
-    brokers: Sequence[str]
-    topics: Sequence[re.Pattern[str]]
-    start: str
-    deletes: str
-    truncates: str
-    schema: str
-    tables: Sequence[TableRule]
-
-    def route(self, source: str) -> tuple[TableRule, str] | None:
-        """The first rule that takes a table of the source, and the name of the table; None if none does.
-
-        Raises Invalid if the name is no NAMESPACE.TABLE.
-        """
-        for rule in self.tables:
-            match = rule.include.fullmatch(source)
-            if match is None or (rule.exclude is not None and rule.exclude.fullmatch(source)):
-                continue
-            name = match.expand(rule.table)
-            if len(split_name(name)) < _SHORTEST_NAME:
-                raise Invalid(f"{source} would go to {name!r}, which is no NAMESPACE.TABLE")
-            return rule, name
-        return None
-
-    def takes_topic(self, topic: str) -> bool:
-        """Whether the records of a topic belong to this configuration."""
-        return any(pattern.fullmatch(topic) for pattern in self.topics)
 
 
 def read_config(path: Path) -> CdcConfig:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firn.cdc.cluster import open_cluster
-from firn.cdc.config import CdcConfig, read_config
-from firn.cdc.observation import observe
-from firn.cdc.plan import Action, TablePlan, TopicPlan, plan_topic, refuse_shared_tables
+from firn.cdc.config import read_config
 from firn.cli.context import CliContext, command
 from firn.cli.logs import Master, Memory
 from firn.cli.sql import open_session
 from firn.errors import NotFound
 from firn.protocol.answers.streams import StreamOut
 from firn.protocol.answers.tables import TableOut
+from firn.protocol.cdc.observation import observe
+from firn.protocol.cdc.plan import Action, TablePlan, TopicPlan, plan_topic, refuse_shared_tables
+from firn.protocol.cdc.routing import CdcConfig
 
 if TYPE_CHECKING:
     from firn.spark.cdc_run import TableProgress

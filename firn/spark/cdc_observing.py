@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from firn.cdc.observation import Observation
 from firn.logs import LogBatch
+from firn.protocol.cdc.observation import Observation
 from firn.spark.cdc_records import use_own_python
 from firn.spark.log_records import read_records
 

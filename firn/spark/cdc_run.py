@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from firn.cdc.cluster import Bounds, CdcCluster
-from firn.cdc.config import CdcConfig
-from firn.cdc.observation import Observation
-from firn.cdc.plan import Action, TablePlan, plan_topic
 from firn.client import Client, TableHandle
 from firn.errors import FirnError, NotFound, Refused
 from firn.logs import PASSWORD_VARIABLE, LogBatch, PlainBrokers, build_kafka_options
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.tables import TableOut
+from firn.protocol.cdc.observation import Observation
+from firn.protocol.cdc.plan import Action, TablePlan, plan_topic
+from firn.protocol.cdc.routing import CdcConfig
 from firn.protocol.names import format_sql_name, quote_name
 from firn.protocol.streams import StreamStatus
 from firn.spark.cdc_observing import observe_range

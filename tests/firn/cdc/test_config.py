@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from firn.cdc.config import CdcConfig, read_config
+from firn.cdc.config import read_config
 from firn.errors import Invalid
+from firn.protocol.cdc.routing import CdcConfig
 
 GOOD = r"""
 name: shop
@@ -112,9 +113,3 @@ def test_a_file_that_is_too_large_or_not_utf8_is_refused(tmp_path: Path) -> None
     path.write_bytes(b"a: \xff")
     with pytest.raises(Invalid, match="UTF-8"):
         read_config(path)
-
-
-def test_a_name_that_is_no_table_is_refused(tmp_path: Path) -> None:
-    config = read(tmp_path, GOOD.replace(r"lake_shop.\1", r"\1"))
-    with pytest.raises(Invalid, match="no NAMESPACE"):
-        config.route("shop.orders")

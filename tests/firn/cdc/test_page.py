@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from firn.cdc.config import read_config
-from firn.cdc.observation import observe
-from firn.cdc.plan import plan_topic
 from firn.protocol.cdc.debezium_types import _LOGICAL
+from firn.protocol.cdc.observation import observe
+from firn.protocol.cdc.plan import plan_topic
 from tests.cdc_envelopes import debezium
 
 PAGE = Path("docs/cdc.md").read_text()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from firn.cdc.config import CdcConfig
-from firn.cdc.observation import Observation, observe, widen_type
-from firn.cdc.plan import Action, TablePlan, TopicPlan, plan_topic, refuse_shared_tables
+from firn.protocol.cdc.observation import Observation, observe, widen_type
+from firn.protocol.cdc.plan import Action, TablePlan, TopicPlan, plan_topic, refuse_shared_tables
+from firn.protocol.cdc.routing import CdcConfig
 from tests.cdc_envelopes import Record, debezium, field
 from tests.firn.cdc.test_config import GOOD, read
 
@@ -51,6 +51,13 @@ def test_a_new_table_has_the_key_and_the_types_of_the_records(config: CdcConfig)
     table = only(plan(config, [ORDER, debezium("c", after={"id": 2, "amount": 5}, key={"id": 2})]))
     assert (table.action, table.table, table.primary_key) == (Action.CREATE, "lake_shop.orders", ["id"])
     assert table.columns == {"id": "long", "note": "string", "amount": "decimal(9,2)"}
+
+
+def test_a_name_that_is_no_table_is_a_problem_of_that_table_alone(tmp_path: Path) -> None:
+    config = read(tmp_path, GOOD.replace(r"lake_shop.\1", r"\1"))
+    bad, good = sorted(plan(config, [ORDER, *SHARDS[:1]]).tables, key=lambda table: table.problem is None)
+    assert (bad.action, good.action) == (Action.STOP, Action.CREATE)
+    assert bad.problem == "shop.orders would go to 'orders', which is no NAMESPACE.TABLE"
 
 
 def test_types_of_the_schema_part(config: CdcConfig) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import firn
-from firn.cdc.config import CdcConfig
 from firn.cli import cdc
+from firn.protocol.cdc.routing import CdcConfig
 from tests.cdc_envelopes import Record, debezium
 from tests.command_line import Command
 

@@ -5,15 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Protocol
 
-from firn.cdc.config import CdcConfig, TableRule
-from firn.cdc.observation import Observation, SourceFacts
-from firn.errors import Invalid
-from firn.protocol.answers.tables import TableOut
+from firn.protocol.cdc.observation import Observation, SourceFacts
+from firn.protocol.cdc.routing import CdcConfig, TableRule
+from firn.protocol.names import InvalidName, split_name
 
-LoadTable = Callable[[str], TableOut | None]
+
+class ExistingColumn(Protocol):
+    """A column of a table of the lake."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class ExistingTable(Protocol):
+    """What the plan needs to know about a table of the lake."""
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def primary_key(self) -> Sequence[str]: ...
+    @property
+    def columns(self) -> Sequence[ExistingColumn]: ...
+
+
+LoadTable = Callable[[str], ExistingTable | None]
 """Loads a table by its name; None if there is none."""
 _RESERVED = ("_op", "_set", "_source")
+_SHORTEST_NAME = 2
+
+
+class _Refused(ValueError):
+    """The table cannot be made; the message says why, and what to do."""
 
 
 class Action(StrEnum):
@@ -98,23 +122,34 @@ def _plan_table(
     merged = SourceFacts()
     for source in facts.values():
         merged.merge(source)
-    loaded = load(table)
     try:
+        _check_name(table, list(facts))
+        loaded = load(table)
         if loaded is None:
             return _plan_new(topic, table, rule, merged, list(facts))
         return _plan_existing(config, topic, rule, merged, list(facts), loaded, table)
-    except Invalid as error:
+    except _Refused as error:
         return TablePlan(
-            table=table, topic=topic, sources=list(facts), action=Action.STOP, problem=error.message, rule=rule
+            table=table, topic=topic, sources=list(facts), action=Action.STOP, problem=str(error), rule=rule
         )
+
+
+def _check_name(table: str, sources: Sequence[str]) -> None:
+    """Raise _Refused if a rule gives a name that no table can have."""
+    try:
+        parts = split_name(table)
+    except InvalidName:
+        parts = ()
+    if len(parts) < _SHORTEST_NAME:
+        raise _Refused(f"{', '.join(sources)} would go to {table!r}, which is no NAMESPACE.TABLE")
 
 
 def _plan_new(topic: str, table: str, rule: TableRule, facts: SourceFacts, sources: Sequence[str]) -> TablePlan:
     key = list(rule.primary_key or facts.keys)
     if not key:
-        raise Invalid(f"the records of {', '.join(sources)} name no key: give the rule a primary_key")
+        raise _Refused(f"the records of {', '.join(sources)} name no key: give the rule a primary_key")
     if len(sources) > 1 and rule.source_column is None:
-        raise Invalid(f"{', '.join(sources)} share the table, so equal keys would meet: give the rule a source_column")
+        raise _Refused(f"{', '.join(sources)} share the table, so equal keys would meet: give the rule a source_column")
     columns = {**facts.types, **rule.columns}
     if rule.source_column is not None:
         columns[rule.source_column] = "string"
@@ -136,15 +171,15 @@ def _plan_new(topic: str, table: str, rule: TableRule, facts: SourceFacts, sourc
 def _check_columns(columns: Mapping[str, str], key: Sequence[str], rule: TableRule) -> None:
     missing = [name for name in (*key, *filter(None, [rule.sequence_field])) if name not in columns]
     if missing:
-        raise Invalid(f"the records have no column {', '.join(missing)}")
+        raise _Refused(f"the records have no column {', '.join(missing)}")
     reserved = [name for name in columns if name.casefold() in _RESERVED]
     if reserved:
-        raise Invalid(f"{', '.join(reserved)} is a name of Firn's own columns: rename it at the source")
+        raise _Refused(f"{', '.join(reserved)} is a name of Firn's own columns: rename it at the source")
     folded: dict[str, str] = {}
     for name in columns:
         other = folded.setdefault(name.casefold(), name)
         if other != name:
-            raise Invalid(f"columns {other} and {name} differ in case only")
+            raise _Refused(f"columns {other} and {name} differ in case only")
 
 
 def _plan_existing(
@@ -153,21 +188,23 @@ def _plan_existing(
     rule: TableRule,
     facts: SourceFacts,
     sources: Sequence[str],
-    loaded: TableOut,
+    loaded: ExistingTable,
     table: str,
 ) -> TablePlan:
     properties = loaded.properties
     if properties.get("firn.log.topic") != topic:
         other = properties.get("firn.log.topic")
         reason = "has no log" if other is None else f"takes topic {other}"
-        raise Invalid(f"{table} {reason}: one table takes one topic, so choose another name, or drop the table")
+        raise _Refused(f"{table} {reason}: one table takes one topic, so choose another name, or drop the table")
     if properties.get("firn.log.format") != config.format:
-        raise Invalid(f"{table} reads {properties.get('firn.log.format')}, and the file says {config.format}")
+        raise _Refused(f"{table} reads {properties.get('firn.log.format')}, and the file says {config.format}")
     known_text = properties.get("firn.log.source-tables")
     known = [] if known_text is None else [name.strip() for name in known_text.split(",")]
     new = [source for source in sources if known and source not in known]
     if new and properties.get("firn.log.source-column") is None:
-        raise Invalid(f"{', '.join(new)} would share {table} with {', '.join(known)}: a source_column tells them apart")
+        raise _Refused(
+            f"{', '.join(new)} would share {table} with {', '.join(known)}: a source_column tells them apart"
+        )
     missing = _find_missing(facts, rule, loaded) if config.schema == "add" else {}
     return TablePlan(
         table=table,
@@ -181,7 +218,7 @@ def _plan_existing(
     )
 
 
-def _find_missing(facts: SourceFacts, rule: TableRule, loaded: TableOut) -> dict[str, str]:
+def _find_missing(facts: SourceFacts, rule: TableRule, loaded: ExistingTable) -> dict[str, str]:
     known = {column.name.casefold() for column in loaded.columns}
     missing = {name: type_ for name, type_ in facts.types.items() if name.casefold() not in known}
     _check_columns({**dict.fromkeys(loaded.primary_key, ""), **missing}, (), rule=rule)
