@@ -23,6 +23,7 @@ from server import body_limits
 from server.api import audit as api_audit
 from server.api import blockers as api_blockers
 from server.api import catalogs as api_catalogs
+from server.api import cdc as api_cdc
 from server.api import changes as api_changes
 from server.api import connections as api_connections
 from server.api import consumers as api_consumers
@@ -99,6 +100,7 @@ _API = (
     api_refs,
     api_writers,
     api_connections,
+    api_cdc,
     api_logs,
     api_changes,
     api_consumers,

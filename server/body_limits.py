@@ -108,6 +108,7 @@ _OF_WORK: Limits = {
     ("POST", "/groups/{group}/launch/dry-run"): DOCUMENT,
     ("POST", "/connections"): FORM,
     ("POST", "/connections/{connection}/check"): FORM,
+    ("POST", f"{_CATALOG}/cdc/plan"): DOCUMENT,  # fifty rules with the types of their columns
     ("POST", "/hadoop/check"): FORM,
     ("POST", "/groups/{group}/scale"): FORM,
     **{("POST", f"/streams/{{stream_id}}/{verb}"): FORM for verb in ("pause", "resume", "restart")},

@@ -53,6 +53,17 @@ class KafkaClusters(Protocol):
     def read_newest(self, connection: Connection, password: str | None, topic: Topic, most: int) -> list[KafkaRecord]:
         """Up to so many of the newest committed records of a topic, in the order of partition and offset."""
 
+    def list_topics(self, connection: Connection, password: str | None) -> Sequence[str]:
+        """The topics that the user may see, without those of Kafka itself, by name."""
+
+    def read_ends(
+        self, connection: Connection, password: str | None, topic: Topic, most: int, most_bytes: int
+    ) -> list[KafkaRecord]:
+        """Up to `most` of the oldest and newest committed records of a topic.
+
+        They have `most_bytes` together, beside the last one, or fewer.
+        """
+
 
 class SchemaRegistries(Protocol):
     """A client of schema registries. Safe to share between threads; each call takes a minute at most.

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from firn.protocol.cdc.formats import CDC_FORMATS
-from firn.protocol.cdc.routing import CdcConfig, TableRule
+from firn.protocol.cdc.routing import CdcConfig, TableRule, check_template, find_contradiction
 from firn.yaml_reading import Section, read_yaml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -86,17 +86,16 @@ def _read_rule(section: Section) -> TableRule:
         line=section.line,
     )
     section.finish()
-    if rule.is_partial and (rule.sequence_field or rule.partition_by):
-        field = "sequence_field" if rule.sequence_field else "partition_by"
-        raise section.field_error(field, f"a partial table has no {field}", hint="docs/keyed-tables.md says why")
+    contradiction = find_contradiction(rule)
+    if contradiction is not None:
+        raise section.field_error(*contradiction, hint="docs/keyed-tables.md says why")
     return rule
 
 
 def _check_template(section: Section, include: re.Pattern[str], table: str) -> None:
-    """Raise Invalid for a group that `include` does not have."""
     try:
-        re.sub(f"(?:{include.pattern})|\\Z", lambda match: match.expand(table), "", count=1)
-    except (re.error, IndexError) as error:
+        check_template(include, table)
+    except ValueError as error:
         raise section.field_error("table", f"{table!r} does not fit include: {error}") from None
 
 

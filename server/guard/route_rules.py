@@ -190,6 +190,9 @@ _WORK: Rules = {
     ("GET", "/connections/{connection}"): reads(on.server(GRANT)),
     ("DELETE", "/connections/{connection}"): changes(on.server(GRANT), audit_target.connection),
     ("POST", "/connections/{connection}/check"): reads(on.server(GRANT)),
+    ("GET", "/connections/{connection}/topics"): reads(on.server(GRANT)),
+    ("GET", "/connections/{connection}/topics/{topic}/sample"): reads(on.server(GRANT)),
+    ("POST", f"{_CATALOG}/cdc/plan"): reads(on.server(GRANT)),
     # An optimizer takes the next job of any table.
     ("GET", "/optimizers"): reads(on.server(LIST)),
     ("POST", "/optimizers"): changes(on.server(MAINTAIN)),

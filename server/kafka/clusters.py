@@ -26,6 +26,11 @@ SECONDS = 10.0
 """How long the server waits for one answer of a cluster."""
 ELECTION_SECONDS = 0.1
 _MESSAGE_BYTES = 1_000_000
+_QUEUED_KIB = 16_384
+"""What the client reads ahead at most, beside one answer of each broker."""
+_SAMPLE_SECONDS = 20.0
+"""How long the server reads records of a sample, however slowly they come."""
+_OF_KAFKA = "__"
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 _GROUP = "firn-server"
 """The consumer group that the client demands. The server commits no offsets to it."""
@@ -84,22 +89,57 @@ class ConfluentClusters:
         ]
         if not starts:
             return []
-        with self._calling(connection, password):
-            consumer = kafka.Consumer(
-                {
-                    **build_options(connection, password),
-                    "group.id": _GROUP,
-                    "enable.auto.commit": False,
-                    "isolation.level": "read_committed",
-                    "enable.partition.eof": True,
-                    "fetch.message.max.bytes": _MESSAGE_BYTES,
-                }
-            )
-            with contextlib.closing(consumer):
-                consumer.assign(starts)
-                records = self._read_to_end(consumer, len(starts))
+        with self._calling(connection, password), contextlib.closing(_open_consumer(connection, password)) as consumer:
+            consumer.assign(starts)
+            records = self._read_to_end(consumer, len(starts))
         newest = sorted(records, key=lambda record: record.timestamp or _LONG_AGO)[-most:]
         return sorted(newest, key=lambda record: (record.partition, record.offset))
+
+    def list_topics(self, connection: Connection, password: str | None) -> list[str]:
+        """Ask the cluster for the topics that the user sees."""
+        with self._calling(connection, password) as client:
+            topics = client.list_topics(timeout=self.seconds).topics
+        return sorted(name for name in topics if not name.startswith(_OF_KAFKA))
+
+    def read_ends(
+        self, connection: Connection, password: str | None, topic: Topic, most: int, most_bytes: int
+    ) -> list[KafkaRecord]:
+        """Read the oldest and then the newest records. Gaps of transactions may leave fewer."""
+        records: list[KafkaRecord] = []
+        with self._calling(connection, password):
+            for ranges in _choose_ranges(topic, most):
+                left = most_bytes - sum(map(_measure, records))
+                if ranges and left > 0:
+                    with contextlib.closing(_open_consumer(connection, password)) as consumer:
+                        consumer.assign(
+                            [kafka.TopicPartition(topic.name, number, start) for number, (start, _) in ranges.items()]
+                        )
+                        ends = {number: end for number, (_, end) in ranges.items()}
+                        records += self._read_up_to(consumer, ends, left)
+        return sorted(records, key=lambda record: (record.partition, record.offset))
+
+    def _read_up_to(self, consumer: kafka.Consumer, ends: dict[int, int], most_bytes: int) -> list[KafkaRecord]:
+        """Read up to an offset of each partition, and no more than so many bytes beside the last record."""
+        records: list[KafkaRecord] = []
+        give_up = time.monotonic() + _SAMPLE_SECONDS
+        while ends and most_bytes > 0 and time.monotonic() < give_up:
+            message = consumer.poll(self.seconds)
+            if message is None:
+                raise TimeoutError
+            error, number = message.error(), message.partition()
+            if error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001 -- its name
+                raise kafka.KafkaException(error)
+            assert number is not None  # a message and the end of a partition name it
+            if error is not None:
+                ends.pop(number, None)
+                continue
+            record = _to_record(message)
+            if record.offset < ends.get(number, 0):
+                records.append(record)
+                most_bytes -= _measure(record)
+            if record.offset + 1 >= ends.get(number, 0):
+                ends.pop(number, None)
+        return records
 
     def _read_to_end(self, consumer: kafka.Consumer, partitions: int) -> list[KafkaRecord]:
         records: list[KafkaRecord] = []
@@ -175,6 +215,34 @@ class ConfluentClusters:
             refusals = [problem for problem in errors if problem.code() in _list_refusals()]
             own = [] if isinstance(error, TimeoutError) else [error.args[0]]
             raise _translate(where, [*refusals, *own, *reversed(errors)]) from error
+
+
+def _open_consumer(connection: Connection, password: str | None) -> kafka.Consumer:
+    """Open a client that reads committed records, commits no offsets, and says when a partition has no more."""
+    return kafka.Consumer(
+        {
+            **build_options(connection, password),
+            "group.id": _GROUP,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.message.max.bytes": _MESSAGE_BYTES,
+            "queued.max.messages.kbytes": _QUEUED_KIB,
+        }
+    )
+
+
+def _choose_ranges(topic: Topic, most: int) -> list[dict[int, tuple[int, int]]]:
+    """The offsets of the oldest records of each partition, and those of the newest ones behind them."""
+    filled = [(number, at) for number, at in topic.partitions.items() if at.earliest < at.stable]
+    share = max(most // (2 * max(len(filled), 1)), 1)
+    oldest = {number: (at.earliest, min(at.earliest + share, at.stable)) for number, at in filled[:most]}
+    newest = {number: (max(at.stable - share, oldest[number][1]), at.stable) for number, at in filled[:most]}
+    return [oldest, {number: (start, end) for number, (start, end) in newest.items() if start < end}]
+
+
+def _measure(record: KafkaRecord) -> int:
+    return len(record.key or b"") + len(record.value or b"")
 
 
 _HINT = "check the brokers and the security of the connection, and that the server reaches every broker's own address"

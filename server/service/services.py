@@ -51,6 +51,7 @@ from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
+from server.service.streams.cdc_planning import CdcPlanning
 from server.service.streams.log_resets import LogResets
 from server.service.streams.log_skips import LogSkips
 from server.service.streams.position_moves import PositionMoves
@@ -161,6 +162,11 @@ class Services(TableServices, PlanningServices, JobServices, PipelineServices, R
     hadoop: HadoopChecks
     tickets: Tickets | None
     """The Kerberos ticket; None if the settings name no principal."""
+
+    @property
+    def cdc_planning(self) -> CdcPlanning:
+        """Plans of change data capture."""
+        return CdcPlanning(self.connections, self.keyed)
 
     @property
     def log_skips(self) -> LogSkips:

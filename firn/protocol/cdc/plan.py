@@ -31,7 +31,7 @@ class ExistingTable(Protocol):
 
 
 LoadTable = Callable[[str], ExistingTable | None]
-"""Loads a table by its name; None if there is none."""
+"""Loads a table by its name; None if there is none, and InvalidName if no table can have the name."""
 _RESERVED = ("_op", "_set", "_source")
 _SHORTEST_NAME = 2
 
@@ -63,6 +63,8 @@ class TablePlan:
     new_sources: Sequence[str] = ()
     """The tables of the source that the table does not take yet."""
     problem: str | None = None
+    lacks_values: bool = False
+    """Whether updates leave out values, so that the table needs `firn.partial`."""
     rule: TableRule
     """How the table is made."""
 
@@ -126,9 +128,11 @@ def _plan_table(
         _check_name(table, list(facts))
         loaded = load(table)
         if loaded is None:
-            return _plan_new(topic, table, rule, merged, list(facts))
-        return _plan_existing(config, topic, rule, merged, list(facts), loaded, table)
-    except _Refused as error:
+            plan = _plan_new(topic, table, rule, merged, list(facts))
+        else:
+            plan = _plan_existing(config, topic, rule, merged, list(facts), loaded, table)
+        return replace(plan, lacks_values=merged.lacks_values)
+    except (_Refused, InvalidName) as error:
         return TablePlan(
             table=table, topic=topic, sources=list(facts), action=Action.STOP, problem=str(error), rule=rule
         )

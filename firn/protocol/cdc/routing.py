@@ -55,3 +55,19 @@ class CdcConfig:
     def takes_topic(self, topic: str) -> bool:
         """Whether the records of a topic belong to this configuration."""
         return any(pattern.fullmatch(topic) for pattern in self.topics)
+
+
+def check_template(include: re.Pattern[str], table: str) -> None:
+    """Raise ValueError for a group that `include` does not have."""
+    try:
+        re.sub(f"(?:{include.pattern})|\\Z", lambda match: match.expand(table), "", count=1)
+    except (re.error, IndexError) as error:
+        raise ValueError(str(error)) from None
+
+
+def find_contradiction(rule: TableRule) -> tuple[str, str] | None:
+    """The field of a rule that its other fields exclude, and why; None for a rule that can be."""
+    if not rule.is_partial or not (rule.sequence_field or rule.partition_by):
+        return None
+    field = "sequence_field" if rule.sequence_field else "partition_by"
+    return field, f"a partial table has no {field}"

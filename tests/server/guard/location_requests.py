@@ -336,6 +336,7 @@ WITHOUT = {
     "POST /hadoop/check",  # the warehouses of the catalogs alone
     "POST /connections",  # addresses of brokers, by an administrator
     "POST /connections/{connection}/check",
+    "POST /catalogs/{catalog}/cdc/plan",
     "POST /groups",
     "PUT /groups/{group}",
     "PATCH /groups/{group}",

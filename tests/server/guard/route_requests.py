@@ -62,6 +62,13 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs/{catalog}/hive/{full_name}/convert": {"name": "open.copy"},
     "POST /catalogs/{catalog}/hive/upgrade": {"tables": ["secret.*"]},
     "POST /connections": {"name": "c", "brokers": ["127.0.0.1:9092"]},
+    "POST /catalogs/{catalog}/cdc/plan": {
+        "name": "shop",
+        "format": "debezium-json",
+        "connection": "c",
+        "topics": ["shop.*"],
+        "tables": [{"include": "shop.*", "table": "secret.\\1"}],
+    },
     "POST /groups": {"name": "g"},
     "PUT /groups/{group}": {},
     "PATCH /groups/{group}": {},

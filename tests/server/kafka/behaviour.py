@@ -108,6 +108,28 @@ class ClusterBehaviour:
         cluster.drop_before(name, 2)
         assert find(cluster.connection, None, describe(cluster, name), at) == {0: 2, 1: 0}
 
+    def test_topics_are_listed_by_name_without_those_of_kafka(self, cluster: Cluster) -> None:
+        names = [cluster.create("listed-b", 1), cluster.create("listed-a", 1)]
+        listed = cluster.clusters.list_topics(cluster.connection, None)
+        assert {*names} <= {*listed}
+        assert [*listed] == sorted(listed)
+        assert not any(name.startswith("__") for name in listed)
+
+    def test_a_look_at_both_ends_is_bounded_in_records_and_bytes(self, cluster: Cluster) -> None:
+        name = cluster.create("ends", 2)
+        cluster.send(name, *(b"%d" % number for number in range(9)))
+        cluster.send(name, b"x", partition=1)
+        cluster.drop_before(name, 1)
+        end = cluster.begin(name, b"aborted")
+        end(commit=False)
+        topic = wait_for_end(cluster, name, 11)
+        read = cluster.clusters.read_ends
+        ends = [(record.partition, record.value) for record in read(cluster.connection, None, topic, 12, 1000)]
+        assert sorted(ends) == [(0, b"1"), (0, b"2"), (0, b"3"), (0, b"8"), (1, b"x")]
+        assert len(read(cluster.connection, None, topic, 12, 3)) < 5
+        assert len(read(cluster.connection, None, topic, 1, 1000)) <= 2
+        assert read(cluster.connection, None, describe(cluster, cluster.create("no-ends", 1)), 12, 1000) == []
+
     def test_a_missing_topic_is_said_to_be_missing(self, cluster: Cluster) -> None:
         with pytest.raises(NotFound, match="has no such topic"):
             describe(cluster, "nobody-has-created-it")

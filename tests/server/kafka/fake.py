@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -115,12 +115,37 @@ class FakeClusters:
         newest = sorted(kept, key=lambda record: record.timestamp or NOW)[-most:]
         return sorted(newest, key=lambda record: (record.partition, record.offset))
 
+    def list_topics(self, connection: Connection, password: str | None) -> list[str]:
+        self._sign_in(connection, password)
+        return sorted(name for name in self.topics if not name.startswith("__"))
+
+    def read_ends(
+        self, connection: Connection, password: str | None, topic: Topic, most: int, most_bytes: int
+    ) -> list[KafkaRecord]:
+        self._sign_in(connection, password)
+        records = list[KafkaRecord]()
+        for number, offset in sorted({*list_ends(topic, most)}):
+            entry = self.entries[topic.name][number][offset]
+            size = sum(len(kept.value or b"") + len(kept.key or b"") for kept in records)
+            if entry.record is not None and not entry.is_aborted and size < most_bytes:
+                records.append(entry.record)
+        return records
+
     def _sign_in(self, connection: Connection, password: str | None) -> None:
         where = f"Kafka at {','.join(connection.brokers)}"
         if not self.up & {*connection.brokers}:
             raise Unavailable(f"{where} does not answer: connection refused")
         if connection.username is not None and self.passwords.get(connection.username) != password:
             raise Forbidden(f"{where} refuses the connection: wrong password")
+
+
+def list_ends(topic: Topic, most: int) -> Iterator[tuple[int, int]]:
+    """Partitions and offsets of the oldest and the newest records."""
+    filled = {number: at for number, at in topic.partitions.items() if at.earliest < at.stable}
+    share = max(most // (2 * max(len(filled), 1)), 1)
+    for number, at in [*filled.items()][:most]:
+        yield from ((number, offset) for offset in range(at.earliest, min(at.earliest + share, at.stable)))
+        yield from ((number, offset) for offset in range(max(at.stable - share, at.earliest), at.stable))
 
 
 def _find_stable(entries: list[_Entry]) -> int:

@@ -74,6 +74,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/cdc/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan change data capture
+         * @description Show what `firn cdc run` would do with a configuration, by a sample of each topic, and write its file.
+         *
+         *     It changes nothing.
+         */
+        post: operations["plan_catalogs__catalog__cdc_plan_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/dropped": {
         parameters: {
             query?: never;
@@ -1734,6 +1756,46 @@ export interface paths {
          * @description Sign in to cluster and schema registry, and count the brokers, topics and subjects that the user may see.
          */
         post: operations["check_connection_connections__connection__check_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/connections/{connection}/topics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List topics
+         * @description List the topics that the connection's user sees, without those of Kafka itself: 500 at most.
+         */
+        get: operations["list_topics_connections__connection__topics_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/connections/{connection}/topics/{topic}/sample": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look at a topic
+         * @description Show some of the oldest and newest records, and what they tell in a format of change data capture.
+         */
+        get: operations["sample_topic_connections__connection__topics__topic__sample_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3581,6 +3643,228 @@ export interface components {
             set?: {
                 [key: string]: string;
             };
+        };
+        /**
+         * CdcPlanOut
+         * @description What `firn cdc run` would do, by a sample of each topic; `more_topics` match but are not in the plan.
+         *
+         *     `file` is the text of the sync file.
+         */
+        CdcPlanOut: {
+            /** File */
+            file: string;
+            /** More Topics */
+            more_topics: number;
+            /** Topics */
+            topics: components["schemas"]["CdcTopicPlanOut"][];
+        };
+        /**
+         * CdcPlanRequest
+         * @description A configuration of `firn cdc`, with a connection of the server.
+         */
+        CdcPlanRequest: {
+            /**
+             * Connection
+             * @description Connection to Kafka.
+             */
+            connection: string;
+            /**
+             * Deletes
+             * @description What deletes do.
+             * @default apply
+             * @enum {string}
+             */
+            deletes?: "apply" | "ignore" | "stop";
+            /**
+             * Format
+             * @description Format of the records.
+             */
+            format: string;
+            /**
+             * Name
+             * @description Name for people.
+             */
+            name: string;
+            /**
+             * Schema
+             * @description What new columns do.
+             * @default add
+             * @enum {string}
+             */
+            schema?: "add" | "ignore";
+            /**
+             * Start
+             * @description Where new tables begin to read.
+             * @default earliest
+             * @enum {string}
+             */
+            start?: "earliest" | "latest";
+            /**
+             * Tables
+             * @description Rules; the first one wins.
+             */
+            tables: components["schemas"]["CdcRuleRequest"][];
+            /**
+             * Topics
+             * @description Topics; `*` stands for any text, at most once.
+             */
+            topics: string[];
+            /**
+             * Truncates
+             * @description What truncates do.
+             * @default stop
+             * @enum {string}
+             */
+            truncates?: "stop" | "ignore" | "empty";
+        };
+        /**
+         * CdcRecordOut
+         * @description A record of a topic, and what it tells. Long texts are cut; `bytes` is the size of key and value.
+         *
+         *     `source` is the table of the source, and `row` the first change of the record: values as text, by column.
+         *     `problem` says why the record is no change.
+         */
+        CdcRecordOut: {
+            /** Bytes */
+            bytes: number;
+            /** Key */
+            key: string | null;
+            /** Kind */
+            kind: string | null;
+            /** Offset */
+            offset: number;
+            /** Op */
+            op: string | null;
+            /** Partition */
+            partition: number;
+            /** Problem */
+            problem: string | null;
+            /** Row */
+            row: {
+                [key: string]: string | null;
+            } | null;
+            /** Source */
+            source: string | null;
+            /** Timestamp */
+            timestamp: string | null;
+            /** Value */
+            value: string | null;
+        };
+        /**
+         * CdcRuleRequest
+         * @description Tables of the source, and the table that takes their rows. The fields are those of docs/cdc.md.
+         */
+        CdcRuleRequest: {
+            /**
+             * Columns
+             * @description Types of columns where the records do not tell them.
+             * @default {}
+             */
+            columns?: {
+                [key: string]: string;
+            };
+            /**
+             * Exclude
+             * @description Tables that the rule leaves out, in the same form.
+             */
+            exclude?: string | null;
+            /**
+             * Include
+             * @description Name of a table of the source; `*` stands for any text, at most two times.
+             */
+            include: string;
+            /**
+             * Partial
+             * @description Whether changes may leave columns out.
+             * @default false
+             */
+            partial?: boolean;
+            /**
+             * Partition By
+             * @description Partitions of a new table.
+             * @default []
+             */
+            partition_by?: string[];
+            /**
+             * Primary Key
+             * @description Key columns; else those of the records.
+             * @default []
+             */
+            primary_key?: string[];
+            /**
+             * Sequence Field
+             * @description Column that orders the changes of a key.
+             */
+            sequence_field?: string | null;
+            /**
+             * Source Column
+             * @description Column that takes the name of the source's table.
+             */
+            source_column?: string | null;
+            /**
+             * Table
+             * @description NAMESPACE.TABLE; `\1` is the text of the first asterisk of `include`.
+             */
+            table: string;
+        };
+        /**
+         * CdcSampleOut
+         * @description Some of the oldest and newest records of a topic, read as `format`: the given one, or the one that fits best.
+         *
+         *     `format` is null if the records fit none.
+         */
+        CdcSampleOut: {
+            /** Format */
+            format: string | null;
+            /** Records */
+            records: components["schemas"]["CdcRecordOut"][];
+            /** Topic */
+            topic: string;
+        };
+        /**
+         * CdcTablePlanOut
+         * @description One table of the lake: `action` is `create`, `change`, `none`, or `stop` with a `problem`.
+         *
+         *     `columns` are all columns of a new table, and the missing ones of another. `lacks_values` says that updates leave out
+         *     values, so the table needs `partial`.
+         */
+        CdcTablePlanOut: {
+            /** Action */
+            action: string;
+            /** Columns */
+            columns: {
+                [key: string]: string;
+            };
+            /** Lacks Values */
+            lacks_values: boolean;
+            /** New Sources */
+            new_sources: string[];
+            /** Primary Key */
+            primary_key: string[];
+            /** Problem */
+            problem: string | null;
+            /** Sources */
+            sources: string[];
+            /** Table */
+            table: string;
+        };
+        /**
+         * CdcTopicPlanOut
+         * @description One topic: its tables, the tables of the source that no rule takes, and how many records are bad for which reason.
+         */
+        CdcTopicPlanOut: {
+            /** Bad */
+            bad: {
+                [key: string]: number;
+            };
+            /** Left Out */
+            left_out: string[];
+            /** Records */
+            records: number;
+            /** Tables */
+            tables: components["schemas"]["CdcTablePlanOut"][];
+            /** Topic */
+            topic: string;
         };
         /**
          * ChangeKind
@@ -8901,6 +9185,16 @@ export interface components {
          */
         Topic: "data" | "schema" | "layout" | "properties" | "refs" | "maintenance" | "life";
         /**
+         * TopicsOut
+         * @description Topics by name; `more` others match as well.
+         */
+        TopicsOut: {
+            /** More */
+            more: number;
+            /** Topics */
+            topics: string[];
+        };
+        /**
          * TotalsOut
          * @description Rows, files and bytes of one state of a table.
          */
@@ -9587,6 +9881,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    plan_catalogs__catalog__cdc_plan_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CdcPlanRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CdcPlanOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };
@@ -14911,6 +15277,141 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConnectionCheckOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_topics_connections__connection__topics_get: {
+        parameters: {
+            query?: {
+                /** @description part of the names */
+                search?: string;
+            };
+            header?: never;
+            path: {
+                /** @description connection */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopicsOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    sample_topic_connections__connection__topics__topic__sample_get: {
+        parameters: {
+            query?: {
+                /** @description format of the records; without it, the one that fits best */
+                format?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description connection */
+                connection: string;
+                /** @description topic */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CdcSampleOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Forbidden */
