@@ -15,6 +15,7 @@ import { PeoplePage } from './pages/access/people';
 import { RolePage } from './pages/access/role';
 import { RolesPage } from './pages/access/roles';
 import { TokensPage } from './pages/access/tokens';
+import { CdcPage } from './pages/cdc/page';
 import { HivePage } from './pages/hive';
 import { UpgradeManyPage } from './pages/upgrade-many';
 import { HomePage } from './pages/home';
@@ -84,6 +85,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/hive/upgrade', element: <UpgradeManyPage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
           { path: '/c/:catalog/import', element: <ImportPage /> },
+          { path: '/c/:catalog/cdc', element: <CdcPage /> },
           { path: '/status', element: <StatusPage /> },
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },

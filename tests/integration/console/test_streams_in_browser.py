@@ -1,17 +1,20 @@
-"""Logs of tables in the console, with a real broker and without Spark: why drains stop, and resets of positions."""
+"""Streams in the console, with a real broker and without Spark: stops and resets of logs, change data capture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from playwright.sync_api import expect
 
+from firn.cdc.config import read_config
 from firn.embedded.kafka import EmbeddedKafka
 from firn.protocol.leases import PROTOCOL
 from tests.browser import OpenPage, violations
+from tests.cdc_envelopes import debezium
 from tests.integration.streams.topics import Topic, create_topic
 from tests.spark_fixtures import ServerProcess, server_process
 
@@ -91,3 +94,57 @@ def test_a_log_is_reset_where_its_stop_is_shown(
     expect(dialog).to_be_hidden()
     expect(page.get_by_text("no record waits")).to_be_visible()
     assert server.get(f"{at}/log")["position"] == "orders:0:9"
+
+
+def test_a_sync_file_is_made_from_topics_and_validated(
+    server: ServerProcess, kafka: EmbeddedKafka, open_page: OpenPage, tmp_path: Path
+) -> None:
+    server.post("connections", {"name": "main", "brokers": [kafka.brokers]})
+    send_orders(create_topic(kafka.brokers, 1, name="cdc.shop.orders"))
+    page = open_page(f"{server.url}/streams")
+    page.get_by_role("link", name="Set up change data capture").click()
+    page.get_by_role("combobox", name="Connection").click()
+    page.get_by_role("option", name="main").click()
+    expect(page.get_by_role("group", name="topics", exact=True)).to_contain_text("cdc.shop.orders")
+    page.get_by_label("search topics, or a pattern").fill("cdc.*")
+    page.get_by_role("button", name="Add pattern").click()
+    expect(page.get_by_role("group", name="chosen topics")).to_contain_text("cdc.*")
+    page.mouse.move(0, 0)  # away from the button, whose tooltip is no part of the page
+    assert violations(page) == []
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("table", name="sample")).to_contain_text("note=<b>x</b>")
+    expect(page.get_by_role("table", name="sample")).to_contain_text("the value is not a JSON object")
+    expect(page.get_by_role("combobox", name="Format")).to_have_value("debezium-json")
+    assert violations(page) == []
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_label("Tables of the source of rule 1")).to_have_value("shop.*")
+    page.get_by_label("Table of the lake of rule 1").fill(r"captured.\1")
+    assert violations(page) == []
+    page.get_by_role("button", name="Continue").click()
+    kind = page.get_by_role("combobox", name="type of at in captured.orders")
+    expect(kind).to_have_value("string")
+    kind.fill("timestamp")
+    kind.press("Tab")
+    assert violations(page) == []
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("table", name="plan")).to_contain_text("at timestamp")
+    expect(page.get_by_text("1: the value is not a JSON object")).to_be_visible()
+    assert violations(page) == []
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download sync.yaml").click()
+    download.value.save_as(tmp_path / "sync.yaml")
+    config = read_config(tmp_path / "sync.yaml")
+    assert (config.connection, config.format, config.takes_topic("cdc.shop.orders")) == ("main", "debezium-json", True)
+    assert config.tables[0].columns == {"at": "timestamp"}
+    expect(page.get_by_label("commands", exact=True)).to_contain_text(f"firn cdc run sync.yaml --server {server.url}")
+
+
+def send_orders(topic: Topic) -> None:
+    """Records of Debezium without a schema part, and one that is none."""
+    producer = Producer({"bootstrap.servers": topic.brokers, "enable.idempotence": True})
+    for number in range(3):
+        row = {"id": number, "note": "<b>x</b>", "at": "2026-11-26T10:00:00Z"}
+        key, value = debezium("c", after=row, key={"id": number}, source={"db": "shop", "table": "orders"})
+        producer.produce(topic.name, key=key, value=value)
+    producer.produce(topic.name, key=b"k", value=b"no record of Debezium")
+    assert producer.flush(30) == 0

@@ -3825,8 +3825,8 @@ export interface components {
          * CdcTablePlanOut
          * @description One table of the lake: `action` is `create`, `change`, `none`, or `stop` with a `problem`.
          *
-         *     `columns` are all columns of a new table, and the missing ones of another. `lacks_values` says that updates leave out
-         *     values, so the table needs `partial`.
+         *     `columns` are all columns of a new table, and the missing ones of another. `lacks_values` says that updates leave
+         *     out values, so the table needs `partial`.
          */
         CdcTablePlanOut: {
             /** Action */
@@ -3850,7 +3850,7 @@ export interface components {
         };
         /**
          * CdcTopicPlanOut
-         * @description One topic: its tables, the tables of the source that no rule takes, and how many records are bad for which reason.
+         * @description One topic: its tables, the tables of the source that no rule takes, and its bad records, counted by reason.
          */
         CdcTopicPlanOut: {
             /** Bad */
@@ -15382,7 +15382,7 @@ export interface operations {
     sample_topic_connections__connection__topics__topic__sample_get: {
         parameters: {
             query?: {
-                /** @description format of the records; without it, the one that fits best */
+                /** @description format of the records; else the one that fits best */
                 format?: string | null;
             };
             header?: never;

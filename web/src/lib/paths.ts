@@ -18,6 +18,7 @@ export const paths = {
   whyNotUpgraded: (name: string, table: string) => `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade?step=1`,
   upgradeMany: (name: string, asked: Record<string, string>) => `${catalog(name)}/hive/upgrade?${new URLSearchParams(asked).toString()}`,
   imports: (name: string, operation?: string | null) => `${catalog(name)}/import${operation ? `?operation=${operation}` : ''}`,
+  cdc: (name: string) => `${catalog(name)}/cdc`,
   status: () => '/status',
   jobs: () => '/jobs',
   job: (id: string) => `/jobs/${id}`,

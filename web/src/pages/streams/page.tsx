@@ -1,10 +1,12 @@
-import { Select, TextInput } from '@mantine/core';
+import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
 
 import { streams } from '../../api/stream-queries';
 import type { Stream, StreamStatus } from '../../api/types';
+import { useCatalog } from '../../components/catalog';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, Span, When } from '../../components/figures';
 import { Empty, Words } from '../../components/notes';
@@ -78,6 +80,7 @@ function Lag({ stream }: { stream: Stream }) {
 /** All streams of the server: what brings records into which table, where, and how far behind it is. */
 export function StreamsPage() {
   const [get, set] = useUrlState();
+  const { name } = useCatalog();
   const search = get('search');
   const status = get('status');
   const find = useDebouncedCallback((text: string) => set({ search: text.trim() || undefined }), 250);
@@ -86,7 +89,15 @@ export function StreamsPage() {
   );
   const rows = listed.data?.pages.flatMap((page) => page.items);
   return (
-    <Page title="Streams" sub="Drains bring the records of Kafka topics into tables; optimizers run them.">
+    <Page
+      title="Streams"
+      sub="Drains bring the records of Kafka topics into tables; optimizers run them."
+      actions={
+        <Button component={Link} to={paths.cdc(name)} variant="default">
+          Set up change data capture
+        </Button>
+      }
+    >
       <div className="row row-wrap">
         <TextInput
           aria-label="search by table"
