@@ -100,19 +100,24 @@ class Model:
         )
 
     def _load_states(self, name: str, old: list[Row], new: list[Row]) -> None:
-        before, after = Counter(old) - Counter(new), Counter(new) - Counter(old)
+        """Load the four relations. The changed rows have only the columns that the plan reads, and differ in these."""
+        columns = self.plan.read_columns()[name] or list(SCHEMA[name])[:1]
+        sides = [Counter(_choose_columns(rows, name, columns)) for rows in (old, new)]
+        before, after = sides[0] - sides[1], sides[1] - sides[0]
         if self.random.random() < 0.2 and old != new:  # rows that a rewrite of files only copied
-            copied = Counter(row for row in (Counter(old) & Counter(new)).elements() if self.random.random() < 0.3)
+            copied = Counter(row for row in (sides[0] & sides[1]).elements() if self.random.random() < 0.3)
             before, after = before + copied, after + copied
-        for suffix, rows in (("old", old), ("new", new), ("before", before.elements()), ("after", after.elements())):
-            self._load(f"t_{name}__{suffix}", list(rows))
+        for suffix, rows in (("old", old), ("new", new)):
+            self._load(f"t_{name}__{suffix}", rows)
+        for suffix, changed in (("before", before), ("after", after)):
+            self._load(f"t_{name}__{suffix}", list(changed.elements()), columns)
 
-    def _load(self, name: str, rows: list[Row]) -> None:
+    def _load(self, name: str, rows: list[Row], columns: Sequence[str] = ()) -> None:
         if self.held.get(name) == rows:
             return
         self.held[name] = rows
-        columns = SCHEMA[name.removeprefix("t_").partition("__")[0]]
-        self._run(f"create or replace table {name} ({', '.join(f'{column} int' for column in columns)})")
+        known = columns or list(SCHEMA[name.removeprefix("t_").partition("__")[0]])
+        self._run(f"create or replace table {name} ({', '.join(f'{column} int' for column in known)})")
         if rows:
             values = ", ".join(f"({', '.join('null' if v is None else str(v) for v in row)})" for row in rows)
             self._run(f"insert into {name} values {values}")
@@ -142,6 +147,12 @@ class Model:
 
     def _run(self, sql: str) -> list[Any]:
         return self.connection.execute(sql).fetchall()
+
+
+def _choose_columns(rows: Sequence[Row], name: str, columns: Sequence[str]) -> list[Row]:
+    """The rows of an input with some of its columns."""
+    places = [list(SCHEMA[name]).index(column) for column in columns]
+    return [tuple(row[place] for place in places) for row in rows]
 
 
 @cache
