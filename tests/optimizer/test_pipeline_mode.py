@@ -1,0 +1,129 @@
+"""Whether a run is full, and the reason that its result gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from firn.pipelines import Plan, incremental
+from firn.protocol.answers.writers import WriterOut
+from firn.protocol.pipelines import Checkpoint, Pins, Refresh
+from optimizer.errors import Refused
+from optimizer.pipelines.mode import Mode, choose_mode, weigh
+
+SCHEMA = {
+    "raw.trip": {"driver": "int", "day": "date", "fare": "decimal(10,2)", "note": "string"},
+    "raw.driver": {"driver": "int", "city": "int"},
+}
+BY_DAY = "SELECT t.day, count(*) AS n FROM raw.trip t GROUP BY t.day"
+BY_CITY = """SELECT d.city, t.day, count(*) AS n FROM raw.trip t JOIN raw.driver d ON t.driver = d.driver
+GROUP BY d.city, t.day"""
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class FakeInput:
+    """An input of which a test says what counts for the mode."""
+
+    changed: int = 0
+    total: int = 0
+    obstacle: str | None = None
+
+    def find_obstacle(self, columns: tuple[str, ...]) -> str | None:
+        return self.obstacle if "fare" not in columns else None
+
+    def measure(self) -> tuple[int, int]:
+        return self.changed, self.total
+
+
+def build_pins(reason: str | None = None) -> Pins:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    checkpoint = Checkpoint(id="c", fingerprint="0" * 64, pinned_at=now, pins=[])
+    writer = WriterOut(
+        name="w",
+        epoch=1,
+        position=None,
+        registered_at=now,
+        registered_by=None,
+        committed_at=None,
+        snapshot_id=None,
+        fenced_at=None,
+    )
+    return Pins(writer=writer, since=checkpoint if reason is None else None, full_reason=reason, until=checkpoint)
+
+
+def choose(
+    plan: Plan,
+    refresh: Refresh = Refresh.INCREMENTAL,
+    pins: Pins | None = None,
+    *,
+    is_keyed: bool = True,
+    asked: bool = False,
+    obstacle: str | None = None,
+) -> Mode:
+    inputs: Any = {"raw.trip": FakeInput(obstacle=obstacle)}
+    return choose_mode(plan, refresh, pins or build_pins(), inputs, is_keyed=is_keyed, asked=asked)
+
+
+def weigh_trips(query: str, changed: str, target_bytes: int, **inputs: FakeInput) -> Mode:
+    named: Any = {f"raw.{name}": given for name, given in inputs.items()}
+    return weigh(incremental(query, SCHEMA), named, [f"raw.{changed}"], target_bytes)
+
+
+def test_a_query_that_can_is_incremental() -> None:
+    assert choose(incremental(BY_DAY, SCHEMA)) == Mode(is_full=False)
+
+
+def test_a_user_and_a_missing_checkpoint_make_it_full_under_every_policy() -> None:
+    plan = incremental(BY_DAY, SCHEMA)
+    for refresh in Refresh:
+        assert choose(plan, refresh, asked=True) == Mode(is_full=True, reason="asked for")
+        expired = choose(plan, refresh, build_pins("raw.trip was created anew"))
+        assert expired == Mode(is_full=True, reason="raw.trip was created anew")
+    assert choose(plan, Refresh.FULL) == Mode(is_full=True, reason="refresh: full")
+
+
+@pytest.mark.parametrize(
+    ("query", "is_keyed", "obstacle", "reason"),
+    [
+        ("SELECT count(*) AS n FROM raw.trip", True, None, "an aggregate without GROUP BY"),
+        (BY_DAY, False, None, "the table has no primary key"),
+        (BY_DAY, True, "the column day of raw.trip has changed", "has changed since the checkpoint"),
+    ],
+)
+def test_a_run_that_cannot_be_incremental_says_why_and_strict_refuses_it(
+    query: str,
+    is_keyed: bool,  # noqa: FBT001 -- a parameter of a test
+    obstacle: str | None,
+    reason: str,
+) -> None:
+    plan = incremental(query, SCHEMA)
+    mode = choose(plan, is_keyed=is_keyed, obstacle=obstacle)
+    assert mode.is_full
+    assert reason in (mode.reason or "")
+    with pytest.raises(Refused, match=reason):
+        choose(plan, Refresh.STRICT, is_keyed=is_keyed, obstacle=obstacle)
+
+
+def test_small_tables_are_cheaper_in_full() -> None:
+    mode = weigh_trips(BY_DAY, "trip", 2 * MIB, trip=FakeInput(1000, 20 * MIB))
+    assert mode == Mode(is_full=True, reason="22 MiB of inputs and target are cheaper to compute in full")
+
+
+def test_few_changes_of_a_large_table_are_cheaper_incrementally() -> None:
+    mode = weigh_trips(BY_DAY, "trip", 50 * MIB, trip=FakeInput(10 * MIB, 1000 * MIB))
+    assert mode == Mode(is_full=False, reason="predicted to read 20 MiB incrementally, 1,050 MiB in full")
+
+
+def test_many_changes_are_cheaper_in_full() -> None:
+    assert weigh_trips(BY_DAY, "trip", 50 * MIB, trip=FakeInput(900 * MIB, 1000 * MIB)).is_full
+
+
+def test_a_join_at_both_states_counts_twice() -> None:
+    """The changed drivers are joined with all trips, old and new."""
+    inputs = {"trip": FakeInput(0, 1000 * MIB), "driver": FakeInput(MIB, 100 * MIB)}
+    mode = weigh_trips(BY_CITY, "driver", 500 * MIB, **inputs)
+    assert mode == Mode(is_full=True, reason="predicted to read 2,012 MiB incrementally, 1,600 MiB in full")
