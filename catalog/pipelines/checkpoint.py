@@ -48,6 +48,16 @@ def explain_full(
     return next((reason for reason in reasons if reason is not None), None)
 
 
+def is_fallback(table: PipelineTable, position: str, checkpoint: StoredCheckpoint | None, *, asked_full: bool) -> bool:
+    """Whether a full run is one that nobody wants: not the first, nor after a reset, a new query, or a request for it.
+
+    A table whose policy is strict does not take it.
+    """
+    if asked_full or position == NO_POSITION or position.startswith(RESET):
+        return False
+    return checkpoint is None or checkpoint.fingerprint == table.definition.fingerprint
+
+
 def _explain_input(pin: InputPin, state: InputState) -> str | None:
     """Why the changes of an input since its pin cannot be read; None if they can."""
     if (pin.table_uuid, pin.keyed) != (state.pin.table_uuid, state.pin.keyed):

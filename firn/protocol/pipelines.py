@@ -169,13 +169,17 @@ class PinRequest(Request):
 class Pins(Message):
     """What a run computes: the changes of the inputs from `since` to `until`, or all rows at `until`.
 
-    `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. The registration of
-    `writer` has ended all earlier copies of the run: a commit has to name its epoch, `writer.position` and `until.id`.
+    `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. `is_fallback` says
+    that nobody wants this: it is not the first run, nor one after a reset, a new query, or a request for all rows.
+
+    The registration of `writer` has ended all earlier copies of the run: a commit has to name its epoch,
+    `writer.position` and `until.id`.
     """
 
     writer: WriterOut
     since: Checkpoint | None
     full_reason: str | None
+    is_fallback: bool = False
     until: Checkpoint
 
 

@@ -33,14 +33,13 @@ def choose_mode(
     """
     if asked:
         return Mode(is_full=True, reason="asked for")
-    if pins.since is None:
-        return Mode(is_full=True, reason=pins.full_reason or "there is no checkpoint")
-    if refresh is Refresh.FULL:
+    if refresh is Refresh.FULL and pins.since is not None:
         return Mode(is_full=True, reason="refresh: full")
-    reason = _find_obstacle(plan, inputs, is_keyed=is_keyed)
+    no_checkpoint = pins.full_reason or "there is no checkpoint"
+    reason = _find_obstacle(plan, inputs, is_keyed=is_keyed) if pins.since is not None else no_checkpoint
     if reason is None:
         return Mode(is_full=False)
-    if refresh is Refresh.STRICT:
+    if refresh is Refresh.STRICT and (pins.since is not None or pins.is_fallback):
         raise Refused(
             f"refresh is strict, and the run would be full: {reason}. Run it with --full, or change the query"
         )

@@ -125,6 +125,7 @@ def pin_inputs(services: ServicesDep, lease: LeaseDep, body: protocol.PinRequest
         writer=build_writer_out(pinned.writer),
         since=None if pinned.since is None else build_checkpoint(pinned.since),
         full_reason=pinned.full_reason,
+        is_fallback=pinned.is_fallback,
         until=build_checkpoint(pinned.until),
     )
 

@@ -39,7 +39,7 @@ class FakeInput:
         return self.changed, self.total
 
 
-def build_pins(reason: str | None = None) -> Pins:
+def build_pins(reason: str | None = None, *, is_fallback: bool = False) -> Pins:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     checkpoint = Checkpoint(id="c", fingerprint="0" * 64, pinned_at=now, pins=[])
     writer = WriterOut(
@@ -52,7 +52,13 @@ def build_pins(reason: str | None = None) -> Pins:
         snapshot_id=None,
         fenced_at=None,
     )
-    return Pins(writer=writer, since=checkpoint if reason is None else None, full_reason=reason, until=checkpoint)
+    return Pins(
+        writer=writer,
+        since=checkpoint if reason is None else None,
+        full_reason=reason,
+        is_fallback=is_fallback,
+        until=checkpoint,
+    )
 
 
 def choose(
@@ -81,9 +87,16 @@ def test_a_user_and_a_missing_checkpoint_make_it_full_under_every_policy() -> No
     plan = incremental(BY_DAY, SCHEMA)
     for refresh in Refresh:
         assert choose(plan, refresh, asked=True) == Mode(is_full=True, reason="asked for")
-        expired = choose(plan, refresh, build_pins("raw.trip was created anew"))
-        assert expired == Mode(is_full=True, reason="raw.trip was created anew")
+        first = choose(plan, refresh, build_pins("the table has no checkpoint yet"))
+        assert first == Mode(is_full=True, reason="the table has no checkpoint yet")
     assert choose(plan, Refresh.FULL) == Mode(is_full=True, reason="refresh: full")
+
+
+def test_strict_does_not_fall_back_if_a_checkpoint_is_lost() -> None:
+    plan, pins = incremental(BY_DAY, SCHEMA), build_pins("snapshot 7 of raw.trip has expired", is_fallback=True)
+    assert choose(plan, Refresh.INCREMENTAL, pins).reason == "snapshot 7 of raw.trip has expired"
+    with pytest.raises(Refused, match=r"snapshot 7 of raw.trip has expired\. Run it with --full"):
+        choose(plan, Refresh.STRICT, pins)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from catalog.jobs.job import Job
 from catalog.jobs.leases import Lease, check_lease
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import TableName
-from catalog.pipelines.checkpoint import InputState, explain_full
+from catalog.pipelines.checkpoint import InputState, explain_full, is_fallback
 from catalog.pipelines.pipeline import (
     CheckpointId,
     Pipeline,
@@ -51,6 +51,7 @@ class PinnedRun:
     writer: Writer
     since: StoredCheckpoint | None
     full_reason: str | None
+    is_fallback: bool
     until: StoredCheckpoint
 
 
@@ -115,7 +116,9 @@ class PipelinePins:
         states = {entry.name: self._load_state(entry, since) for entry in inputs}
         asked_full = bool(job.params.get("full"))
         reason = explain_full(table, writer.position, since, states, asked_full=asked_full)
-        return PinnedRun(writer=writer, since=since if reason is None else None, full_reason=reason, until=until)
+        falls_back = reason is not None and is_fallback(table, writer.position, since, asked_full=asked_full)
+        since = since if reason is None else None
+        return PinnedRun(writer=writer, since=since, full_reason=reason, is_fallback=falls_back, until=until)
 
     def move(self, lease: Lease, step: MoveCheckpoint) -> Writer:
         """Move the checkpoint of a table whose rows the changes of its inputs do not change (rule 8.3).

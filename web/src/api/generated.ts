@@ -7051,12 +7051,20 @@ export interface components {
          * Pins
          * @description What a run computes: the changes of the inputs from `since` to `until`, or all rows at `until`.
          *
-         *     `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. The registration of
-         *     `writer` has ended all earlier copies of the run: a commit has to name its epoch, `writer.position` and `until.id`.
+         *     `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. `is_fallback` says
+         *     that nobody wants this: it is not the first run, nor one after a reset, a new query, or a request for all rows.
+         *
+         *     The registration of `writer` has ended all earlier copies of the run: a commit has to name its epoch,
+         *     `writer.position` and `until.id`.
          */
         Pins: {
             /** Full Reason */
             full_reason: string | null;
+            /**
+             * Is Fallback
+             * @default false
+             */
+            is_fallback?: boolean;
             since: components["schemas"]["Checkpoint"] | null;
             until: components["schemas"]["Checkpoint"];
             writer: components["schemas"]["WriterOut"];
