@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, select, text
+from sqlalchemy import delete, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import AlreadyExists, NotFound
@@ -17,6 +17,7 @@ from catalog.pipelines.pipeline import Pipeline, PipelineId, PipelineTable, Pipe
 from catalog.ports.page import Page
 from firn.protocol.pipelines import PipelineFile, TableDefinition
 from server.store import cursor as cursors
+from server.store.job_rows import JobRow
 from server.store.pipeline_rows import (
     PipelineCheckpointRow,
     PipelinePinRow,
@@ -171,7 +172,8 @@ class SqlPipelines:
             raise AlreadyExists(f"another pipeline writes {table.name}") from error
 
     def remove_tables(self, table_ids: Collection[PipelineTableId]) -> None:
-        """Remove tables with their checkpoints and pins."""
+        """Remove tables with their checkpoints and pins; the server forgets their jobs once they are old."""
+        self.session.execute(update(JobRow).where(JobRow.subject_id.in_(table_ids)).values(superseded=True))
         for row in (PipelinePinRow, PipelineCheckpointRow):
             self.session.execute(delete(row).where(row.table_id.in_(table_ids)))
         self.session.execute(delete(PipelineTableRow).where(PipelineTableRow.id.in_(table_ids)))

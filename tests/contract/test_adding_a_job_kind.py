@@ -44,7 +44,7 @@ NAMED_ELSEWHERE = {
     # A reader plans the build of an image that is too large for the server.
     "server/service/images/image_jobs.py": {"IMAGE"},
     # Such a build alone gets credentials for both stores and the directory of images.
-    "server/service/access/credential_vending.py": {"IMAGE", "PIPELINE"},
+    "server/service/access/credential_vending.py": {"IMAGE"},
     "server/service/hive/conversion.py": {"CONVERT"},
     "server/service/hive/downgrade.py": {"SYNC", "MERGE", "PUBLISH"},
     "server/service/hive/publish.py": {"MERGE", "PUBLISH", "KEYS"},

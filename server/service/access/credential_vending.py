@@ -35,7 +35,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.access.access_control import Access
 from server.service.locations.location_rule import find_kin, load_allowed_locations, load_storage
-from server.service.pipelines.runs import list_run_relations
+from server.service.pipelines.runs import is_input, list_subjects
 from server.service.tables.keyed_tables import find_serving_table
 from server.service.tables.metadata_files import MetadataFiles
 
@@ -159,7 +159,7 @@ class Vending:
             return AccessGrant(hints=scope.storage.hints, refused=why_not)
         if not self.access.may_read(caller, catalog, name):
             return AccessGrant(hints=scope.storage.hints, refused="it needs the privilege to read the table")
-        write = not pinned and self.access.may_write(caller, catalog, name)
+        write = not pinned and self.access.may_write(caller, catalog, name) and not is_input(self.database, lease, name)
         return self._granted(scope, caller, name, mechanisms, write=write)
 
     def grant_image_builder(self, caller: Caller | None, lease: Lease) -> AccessGrant:
@@ -207,10 +207,7 @@ class Vending:
             except CatalogError as error:
                 return error.message
             table = find_serving_table(uow, catalog, name).relation
-            subjects = {job.relation_id}
-            if job.kind is JobKind.PIPELINE:
-                subjects = {relation.id for relation in list_run_relations(uow, job)}
-            if subjects.isdisjoint((table.id, table.owner_id)):
+            if list_subjects(uow, job).isdisjoint((table.id, table.owner_id)):
                 return "the job of the request's lease works on another table"
         return None
 
@@ -244,7 +241,7 @@ class Vending:
             raise Forbidden(f"no signatures for {name}: {why_not}")
         if not self.access.may_read(caller, catalog, name):
             raise Forbidden(f"signatures for {name} need the privilege to read it")
-        write = not pinned and self.access.may_write(caller, catalog, name)
+        write = not pinned and self.access.may_write(caller, catalog, name) and not is_input(self.database, lease, name)
         signable = check_signable(request, scope.reach(write=write), scope.storage)
         return self.cloud.signature(
             ToSign(

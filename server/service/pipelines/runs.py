@@ -17,7 +17,7 @@ from catalog.jobs.leases import Lease, check_lease
 from catalog.jobs.scheduling import compute_deadline
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance import kind_of
-from catalog.names import CatalogName, TableName, fold_case
+from catalog.names import CatalogName, RelationId, TableName, fold_case
 from catalog.pipelines.pipeline import RESET, Pipeline, PipelineTable, name_writer
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.page import Page
@@ -159,6 +159,23 @@ def read_run(uow: UnitOfWork, job: Job) -> tuple[Pipeline, PipelineTable]:
     if job.kind is not JobKind.PIPELINE or table is None:
         raise NotFound(f"no pipeline has {job.table} any more")
     return uow.pipelines.get_by_id(table.pipeline_id), table
+
+
+def list_subjects(uow: UnitOfWork, job: Job) -> set[RelationId]:
+    """The table of a job, or all tables of a run."""
+    if job.kind is not JobKind.PIPELINE:
+        return {job.relation_id}
+    return {relation.id for relation in list_run_relations(uow, job)}
+
+
+def is_input(database: Database, lease: Lease | None, name: TableName) -> bool:
+    """Whether the lease is one of a run that only reads the table of this name."""
+    if lease is None:
+        return False
+    with database.reading() as uow:
+        job = uow.jobs.get(lease.job_id)
+    stores = [TableName(job.table.as_namespace, store) for store in (BASE, CHANGE)]
+    return job.kind is JobKind.PIPELINE and name not in (job.table, *stores)
 
 
 def get_table(uow: UnitOfWork, pipeline: Pipeline, name: TableName) -> PipelineTable:

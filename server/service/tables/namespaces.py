@@ -91,6 +91,12 @@ class Namespaces:
         """
         with self.database.writing() as uow:
             uow.catalogs.get(name)
+            written = next(iter(uow.pipelines.list_inputs(name)), None)
+            if written is not None:
+                raise Conflict(
+                    f"catalog {name!r} still has pipelines: one of them writes {written}",
+                    hint="drop them first: `firn pipeline list` shows them",
+                )
             kept = uow.dropped.count(name)
             if kept and not forget_dropped:
                 raise Conflict(

@@ -10,11 +10,13 @@ import pytest
 from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease
 from firn.protocol.leases import PROTOCOL
+from firn.protocol.pipelines import PutPipeline
 from server.iceberg.credentials import REFUSED
 from server.service.access.credential_vending import Mechanism
 from server.service.jobs.leased_files import FileFacts
 from server.service.optimizers.optimizers import Registration
-from tests.server.vending.vault import PATH, SIGNS, STS, TABLE, VAULT, VENDED, Vault
+from tests.server.guarded import PIPELINE
+from tests.server.vending.vault import OTHER, PATH, SIGNS, STS, TABLE, VAULT, VENDED, Vault
 
 DENIED = 403
 REQUEST = {"method": "GET", "region": "us-east-1", "headers": {}}
@@ -64,6 +66,24 @@ def test_a_job_gets_no_access_to_another_table(client: httpx.Client, lease: Leas
     assert client.get(f"{PATH}/customers/credentials", headers=by(lease)).status_code == DENIED
     signed = client.post(f"{PATH}/customers/sign", json={**REQUEST, "uri": "http://x/y"}, headers=by(lease))
     assert (signed.status_code, "works on another table" in signed.text) == (DENIED, True)
+
+
+def test_a_run_reads_its_inputs_and_writes_its_target(vault: Vault, client: httpx.Client) -> None:
+    services = vault.services
+    defined = {**PIPELINE["tables"][0], "name": str(TABLE), "inputs": [str(OTHER)]}
+    admin = services.access.token_checker.check(vault.admin.text).principal
+    services.pipelines.put("p", PutPipeline.model_validate(PIPELINE | {"tables": [defined]}), admin)
+    services.pipeline_runs.request("p", TABLE, None, full=False)
+    coming = Registration(group="default", host="here", pid=1, version="0", protocol=PROTOCOL)
+    taken = services.jobs.take(services.optimizers.register(coming).id, [JobKind.PIPELINE])
+    assert taken is not None
+    headers = by(taken.lease)
+    assert "s3.session-token" in client.get(f"{PATH}/orders", headers=headers).json()["config"]
+    assert "s3:DeleteObject" in vault.cloud.policies[-1]
+    assert "s3.session-token" in client.get(f"{PATH}/customers", headers=headers).json()["config"]
+    assert "s3:PutObject" not in vault.cloud.policies[-1]
+    services.jobs.cancel(taken.lease.job_id)
+    assert "has ended" in client.get(f"{PATH}/customers", headers=headers).json()["config"][REFUSED]
 
 
 def test_access_ends_with_the_lease(vault: Vault, client: httpx.Client, lease: Lease) -> None:

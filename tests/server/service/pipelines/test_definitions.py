@@ -17,8 +17,11 @@ from catalog.errors import (
     StaleDefinition,
 )
 from catalog.jobs.job import JobStatus
+from catalog.names import TableName
+from server.service.tables.views import ViewDefinition
 from tests.factories import LAKE
-from tests.server.lake import PLAIN
+from tests.server.guarded import SQL
+from tests.server.lake import COLUMNS, PLAIN
 from tests.server.service.pipelines.stage import DAILY, DEFINED, RANK, RANKED, PipelineStage
 
 OTHER = {**DEFINED, "fingerprint": "c" * 64}
@@ -147,6 +150,21 @@ def test_a_removed_table_stays_and_its_run_ends(stage: PipelineStage) -> None:
         attempt.commit()
     assert stage.writer().epoch == pinned.writer.epoch + 1
     assert stage.lake.services.keyed.pin(LAKE, DAILY) is not None
+
+
+def test_a_catalog_with_pipelines_is_not_dropped(stage: PipelineStage) -> None:
+    stage.put()
+    with pytest.raises(Conflict, match=r"one of them writes mart\.daily"):
+        stage.lake.services.namespaces.drop_catalog(LAKE)
+
+
+def test_a_view_is_neither_target_nor_input(stage: PipelineStage) -> None:
+    view = ViewDefinition(name=TableName(("mart",), "view"), schema=COLUMNS, version=SQL)
+    stage.lake.services.views.create(LAKE, view)
+    with pytest.raises(Conflict, match="which no pipeline writes"):
+        stage.put({**DEFINED, "name": "mart.view"})
+    with pytest.raises(InvalidDefinition, match="which is a view"):
+        stage.put({**DEFINED, "inputs": ["mart.view"]})
 
 
 def test_a_dropped_pipeline_commits_nothing_more_and_may_come_again(stage: PipelineStage) -> None:

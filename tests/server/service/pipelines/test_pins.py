@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from catalog.errors import (
 from catalog.history.commit import TableCommit
 from catalog.jobs.job import JobStatus
 from catalog.names import TableName
+from server.service.commit.commit_path import Committer
 from server.service.tables.refs import Target
 from server.store.pipeline_rows import PipelineCheckpointRow
 from tests.factories import LAKE
@@ -236,6 +238,32 @@ def test_expiry_keeps_the_snapshots_of_a_checkpoint_and_of_the_newest_run(built:
         lake.commit(removal(PLAIN, second))
     built.lake.services.pipelines.drop("orders")
     lake.commit(removal(PLAIN, second))
+
+
+def test_a_rollback_of_the_target_saves_its_pins_from_an_expiry_that_was_validated_before(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 8.6: otherwise the checkpoint that comes back names a snapshot that is gone."""
+    stage = PipelineStage.of(lake, is_keyed=False)
+    lake.append(PLAIN)
+    first = lake.metadata(PLAIN)["current-snapshot-id"]
+    stage.put()
+    stage.create_target()
+    checkpoint = stage.build()
+    back = Target(snapshot=str(stage.writer().snapshot_id))
+    lake.append(PLAIN)
+    stage.build()
+    plan = Committer._plan_commits
+
+    def roll_back_after_validation(committer: Committer, *args: Any) -> Any:
+        monkeypatch.setattr(Committer, "_plan_commits", plan)
+        lake.services.refs.rollback(LAKE, DAILY, back, expected_head=None)
+        return plan(committer, *args)
+
+    monkeypatch.setattr(Committer, "_plan_commits", roll_back_after_validation)
+    with pytest.raises(CommitRefused, match="still needs it"):
+        lake.commit(removal(PLAIN, first))
+    assert stage.begin().pin().since == checkpoint
 
 
 def test_expiry_keeps_the_versions_since_a_checkpoint(built: PipelineStage) -> None:
