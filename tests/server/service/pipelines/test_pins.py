@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +25,7 @@ from server.service.commit.commit_path import Committer
 from server.service.tables.refs import Target
 from server.store.pipeline_rows import PipelineCheckpointRow
 from tests.factories import LAKE
-from tests.server.lake import BASE, CHANGE, PLAIN, Lake
+from tests.server.lake import BASE, CHANGE, PLAIN, Lake, appended, snapshot_of
 from tests.server.service.pipelines.stage import DAILY, DEFINED, Attempt, PipelineStage
 
 
@@ -339,3 +340,29 @@ def test_the_database_keeps_a_bounded_number_of_pins(built: PipelineStage, monke
     with built.lake.database.reading() as uow:
         left = [uow.checkpoints.find(pin.table_id, pin.id) is not None for pin in (first, *pins)]
     assert left == [True, False, False, True, True]
+
+
+def test_pins_are_of_one_moment(lake: Lake) -> None:
+    """A join of states that never existed together has rows that no full computation gives."""
+    stage = PipelineStage.of(lake)
+    other = TableName(("db",), "other")
+    lake.create(other)
+    stage.put({**DEFINED, "inputs": ["db.plain", "db.other"]})
+    stage.create_target()
+    rounds: dict[int, int] = {}
+
+    def commit_both() -> None:
+        for number in range(30):
+            changes = [appended(name, lake.metadata(name)) for name in (other, PLAIN)]
+            rounds.update({snapshot_of(change): number for change in changes})
+            lake.commit(*changes)
+
+    attempt = stage.begin()
+    with ThreadPoolExecutor(1) as pool:
+        committing = pool.submit(commit_both)
+        seen = []
+        while not committing.done():
+            pins = attempt.pin().until.pins
+            seen.append({None if pin.pin.version is None else rounds[int(pin.pin.version)] for pin in pins})
+        committing.result()
+    assert {len(states) for states in seen} == {1}
