@@ -36,7 +36,9 @@ def explain_full(
     if position == NO_POSITION:
         return "the table has no checkpoint yet"
     if checkpoint is None:
-        return "somebody has reset the table" if position.startswith(RESET) else "the table's checkpoint is forgotten"
+        if position.startswith(RESET):
+            return "somebody has reset the table, or dropped its pipeline"
+        return "the table's checkpoint is forgotten"
     if checkpoint.fingerprint != table.definition.fingerprint:
         return "the query has changed since the checkpoint"
     if asked_full:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ from catalog.jobs.scheduling import compute_deadline
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance import kind_of
 from catalog.names import CatalogName, RelationId, TableName, fold_case
-from catalog.pipelines.pipeline import RESET, Pipeline, PipelineTable, name_writer
+from catalog.pipelines.pipeline import Pipeline, PipelineTable, name_writer
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -77,10 +77,7 @@ class PipelineRuns:
         with self.database.writing() as uow:
             pipeline = uow.pipelines.get(name)
             found = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
-            fence_writer(uow, name, found)
-            target = find_target(uow, name, found.catalog, found.name)
-            if target is not None and target.writer is not None:
-                uow.writers.put(replace(target.writer, position=f"{RESET}{uuid4()}"))
+            fence_writer(uow, name, found, resets=True)
 
     def fence(self, uow: UnitOfWork, job: Job) -> None:
         """Keep the copies of a cancelled run from committing, in the caller's transaction (rule 8.7)."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from uuid import uuid4
 
 from catalog.commits.positions import NO_POSITION
 from catalog.commits.writers import Writer, register_writer
 from catalog.errors import Conflict
 from catalog.jobs.job import cancel_job
 from catalog.names import CatalogName, RelationId, TableName
-from catalog.pipelines.pipeline import Pipeline, PipelineTable, StoredCheckpoint, name_writer
+from catalog.pipelines.pipeline import RESET, Pipeline, PipelineTable, StoredCheckpoint, name_writer
 from catalog.policy.policy import Policy, merge_layers
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
@@ -67,27 +68,29 @@ def find_checkpoint(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -
 
 
 def end_runs(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: str) -> None:
-    """Cancel the run of a table, and keep its copies from committing after this transaction.
+    """Cancel the run of a table that leaves its pipeline, and keep its copies from committing after this transaction.
 
-    Commits lock the job first, so this does, too.
+    If a pipeline of this name gets the table again, its first run computes all rows, as a first run should. Commits
+    lock the job first, so this does, too.
     """
     active = uow.jobs.active_of(table.id)
     job = None if active is None else uow.jobs.lock(active.id)
     if job is not None and job.status.is_active:
         uow.jobs.put(cancel_job(replace(job, error=reason), uow.now()))
         uow.jobs.add_log(job.id, [reason], uow.now())
-    fence_writer(uow, pipeline.name, table)
+    fence_writer(uow, pipeline.name, table, resets=True)
 
 
-def fence_writer(uow: UnitOfWork, pipeline: str, table: PipelineTable) -> None:
-    """Increment the epoch of a table's writer: the server refuses commits of earlier copies.
+def fence_writer(uow: UnitOfWork, pipeline: str, table: PipelineTable, *, resets: bool = False) -> None:
+    """Increment the epoch of a table's writer: the server refuses commits of earlier copies (rule 6.2).
 
-    docs/protocols.md, rule 6.2.
+    With `resets` it also moves the position to a new one without a checkpoint (rule 8.8).
     """
     target = find_target(uow, pipeline, table.catalog, table.name)
     writer = None if target is None or target.writer is None else uow.writers.lock(target.store_id, target.writer.name)
     if writer is not None and writer.fenced_at is None:
-        uow.writers.put(register_writer(writer, uow.now(), caller.get().principal))
+        fenced = register_writer(writer, uow.now(), caller.get().principal)
+        uow.writers.put(replace(fenced, position=f"{RESET}{uuid4()}") if resets else fenced)
 
 
 def load_target_policy(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Policy:

@@ -180,4 +180,6 @@ def test_a_dropped_pipeline_commits_nothing_more_and_may_come_again(stage: Pipel
         stage.lake.services.pipelines.get("orders")
     stage.put(OTHER)  # without a rebuild: no checkpoint is left
     assert stage.view().state == "new"
-    assert stage.begin().pin("c" * 64).full_reason == "the table's checkpoint is forgotten"
+    pinned = stage.begin().pin("c" * 64)
+    assert pinned.full_reason == "somebody has reset the table, or dropped its pipeline"
+    assert not pinned.is_fallback  # a strict table takes it
