@@ -42,7 +42,7 @@ from server.guard.requirements import (
     queried_namespace,
     server,
 )
-from server.iceberg.requests import flag_in, name_of, namespace_in, objects_in
+from server.iceberg.requests import flag_in, name_of, namespace_in, objects_in, text_in
 from server.service.hive.hive_state import split_name
 from server.service.hive.operations import database_of
 
@@ -234,10 +234,10 @@ def committed(request: GuardedRequest) -> Iterator[Requirement]:
 
 def new_table(request: GuardedRequest) -> Iterator[Requirement]:
     """Creating a table needs `create` on the namespace, or `maintain` with the lease of the run that writes it."""
-    namespace, name = decode_namespace(request.path["namespace"]), request.json.get("name")
-    if isinstance(name, str) and name:
-        return _require_creation(request, TableName(namespace, name))
-    return on_namespace(request, namespace, Privilege.CREATE)
+    namespace = decode_namespace(request.path["namespace"])
+    if "x-firn-lease" not in request.headers:  # most requests: the name does not matter
+        return on_namespace(request, namespace, Privilege.CREATE)
+    return _require_creation(request, TableName(namespace, text_in(request.json, "name")))
 
 
 def _require_creation(request: GuardedRequest, name: TableName) -> Iterator[Requirement]:

@@ -80,7 +80,7 @@ class PipelineRuns:
             fence_writer(uow, name, found, resets=True)
 
     def fence(self, uow: UnitOfWork, job: Job) -> None:
-        """Keep the copies of a cancelled run from committing, in the caller's transaction (rule 8.7)."""
+        """Keep copies of a cancelled run from committing, in the caller's transaction (docs/protocols.md, rule 8.7)."""
         with suppress(NotFound):  # the pipeline was dropped, which has fenced them
             pipeline, table = read_run(uow, job)
             fence_writer(uow, pipeline.name, table)

@@ -82,7 +82,7 @@ def end_runs(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: 
 
 
 def fence_writer(uow: UnitOfWork, pipeline: str, table: PipelineTable, *, resets: bool = False) -> None:
-    """Increment the epoch of a table's writer: the server refuses commits of earlier copies (rule 6.2).
+    """Increment the epoch of a table's writer: the server refuses earlier copies (docs/protocols.md, rule 6.2).
 
     With `resets` it also moves the position to a new one without a checkpoint (rule 8.8).
     """

@@ -219,6 +219,8 @@ def _names(prefix: str) -> dict[str, str]:
         "writer": "w",
         "connection": "c",
         "consumer": "c",
+        "pipeline": "p",
+        "version": "1",
         "number": "1",
         "partition": "0",
         "offset": "0",
