@@ -121,7 +121,7 @@ class PipelinePins:
         return PinnedRun(writer=writer, since=since, full_reason=reason, is_fallback=falls_back, until=until)
 
     def move(self, lease: Lease, step: MoveCheckpoint) -> Writer:
-        """Move the checkpoint of a table whose rows the changes of its inputs do not change (docs/protocols.md, rule 8.3).
+        """Move the checkpoint of a table whose rows its inputs' changes do not change (docs/protocols.md, rule 8.3).
 
         Raises LeaseLost, WriterFenced, PositionMoved, and Invalid for a checkpoint that is not of this table. A
         repeated request succeeds.

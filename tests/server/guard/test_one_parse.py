@@ -221,6 +221,7 @@ def _names(prefix: str) -> dict[str, str]:
         "consumer": "c",
         "pipeline": "p",
         "version": "1",
+        "topic": "t",
         "number": "1",
         "partition": "0",
         "offset": "0",
