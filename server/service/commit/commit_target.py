@@ -77,7 +77,8 @@ def get_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relatio
 def check_namespace(uow: UnitOfWork, catalog: CatalogName, namespace: tuple[str, ...]) -> None:
     """Raise NoSuchNamespace unless the namespace exists."""
     if not uow.namespaces.exists(catalog, namespace):
-        raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
+        hint = f"create it first: `firn namespace create {join_name(namespace)}`"
+        raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}", hint=hint)
 
 
 def _build_hint(relation: Relation | None) -> str | None:
