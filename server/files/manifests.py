@@ -167,18 +167,16 @@ class Manifests:
         """Write a manifest and return its line for the manifest list; Unavailable, without a file, if that fails."""
         data = encode_container(manifest_schema(self.version, spec.fields), entries, self._header(spec, content))
         self._storage.write_new(location, data)
-        numbers = [
-            entry["sequence_number"]
-            for entry in entries
-            if entry.get("sequence_number") is not None and entry["status"] != Status.DELETED
-        ]
+        live = [entry.get("sequence_number") for entry in entries if entry["status"] != Status.DELETED]
+        numbers = [number for number in live if number is not None]  # entries without one get the newest
         line: ManifestFile = {
             "manifest_path": location,
             "manifest_length": len(data),
             "partition_spec_id": spec.spec_id,
             "content": min(content, 1),
             "sequence_number": None,
-            "min_sequence_number": min(numbers) if len(numbers) == len(entries) else None,
+            # Readers leave out manifests of deletes that are older than all data: too high a number loses deletes.
+            "min_sequence_number": min(numbers, default=None),
             "added_snapshot_id": snapshot_id,
             "partitions": spec.summaries([list(entry["data_file"]["partition"].values()) for entry in entries]),
         }

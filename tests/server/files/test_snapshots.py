@@ -92,6 +92,16 @@ def test_what_ends_the_files_ends_the_snapshot_and_leaves_nothing(
     assert list(Path(table.metadata_file).parent.glob("*.avro")) == []
 
 
+def test_a_manifest_that_is_written_again_tells_the_age_of_its_oldest_file(table: Registered) -> None:
+    """PyIceberg skips deletes that are older than every manifest of data, so a younger age brings deleted rows back."""
+    files = [table.hive_file([f"2024-01-0{day}", "b"], rows(day), name=f"f{day}") for day in (1, 2, 3)]
+    table.commit(files[:2])
+    last = table.commit(files[2:], [files[0].stats.location])
+    lines = Manifests(table.storage, table.metadata).of_snapshot(last.snapshot)
+    ages = {(line["added_files_count"], line["existing_files_count"]): line["min_sequence_number"] for line in lines}
+    assert ages == {(1, 0): 2, (0, 1): 1}
+
+
 def test_what_is_added_and_removed_adds_up(table: Registered) -> None:
     files = [table.hive_file([f"2024-01-0{day}", "b"], rows(day, 10 + day), name=f"f{day}") for day in (1, 2, 3)]
     first = table.commit(files[:2], reason="upgrade")
