@@ -103,12 +103,13 @@ def run(
     if not wait:
         note_waiting_run(ctx, started.started)
     ended = watch_run(ctx, started) if wait else started.started
-    ctx.show.emit(ended.json_value(), lambda: _show_run(ctx, ended))
+    ctx.show.emit(ended.json_value(), lambda: show_run(ctx, ended))
     if ended.status in (JobStatus.FAILED, JobStatus.CANCELED):
         raise typer.Exit(1)
 
 
-def _show_run(ctx: CliContext, run: RunOut) -> None:
+def show_run(ctx: CliContext, run: RunOut) -> None:
+    """Print the state of a run, and its result if it has ended."""
     ctx.show.facts({"run": run.job_id, "table": run.table, "status": run.status, "error": run.error})
     if run.result:
         ctx.show.facts(dict(_describe_result(RunResult.model_validate(run.result), run)))

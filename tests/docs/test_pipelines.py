@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from firn.cli.context import CliContext
+from firn.cli.pipeline_runs import show_run
 from firn.pipelines.folder import read_folder
 from firn.pipelines.table_plans import plan_pipeline
+from firn.protocol.pipelines import InputChanges, RunOut, RunResult
 from tests.command_line import Command
 from tests.docs.pipeline_tables import PAGE, fill
 
@@ -26,6 +30,37 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
     said = [run(*line.split()[1:]) for line in blocks("bash")[0].splitlines()]
     assert [answer.code for answer in said] == [0, 0, 0], said
     assert said[-1].out == blocks("")[0]
+
+
+def test_a_run_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    began = datetime(2026, 11, 27, 9, tzinfo=UTC)
+    result = RunResult(
+        mode="incremental",
+        inputs=[InputChanges(table="raw.trip"), InputChanges(table="dim.driver")],
+        keys=3,
+        written=2,
+        deleted=1,
+        snapshot_id="4316214783152394127",
+        checkpoint="0a4f7f0e-4b0f-4d0c-9c57-6f0f6f1f6a35",
+    )
+    run = RunOut(
+        job_id="5f0c3f5e-9a3c-4e0b-8f5e-0f5d3c1c7f10",
+        pipeline="orders",
+        table="mart.driver_daily",
+        version=1,
+        full=False,
+        status="succeeded",
+        requested_by=None,
+        created_at=began,
+        leased_at=began,
+        ended_at=began + timedelta(seconds=4),
+        error=None,
+        attempt=1,
+        progress={},
+        result=result.model_dump(),
+    )
+    show_run(CliContext(), run)
+    assert capsys.readouterr().out == blocks("text")[1].partition("\n")[2]
 
 
 def test_its_files_make_a_pipeline(tmp_path: Path) -> None:
