@@ -21,8 +21,9 @@ from catalog.kafka.decoded_record import NO_INSERT, DecodedRecord, TableColumns
 from catalog.kafka.envelopes import RowDecoder, build_row_columns, decode_rows
 from catalog.keyed.schema import OP
 from catalog.policy.log_settings import UPSERT_JSON, LogSettings
+from firn.protocol.avro.debezium import DebeziumAvroDecoder
 from firn.protocol.avro.decoding import AvroDecoder, Schemas
-from firn.protocol.avro.wire_format import AVRO
+from firn.protocol.avro.wire_format import AVRO, DEBEZIUM_AVRO
 from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.formats import CDC_FORMATS
 
@@ -52,6 +53,8 @@ class RecordDecoder:
         """The decoder of a format that Python tasks decode; None for the others."""
         if self.settings.format == AVRO:
             return AvroDecoder(self.schemas, build_row_columns(self.settings, self.columns))
+        if self.settings.format == DEBEZIUM_AVRO:
+            return DebeziumAvroDecoder(self.schemas, build_row_columns(self.settings, self.columns))
         if self.settings.format in CDC_FORMATS:
             return EnvelopeDecoder(self.settings.format, build_row_columns(self.settings, self.columns))
         return None

@@ -12,7 +12,7 @@ from typing import Any
 from catalog.errors import Invalid
 from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
 from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_share, parse_text
-from firn.protocol.avro.wire_format import AVRO
+from firn.protocol.avro.wire_format import AVRO_FORMATS, DEBEZIUM_AVRO
 from firn.protocol.cdc.formats import CDC_FORMATS
 from firn.protocol.cdc.rows import EMPTY
 from firn.protocol.cdc.sources import parse_sources
@@ -34,8 +34,8 @@ SCHEMA = f"{LOG_PREFIX}schema"
 TRUNCATES = f"{LOG_PREFIX}truncates"
 
 FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
-_FORMATS = (FIRN_JSON, UPSERT_JSON, AVRO, *CDC_FORMATS)
-_LATER_FORMATS = ("debezium-avro",)
+_CDC_FORMATS = (*CDC_FORMATS, DEBEZIUM_AVRO)
+_FORMATS = tuple(dict.fromkeys((FIRN_JSON, UPSERT_JSON, *AVRO_FORMATS, *CDC_FORMATS)))
 _FOR_CDC = (SOURCE_TABLES, SOURCE_COLUMN, SCHEMA, TRUNCATES)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -88,21 +88,23 @@ class LogSettings:
                 f"{LOG_TOPIC} needs either {CONNECTION} or {BROKERS}",
                 hint="an administrator creates connections: `firn connection create kafka`",
             )
-        if named[FORMAT] == AVRO and CONNECTION not in named:
+        if named[FORMAT] in AVRO_FORMATS and CONNECTION not in named:
             raise Invalid(
-                f"{FORMAT}={AVRO} needs {CONNECTION}: a connection names the schema registry",
+                f"{FORMAT}={named[FORMAT]} needs {CONNECTION}: a connection names the schema registry",
                 hint="an administrator creates it: `firn connection create kafka NAME --registry URL`",
             )
         misplaced = sorted(key for key in _FOR_CDC if key in named)
-        if misplaced and named[FORMAT] not in CDC_FORMATS:
-            raise Invalid(f"{misplaced[0]} is for change data capture", hint=f"formats {', '.join(CDC_FORMATS)}")
+        if misplaced and named[FORMAT] not in _CDC_FORMATS:
+            raise Invalid(f"{misplaced[0]} is for change data capture", hint=f"formats {', '.join(_CDC_FORMATS)}")
         _check_truncates(named)
         arguments: dict[str, Any] = {_FIELDS[key]: parsed.get(key) for key in _PARSERS}
         return cls(**arguments)
 
 
 def _check_truncates(named: Mapping[str, str]) -> None:
-    """Raise Invalid if a truncate of one source's table would delete the rows of others."""
+    """Raise Invalid if a truncate of one source's table would delete the rows of others, or cannot be looked for."""
+    if named.get(TRUNCATES) == EMPTY and named[FORMAT] == DEBEZIUM_AVRO:
+        raise Invalid(f"{TRUNCATES}={EMPTY} needs JSON: with {DEBEZIUM_AVRO}, a truncate stops or is ignored")
     sources = named.get(SOURCE_TABLES, "*")
     is_shared = "," in sources or "*" in sources
     if named.get(TRUNCATES) == EMPTY and is_shared and SOURCE_COLUMN not in named:
@@ -137,12 +139,6 @@ def _parse_topic(text: str) -> str:
     return text
 
 
-def _parse_format(text: str) -> str:
-    if text in _LATER_FORMATS:
-        raise Invalid(f"Firn does not read {text} yet", hint=f"it reads {', '.join(_FORMATS)}")
-    return parse_one_of(*_FORMATS)(text)
-
-
 def _parse_source_tables(text: str) -> str:
     try:
         parse_sources(text)
@@ -157,7 +153,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     LOG_TOPIC: _parse_topic,
     CONNECTION: parse_text,
     BROKERS: parse_text,
-    FORMAT: _parse_format,
+    FORMAT: parse_one_of(*_FORMATS),
     START: parse_one_of("earliest", "latest"),
     EVERY_CHANGE: parse_flag,
     MAX_LAG: parse_at_least("1 s"),

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.errors import NotFound, Refused
 from firn.logs import LogBatch, TableLog
 from firn.protocol.answers.logs import LogOut
-from firn.protocol.avro.wire_format import AVRO, PREFIX_BYTES
+from firn.protocol.avro.wire_format import AVRO_FORMATS, PREFIX_BYTES
 
 MOST_SCHEMAS = 1_000
 """The largest number of schemas in one batch."""
@@ -32,7 +32,7 @@ class BatchSchemas:
         This reads the records once more; the schemas of a `batch` are remembered. Ids that the registry does not have
         are missing. Raises Refused for more than 1,000 schemas, and FirnError if the registry does not answer.
         """
-        if log.format != AVRO:
+        if log.format not in AVRO_FORMATS:
             return {}
         if batch is None or batch != self._batch:
             self._of_batch = self._load_all(_list_ids(records))

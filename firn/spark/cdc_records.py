@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from firn.protocol.answers.logs import LogOut
-from firn.protocol.avro.wire_format import AVRO
+from firn.protocol.avro.wire_format import AVRO_FORMATS, DEBEZIUM_AVRO
 from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.envelope import BadRecord
 from firn.protocol.cdc.rows import EMPTY, STOP, Row, RowColumns
@@ -82,11 +82,14 @@ def decode_with(records: DataFrame, decoder: EnvelopeDecoder | AvroDecoder, targ
 
 
 def _build_decoder(log: LogOut, target: Target, schemas: Schemas) -> EnvelopeDecoder | AvroDecoder:
-    if log.format != AVRO:
+    if log.format not in AVRO_FORMATS:
         return EnvelopeDecoder(log.format, build_row_columns(log, target))
-    from firn.protocol.avro.decoding import AvroDecoder  # noqa: PLC0415 -- it needs fastavro, which a driver may lack
+    # They need fastavro, which a driver may lack.
+    from firn.protocol.avro.debezium import DebeziumAvroDecoder  # noqa: PLC0415
+    from firn.protocol.avro.decoding import AvroDecoder  # noqa: PLC0415
 
-    return AvroDecoder(schemas, build_row_columns(log, target))
+    decoder = DebeziumAvroDecoder if log.format == DEBEZIUM_AVRO else AvroDecoder
+    return decoder(schemas, build_row_columns(log, target))
 
 
 def use_own_python(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ from firn.errors import Refused
 from firn.logs import PASSWORD_VARIABLE, LogBatch, build_kafka_options, plan_tail, require_drains, require_short
 from firn.names import split_name
 from firn.protocol.answers.logs import LogOut, LogPinOut
-from firn.protocol.avro.wire_format import AVRO
+from firn.protocol.avro.wire_format import AVRO_FORMATS
 from firn.protocol.names import format_sql_name, quote_name
 from firn.spark.avro_schemas import BatchSchemas
 from firn.spark.decoded import INDEX, OFFSET, OWN, PARTITION, fail_on_bad
@@ -66,7 +66,7 @@ def _pin(spark: SparkSession, table: str) -> PinnedLog:
         log = handle.log.show()  # the end of the log first: the pair may have later records, and never fewer
         require_drains(log, name)
         pinned = PinnedLog(spark, table, load_target(spark, table), log, handle.log.pin())
-        if log.format != AVRO or not pinned.tail.most_records:
+        if log.format not in AVRO_FORMATS or not pinned.tail.most_records:
             return pinned
         return replace(pinned, schemas=BatchSchemas(handle.log).load(pinned.load_tail(), log))
 
@@ -125,9 +125,9 @@ class PinnedLog:
 
     def follow(self) -> DataFrame:
         """All later records as a stream of changes; Refused for Avro, whose schemas a stream cannot ask for."""
-        if self.log.format == AVRO:
+        if self.log.format in AVRO_FORMATS:
             raise Refused(
-                f"{self.table}: a stream cannot read records of the format {AVRO}",
+                f"{self.table}: a stream cannot read records of the format {self.log.format}",
                 hint="read the changes of the table: firn.spark.on_changes(table, function)",
             )
         starts = {self.log.topic: {str(number): offset for number, offset in self.tail.start.items()}}

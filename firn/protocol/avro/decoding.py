@@ -90,9 +90,12 @@ class AvroDecoder:
         if texts is None:
             return BadRecord("the schema registry has no Avro schema of this id")
         try:
-            return parse_schema(texts)
+            return self._parse_texts(number, texts)
         except BadSchemaError as error:
             return BadRecord(str(error))
+
+    def _parse_texts(self, _number: int, texts: Sequence[str]) -> Any:
+        return parse_schema(texts)
 
 
 def _to_column(value: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 
-AVRO = "avro"
-"""The name of the format in `firn.log.format`."""
+AVRO, DEBEZIUM_AVRO = "avro", "debezium-avro"
+"""The names of the formats in `firn.log.format`: plain rows, and envelopes of Debezium."""
+AVRO_FORMATS = (AVRO, DEBEZIUM_AVRO)
 PREFIX_BYTES = 5
 MAGIC = 0
 HIGHEST_SCHEMA_ID = 2**31 - 1

@@ -31,7 +31,7 @@ _NO_ENVELOPE = "the value is not an envelope of Debezium"
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """The payload of a key or a value, and the fields of its schema by name; none without a schema part."""
 
     payload: Mapping[str, Any]
@@ -42,7 +42,11 @@ def read_debezium(key: bytes | None, value: bytes | None) -> Envelope:
     """Read one record. A tombstone and a heartbeat tell nothing; a delete comes as an envelope before its tombstone."""
     if value is None:
         return NOTHING
-    part = _split("value", parse_object("value", value))
+    return read_parts(lambda: None if key is None else _split_key(key), _split("value", parse_object("value", value)))
+
+
+def read_parts(load_key: Callable[[], Part | None], part: Part) -> Envelope:
+    """Read a record whose parts are parsed: values as Kafka Connect's JSON converter writes them."""
     payload = part.payload
     if "op" not in payload:
         return _read_other(payload)
@@ -53,16 +57,16 @@ def read_debezium(key: bytes | None, value: bytes | None) -> Envelope:
     if payload["op"] == "t":
         return Envelope(kind=Kind.TRUNCATE, source=table)
     if source.get("connector") == _MONGODB:
-        return _read_mongodb(key, payload, table)
-    return _read_rows(key, part, table)
+        return _read_mongodb(load_key(), payload, table)
+    return _read_rows(load_key() or Part({}), part, table)
 
 
-def _split(name: str, record: dict[str, Any]) -> _Part:
+def _split(name: str, record: dict[str, Any]) -> Part:
     if "payload" not in record or "op" in record:
-        return _Part(record)
+        return Part(record)
     payload = require_object(name, record["payload"])
     schema = record.get("schema")
-    return _Part(payload, {} if schema is None else _index_fields(schema))
+    return Part(payload, {} if schema is None else _index_fields(schema))
 
 
 def _index_fields(schema: Any) -> dict[str, Mapping[str, Any]]:
@@ -90,10 +94,9 @@ def _read_source(source: Mapping[str, Any]) -> SourceTable:
     return SourceTable(database, schema, table)
 
 
-def _read_rows(key: bytes | None, part: _Part, table: SourceTable) -> Envelope:
+def _read_rows(key_part: Part, part: Part, table: SourceTable) -> Envelope:
     before, after = part.payload.get("before"), part.payload.get("after")
     fields = _index_fields(part.fields.get("after") or part.fields.get("before"))
-    key_part = _Part({}) if key is None else _split_key(key)
     changes = _list_changes(part.payload["op"], _read_row(before, fields), _read_row(after, fields), key_part)
     types = {name: choose_column_type(entry) for name, entry in fields.items()} or _guess_types(before, after)
     return Envelope(
@@ -101,16 +104,16 @@ def _read_rows(key: bytes | None, part: _Part, table: SourceTable) -> Envelope:
     )
 
 
-def _split_key(key: bytes) -> _Part:
+def _split_key(key: bytes) -> Part:
     """The key; a table without primary key has a null one."""
     text = key.strip()
     if text in (b"null", b"") or text.replace(b" ", b"") == b'{"schema":null,"payload":null}':
-        return _Part({})
+        return Part({})
     return _split("key", parse_object("key", key))
 
 
 def _list_changes(
-    op: Any, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, key: _Part
+    op: Any, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, key: Part
 ) -> tuple[RowChange, ...]:
     if op == "d":
         sent = _read_row(key.payload, key.fields)
@@ -128,7 +131,7 @@ def _list_changes(
     return (RowChange("U", row, is_insert=op in _INSERTS),)
 
 
-def _has_moved(before: Mapping[str, Any], after: Mapping[str, Any], key: _Part) -> bool:
+def _has_moved(before: Mapping[str, Any], after: Mapping[str, Any], key: Part) -> bool:
     return any(before.get(name) is not None and before[name] != after.get(name) for name in key.payload)
 
 
@@ -193,8 +196,8 @@ def guess_type(value: Any) -> str:
     return _GUESSES.get(type(value), "double")
 
 
-def _read_mongodb(key: bytes | None, payload: Mapping[str, Any], table: SourceTable) -> Envelope:
-    identity = read_document_key(key)
+def _read_mongodb(key: Part | None, payload: Mapping[str, Any], table: SourceTable) -> Envelope:
+    identity = read_document_key(None if key is None else key.payload)
     op, document = payload["op"], payload.get("after")
     if op == "d":
         row: Mapping[str, Any] = {"_id": identity}

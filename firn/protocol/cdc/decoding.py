@@ -21,7 +21,11 @@ class EnvelopeDecoder:
 
     def decode(self, key: bytes | None, value: bytes | None) -> list[Row]:
         """The rows of a record; none for records of other tables, and for those without rows. BadRecord tells why."""
-        rows = build_rows(read_envelope(self.format, key, value), self.columns)
-        if len(rows) > MOST_ROWS:
-            raise BadRecord("the record has too many rows")
-        return rows
+        return require_few(build_rows(read_envelope(self.format, key, value), self.columns))
+
+
+def require_few(rows: list[Row]) -> list[Row]:
+    """The rows of one record; BadRecord for more than MOST_ROWS."""
+    if len(rows) > MOST_ROWS:
+        raise BadRecord("the record has too many rows")
+    return rows

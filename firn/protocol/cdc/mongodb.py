@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from firn.protocol.cdc.envelope import BadRecord
-from firn.protocol.cdc.json_text import parse_json, parse_object, require_object, write_json
+from firn.protocol.cdc.json_text import parse_json, parse_object, write_json
 
 DOCUMENT = "document"
 _ID = "_id"
@@ -20,12 +20,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_NUMBER = 40
 
 
-def read_document_key(key: bytes | None) -> str:
+def read_document_key(payload: Mapping[str, Any] | None) -> str:
     """The `_id` of a record's key as text: an ObjectId as 24 digits, a text as it is, anything else as JSON."""
-    if key is None:
+    if payload is None:
         raise BadRecord("the record has no key")
-    parsed = parse_object("key", key)
-    payload = require_object("key", parsed["payload"]) if "payload" in parsed else parsed
     identity = payload.get("id", payload.get(_ID))
     if not isinstance(identity, str):
         raise BadRecord("the key has no id")

@@ -27,7 +27,7 @@ from catalog.ports.kafka import KafkaClusters
 from catalog.ports.store import Database
 from catalog.retention.ttl import Cutoff
 from firn.protocol.avro.decoding import Schemas
-from firn.protocol.avro.wire_format import AVRO, read_schema_id
+from firn.protocol.avro.wire_format import AVRO_FORMATS, read_schema_id
 from firn.protocol.cdc.rows import EMPTY
 from firn.protocol.partial import ColumnRule
 from server.service.streams.connections import Connections
@@ -160,7 +160,7 @@ class LogStores:
         )
 
     def _load_schemas(self, log: LogStatus, records: Sequence[KafkaRecord]) -> Schemas:
-        if log.settings.format != AVRO:
+        if log.settings.format not in AVRO_FORMATS:
             return {}
         ids = (read_schema_id(part) for record in records for part in (record.key, record.value))
         return self.schemas.load_all(log.connection, [number for number in ids if number is not None])

@@ -29,7 +29,6 @@ def test_defaults() -> None:
         ("topic", "..", "is no topic"),
         ("topic", "t" * 250, "is no topic"),
         ("topic", "orders\n", "is no topic"),
-        ("format", "debezium-avro", "Firn does not read debezium-avro yet"),
         ("source-tables", "shop.orders", "is for change data capture"),
         ("truncates", "apply", "is not one of stop, ignore, empty"),
         ("format", "csv", "is not one of firn-json, upsert-json"),
@@ -51,8 +50,9 @@ def test_bad_values(key: str, text: str, message: str) -> None:
     assert "secret" not in refused.value.message
 
 
-def test_avro_needs_a_connection_which_names_the_registry() -> None:
-    properties = {**GOOD, "firn.log.format": "avro"}
+@pytest.mark.parametrize("format", ["avro", "debezium-avro"])
+def test_avro_needs_a_connection_which_names_the_registry(format: str) -> None:
+    properties = {**GOOD, "firn.log.format": format}
     assert LogSettings.from_properties(properties) is not None
     del properties["firn.log.connection"]
     with pytest.raises(Invalid, match=r"avro needs firn\.log\.connection"):
@@ -76,6 +76,13 @@ def test_a_truncate_of_one_table_deletes_no_rows_of_others(more: dict[str, str],
     else:
         with pytest.raises(Invalid, match=r"needs firn\.log\.source-column"):
             LogSettings.from_properties(properties)
+
+
+def test_envelopes_in_avro_take_the_settings_of_change_data_capture_but_empty_no_table() -> None:
+    capture = {**GOOD, "firn.log.format": "debezium-avro", "firn.log.source-tables": "shop.orders"}
+    assert LogSettings.from_properties(capture) is not None
+    with pytest.raises(Invalid, match="needs JSON"):
+        LogSettings.from_properties({**capture, "firn.log.truncates": "empty"})
 
 
 @pytest.mark.parametrize("missing", GOOD)

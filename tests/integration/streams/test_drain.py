@@ -292,3 +292,30 @@ def test_avro_records_are_read_by_the_schemas_of_a_registry(server: RunningServe
         assert producer.flush(SECONDS) == 0
         tail = firn.spark.read("lake.db.avro", server.spark, log=True).select("id", "n").collect()
         assert {row.id: row.n for row in tail} == {1: None, 3: None, 4: 4, 5: 5}
+
+
+def test_envelopes_of_debezium_in_avro_are_drained(server: RunningServer, new_topic: NewTopic) -> None:
+    topic, client = new_topic(1), firn.connect(server.url)
+    days = {"type": "int", "connect.name": "io.debezium.time.Date", "connect.version": 1}
+    row = record("Value", id="long", n=["null", "long"], day=["null", days])
+    source = record("Source", connector="string", db="string", table="string")
+    schema = record("Envelope", before=["null", row], after=["null", "Value"], source=source, op="string")
+    about = {"connector": "mysql", "db": "shop", "table": "orders"}
+    with running_registry() as registry:
+        client.connections.create("debezium", [topic.brokers], registry=SchemaRegistry(registry.url))
+        properties = {"firn.log.topic": topic.name, "firn.log.connection": "debezium"}
+        properties |= {"firn.log.format": "debezium-avro", "firn.log.source-tables": "shop.orders"}
+        client.tables.create("db.envelopes", COLUMNS, primary_key=["id"], properties=properties)
+        number = registry.register("v", schema)
+        producer = Producer({"bootstrap.servers": topic.brokers, "enable.idempotence": True})
+        changes = [("c", None, 1), ("c", None, 2), ("u", 1, 10), ("d", 2, None)]
+        for op, old, new in changes:
+            before, after = (None if n is None else {"id": n % 9, "n": n, "day": 20_000} for n in (old, new))
+            value = {"before": before, "after": after, "source": about, "op": op}
+            producer.produce(topic.name, value=encode(number, schema, value))
+        producer.produce(topic.name, value=b"{}")
+        assert producer.flush(SECONDS) == 0
+        drain("lake.db.envelopes", server.spark)
+    assert merged(server, "envelopes") == {1: 10}
+    assert server.rows("SELECT CAST(day AS STRING) FROM lake.db.envelopes.merged") == [("2024-10-04",)]
+    assert server.rows("SELECT offset FROM lake.db.envelopes.quarantine") == [(4,)]

@@ -267,11 +267,11 @@ def test_a_log_by_a_connection(http: Client, clusters: FakeClusters) -> None:
     assert http.get(f"{AT}/db.orders/log").status_code == 503
 
 
-def create_avro(http: Client, registry: Registry | None) -> None:
+def create_avro(http: Client, registry: Registry | None, format: str = "avro") -> None:
     """The table `db.orders` with a log of Avro records."""
     more = {} if registry is None else {"registry_url": registry.url}
     http.post("/api/v1/connections", json={"name": "main", "brokers": ["kafka:9092"], **more})
-    properties = {"firn.log.topic": "orders", "firn.log.format": "avro", "firn.log.connection": "main"}
+    properties = {"firn.log.topic": "orders", "firn.log.format": format, "firn.log.connection": "main"}
     body = {"name": "db.orders", "columns": COLUMNS, "primary_key": ["id"], "properties": properties}
     assert http.post(AT, json=body).is_success
 
@@ -300,6 +300,21 @@ def test_a_check_decodes_avro_by_the_schemas_of_the_registry(http: Client, clust
     assert http.get(f"{at}/schemas/8").status_code == 503
 
 
+def test_a_check_decodes_envelopes_of_debezium_in_avro(http: Client, clusters: FakeClusters) -> None:
+    row = {**record("Value", id="long", note=nullable("string")), "namespace": "shop.orders"}
+    source = record("Source", connector="string", db="string", table="string")
+    schema = record("Envelope", before=nullable(row), after=nullable("shop.orders.Value"), source=source, op="string")
+    with running_registry() as registry:
+        create_avro(http, registry, "debezium-avro")
+        number = registry.register("orders-value", schema)
+        about = {"connector": "mysql", "db": "shop", "table": "orders"}
+        change = {"before": None, "after": {"id": 1, "note": "x"}, "source": about, "op": "c"}
+        clusters.produce("orders", (None, encode(number, schema, change)), (None, b'{"op": "c"}'))
+        sample = http.get(f"{AT}/db.orders/log/check").json()["sample"]
+    assert (sample[0]["op"], sample[0]["row"]) == ("U", {"id": 1, "note": "x"})
+    assert sample[1]["problem"] == "the value does not begin with the id of a schema"
+
+
 def test_a_connection_without_a_registry_has_no_schemas(http: Client, clusters: FakeClusters) -> None:
     create_avro(http, None)
     clusters.produce("orders", (None, b"\x00\x00\x00\x00\x01"))
@@ -312,7 +327,7 @@ def test_a_connection_without_a_registry_has_no_schemas(http: Client, clusters: 
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"firn.log.format": "debezium-avro"}, "Firn does not read debezium-avro yet"),
+        ({"firn.log.format": "debezium-avro"}, "firn.log.format=debezium-avro needs firn.log.connection"),
         ({"firn.log.format": "avro"}, "firn.log.format=avro needs firn.log.connection"),
         ({"firn.log.brokers": "169.254.169.254:80"}, "is no address of another server"),
         ({"firn.log.brokers": "kafka:9092 x"}, "is no address of a broker"),
