@@ -10,9 +10,10 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from firn.spark.log_drain import LogDrain, _open
 from tests.integration.streams.queries import Pipeline
 from tests.integration.streams.topics import SECONDS, Topic
 from tests.lossy_proxy import Forward
+from tests.postgres_fixtures import PostgresServer
 from tests.spark_fixtures import RunningServer, running_server, server_process
 
 COLUMNS = "id BIGINT, n BIGINT, at BIGINT"
@@ -49,15 +51,22 @@ class Killed(BaseException):
 
 @dataclass
 class MortalServer:
-    """A server on a port and a directory of its own, that dies by kill -9 and starts again there."""
+    """A server on a port and a directory of its own, that dies by kill -9 and starts again there.
+
+    Its database is SQLite, or a PostgreSQL that can die, too.
+    """
 
     directory: Path
+    database: PostgresServer | None = None
     port: int = field(default_factory=free_port)
     ends: ExitStack = field(default_factory=ExitStack)
 
     def start(self) -> RunningServer:
         """Start it the first time, with a session of Spark."""
-        running = self.ends.enter_context(running_server(self.directory, FIRN_PORT=str(self.port)))
+        self.settings = {"FIRN_PORT": str(self.port)}
+        if self.database is not None:
+            self.settings["FIRN_DATABASE_URL"] = self.database.url(self.database.new_database())
+        running = self.ends.enter_context(running_server(self.directory, **self.settings))
         self.process = running.process
         return running
 
@@ -65,7 +74,7 @@ class MortalServer:
         """kill -9, and a new start on what is there."""
         self.process.kill()
         self.process.wait(SECONDS)
-        again = server_process(self.directory, FIRN_PORT=str(self.port))
+        again = server_process(self.directory, **self.settings)
         self.process = self.ends.enter_context(again).process
 
 
@@ -75,6 +84,8 @@ class Network:
 
     server: MortalServer
     fault: str = "none"
+    crashes: int = 0
+    """How often the database has died."""
 
     def meddle(self, method: str, path: str, forward: Forward) -> httpx.Response | None:
         is_commit = method == "POST" and "/iceberg/" in path and "/tables/" in path and not path.endswith("/metrics")
@@ -87,12 +98,30 @@ class Network:
         elif fault == "answer late":  # the client has given up, and sends the commit once more
             forward()
             return forward()
+        elif fault in DATABASE_FAULTS:
+            return self._kill_database(DATABASE_FAULTS[fault], forward)
         elif fault == "server dies":
             self.server.die()
         elif fault == "server dies after it":
             forward()
             self.server.die()
         return None
+
+    def _kill_database(self, after: float | None, forward: Forward) -> httpx.Response:
+        """kill -9 of PostgreSQL before the request, or so many seconds after; then a restart."""
+        database = self.server.database
+        assert database is not None
+        if after is None:
+            database.crash()
+            answer = forward()
+        else:
+            dying = threading.Timer(after, database.crash)
+            dying.start()
+            answer = forward()
+            dying.join()
+        database.start()
+        self.crashes += 1
+        return answer
 
 
 @dataclass
@@ -105,6 +134,8 @@ class StreamHistory:
     network: Network
     directory: Path
     seed: int
+    faults: Sequence[str] = ()
+    """The faults of the network, of the server or of the database that strike commits."""
     steps: list[str] = field(default_factory=list)
     numbers: int = 0
     open: Producer | None = None
@@ -144,18 +175,31 @@ class StreamHistory:
     def take(self, count: int) -> Counter[str]:
         """Take random steps, each kind at least once if there are enough, and settle."""
         kinds: list[Callable[[], str]] = [
-            *(lambda fault=fault: self.drain(fault) for fault in DRAIN_FAULTS),
-            *(lambda fault=fault: self.query(fault) for fault in QUERY_FAULTS),
+            *(lambda fault=fault: self.drain(fault) for fault in (*OWN_FAULTS, *self.faults, "two at once")),
+            *(lambda fault=fault: self.query(fault) for fault in (*OWN_FAULTS, *self.faults, *COPY_FAULTS)),
             self.begin_transaction,
             self.kill_broker,
         ]
         chosen = self.chance.sample(kinds, min(count, len(kinds)))
         chosen += self.chance.choices(kinds, k=count - len(chosen))
-        for step in chosen:
+        self._run_steps(chosen)
+        return Counter(step.partition(":")[0] for step in self.steps)
+
+    def take_each(self) -> Counter[str]:
+        """Let each fault strike a commit of the drain and one of a query, in any order, and settle."""
+        chosen: list[Callable[[], str]] = [
+            *(lambda fault=fault: self.drain(fault) for fault in self.faults),
+            *(lambda fault=fault: self.query(fault) for fault in self.faults),
+        ]
+        self.chance.shuffle(chosen)
+        self._run_steps(chosen)
+        return Counter(step.partition(":")[0] for step in self.steps)
+
+    def _run_steps(self, steps: Sequence[Callable[[], str]]) -> None:
+        for step in steps:
             self.produce()
             self.steps.append(step())
         self.settle()
-        return Counter(step.partition(":")[0] for step in self.steps)
 
     # --- the topic ---------------------------------------------------------------------------------------------------
 
@@ -207,7 +251,7 @@ class StreamHistory:
     # --- the drain ---------------------------------------------------------------------------------------------------
 
     def drain(self, fault: str) -> str:
-        if fault in NETWORK_FAULTS:
+        if fault in self.faults:
             self.network.fault = fault
         copy = _open(self.drained, self.server.spark, None)
         copy.pause = lambda _seconds: time.sleep(0.1)
@@ -239,7 +283,7 @@ class StreamHistory:
         elif fault == "checkpoint older" and older.exists():
             shutil.rmtree(line.checkpoint, ignore_errors=True)
             shutil.copytree(older, line.checkpoint)
-        elif fault in NETWORK_FAULTS:
+        elif fault in self.faults:
             self.network.fault = fault
         elif fault == "two copies":
             return f"query {line.name[0]}, two copies: {self._run_copies(line)}"
@@ -326,8 +370,13 @@ class StreamHistory:
 
 NETWORK_FAULTS = ("request lost", "answer lost", "answer late", "server dies", "server dies after it")
 OWN_FAULTS = ("none", "dies before the commit", "dies after the commit")
-DRAIN_FAULTS = (*OWN_FAULTS, *NETWORK_FAULTS, "two at once")
-QUERY_FAULTS = (*OWN_FAULTS, *NETWORK_FAULTS, "two copies", "checkpoint lost", "checkpoint older")
+COPY_FAULTS = ("two copies", "checkpoint lost", "checkpoint older")
+DATABASE_FAULTS: Mapping[str, float | None] = {
+    "database dies": None,
+    "database dies at once": 0.0,
+    "database dies a moment later": 0.03,
+}
+"""kill -9 of the database before a commit arrives, or so many seconds after."""
 
 
 def _let_die(copy: LogDrain, fault: str, number: int) -> LogDrain:

@@ -17,9 +17,10 @@ import pytest
 
 from firn.embedded.kafka import EmbeddedKafka
 from firn.spark.sessions import catalog_conf
-from tests.integration.streams.history import MortalServer, Network, StreamHistory
+from tests.integration.streams.history import DATABASE_FAULTS, NETWORK_FAULTS, MortalServer, Network, StreamHistory
 from tests.integration.streams.topics import Topic
 from tests.lossy_proxy import meddling_proxy
+from tests.postgres_fixtures import postgres_server
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 SEED = int(os.environ.get("HISTORY_SEED", "0")) or (random.SystemRandom().getrandbits(32) if SOAK_SECONDS else 1)
@@ -32,6 +33,32 @@ def mortal(tmp_path: Path) -> Iterator[MortalServer]:
     server = MortalServer(tmp_path / "firn")
     with server.ends:
         yield server
+
+
+@pytest.mark.postgres
+def test_the_log_equals_its_tables_when_the_database_dies(
+    kafka: EmbeddedKafka, new_topic: Callable[..., Topic], tmp_path: Path
+) -> None:
+    """kill -9 of PostgreSQL before and while it takes a commit of a drain or of a query; then it starts again."""
+    with postgres_server(survives_crashes=True) as database:
+        mortal = MortalServer(tmp_path / "firn", database)
+        network = Network(mortal)
+        with mortal.ends:
+            server = mortal.start()
+            server.spark.sql("CREATE NAMESPACE lake.db")
+            with meddling_proxy(server.url, network.meddle) as proxy:
+                for key, value in catalog_conf(proxy.url, "lake", name="lossy").items():
+                    server.spark.conf.set(key, value)
+                history = StreamHistory(
+                    server, kafka, new_topic(), network, tmp_path / "database", SEED, [*DATABASE_FAULTS]
+                )
+                try:
+                    met = history.take_each()
+                except BaseException:
+                    print(f"HISTORY_SEED={SEED}\n" + "\n".join(history.steps))  # noqa: T201 -- pytest shows it
+                    raise
+    assert met.total() == 2 * len(DATABASE_FAULTS)
+    assert network.crashes, "nothing has died"
 
 
 def test_the_log_equals_its_tables_whatever_dies(
@@ -48,7 +75,7 @@ def test_the_log_equals_its_tables_whatever_dies(
         for key, value in catalog_conf(proxy.url, "lake", name="lossy").items():
             server.spark.conf.set(key, value)
         while not met or time.monotonic() < deadline:
-            history = StreamHistory(server, kafka, new_topic(), network, tmp_path / str(seed), seed)
+            history = StreamHistory(server, kafka, new_topic(), network, tmp_path / str(seed), seed, NETWORK_FAULTS)
             try:
                 met += history.take(STEPS)
             except BaseException:
