@@ -58,9 +58,8 @@ def _find_obstacle(plan: Plan, inputs: Mapping[str, PinnedInput], *, is_keyed: b
     return None
 
 
-def weigh(plan: Plan, inputs: Mapping[str, PinnedInput], changed: Sequence[str], target_bytes: int) -> Mode:
-    """Compare the bytes that both ways read, with `auto`."""
-    measured = {name: pinned.measure() for name, pinned in inputs.items()}
+def weigh(plan: Plan, measured: Mapping[str, tuple[int, int]], changed: Sequence[str], target_bytes: int) -> Mode:
+    """Compare the bytes that both ways read, with `auto`. `measured` has those of each input, as it measures them."""
     total = sum(whole for _, whole in measured.values())
     full = total + target_bytes
     if full < SMALL_BYTES:

@@ -27,6 +27,7 @@ from optimizer.pipelines.lake import Lake, open_lake
 from optimizer.pipelines.mode import choose_mode, weigh
 from optimizer.pipelines.publishing import Publishing
 from optimizer.pipelines.target import PipelineTarget, create_target, find_target
+from optimizer.pipelines.tuning import choose_settings, use_settings
 
 
 class Checkpoints(Protocol):
@@ -82,11 +83,13 @@ class PipelineRun:
         self.check_reads([*states, *target.list_states()])
         plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
         mode = choose_mode(plan, self.definition.refresh, pins, inputs, is_keyed=target.is_keyed, asked=self.task.full)
+        measured = {name: pinned.measure() for name, pinned in inputs.items()}
         if self.definition.refresh is Refresh.AUTO and not mode.is_full:
-            mode = weigh(plan, inputs, changed, target.shown.bytes + target.shown.pending_bytes)
+            mode = weigh(plan, measured, changed, target.total_bytes)
         if mode.reason is not None:
             self.say(f"{'full' if mode.is_full else 'incremental'}: {mode.reason}")
-        with open_computing(self.spark, plan, inputs) as computing:
+        settings = choose_settings(sum(total for _, total in measured.values()) + target.total_bytes)
+        with use_settings(self.spark, settings), open_computing(self.spark, plan, inputs) as computing:
             result = self._compute(target, pins, computing, None if mode.is_full else changed)
         return result.model_copy(update={"reason": mode.reason})
 

@@ -61,6 +61,11 @@ class PipelineTarget:
         return all(store.snapshot_id is None for store in self.shown.stores.values())
 
     @property
+    def total_bytes(self) -> int:
+        """The bytes of its files, pending ones included."""
+        return self.shown.bytes + self.shown.pending_bytes
+
+    @property
     def columns(self) -> list[str]:
         """The columns, in order."""
         return [column.name for column in self.shown.columns]

@@ -13,6 +13,7 @@ from firn.protocol.answers.writers import WriterOut
 from firn.protocol.pipelines import Checkpoint, Pins, Refresh
 from optimizer.errors import Refused
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
+from optimizer.pipelines.tuning import choose_settings
 
 SCHEMA = {
     "raw.trip": {"driver": "int", "day": "date", "fare": "decimal(10,2)", "note": "string"},
@@ -28,15 +29,10 @@ MIB = 2**20
 class FakeInput:
     """An input of which a test says what counts for the mode."""
 
-    changed: int = 0
-    total: int = 0
     obstacle: str | None = None
 
     def find_obstacle(self, columns: tuple[str, ...]) -> str | None:
         return self.obstacle if "fare" not in columns else None
-
-    def measure(self) -> tuple[int, int]:
-        return self.changed, self.total
 
 
 def build_pins(reason: str | None = None, *, is_fallback: bool = False) -> Pins:
@@ -74,8 +70,8 @@ def choose(
     return choose_mode(plan, refresh, pins or build_pins(), inputs, is_keyed=is_keyed, asked=asked)
 
 
-def weigh_trips(query: str, changed: str, target_bytes: int, **inputs: FakeInput) -> Mode:
-    named: Any = {f"raw.{name}": given for name, given in inputs.items()}
+def weigh_trips(query: str, changed: str, target_bytes: int, **measured: tuple[int, int]) -> Mode:
+    named = {f"raw.{name}": given for name, given in measured.items()}
     return weigh(incremental(query, SCHEMA), named, [f"raw.{changed}"], target_bytes)
 
 
@@ -122,21 +118,31 @@ def test_a_run_that_cannot_be_incremental_says_why_and_strict_refuses_it(
 
 
 def test_small_tables_are_cheaper_in_full() -> None:
-    mode = weigh_trips(BY_DAY, "trip", 2 * MIB, trip=FakeInput(1000, 20 * MIB))
+    mode = weigh_trips(BY_DAY, "trip", 2 * MIB, trip=(1000, 20 * MIB))
     assert mode == Mode(is_full=True, reason="22 MiB of inputs and target are cheaper to compute in full")
 
 
 def test_few_changes_of_a_large_table_are_cheaper_incrementally() -> None:
-    mode = weigh_trips(BY_DAY, "trip", 50 * MIB, trip=FakeInput(10 * MIB, 1000 * MIB))
+    mode = weigh_trips(BY_DAY, "trip", 50 * MIB, trip=(10 * MIB, 1000 * MIB))
     assert mode == Mode(is_full=False, reason="predicted to read 20 MiB incrementally, 1,050 MiB in full")
 
 
 def test_many_changes_are_cheaper_in_full() -> None:
-    assert weigh_trips(BY_DAY, "trip", 50 * MIB, trip=FakeInput(900 * MIB, 1000 * MIB)).is_full
+    assert weigh_trips(BY_DAY, "trip", 50 * MIB, trip=(900 * MIB, 1000 * MIB)).is_full
 
 
 def test_a_join_at_both_states_counts_twice() -> None:
     """The changed drivers are joined with all trips, old and new."""
-    inputs = {"trip": FakeInput(0, 1000 * MIB), "driver": FakeInput(MIB, 100 * MIB)}
+    inputs = {"trip": (0, 1000 * MIB), "driver": (MIB, 100 * MIB)}
     mode = weigh_trips(BY_CITY, "driver", 500 * MIB, **inputs)
     assert mode == Mode(is_full=True, reason="predicted to read 2,012 MiB incrementally, 1,600 MiB in full")
+
+
+def test_few_bytes_take_few_jobs_and_no_compiled_code() -> None:
+    assert choose_settings(300 * MIB) == {}
+    assert "spark.sql.codegen.wholeStage" not in choose_settings(100 * MIB)
+    assert choose_settings(MIB) == {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.codegen.wholeStage": "false",
+    }

@@ -1,0 +1,1 @@
+"""A derived table, kept up to date in four ways (docs/pipelines.md)."""

@@ -1,0 +1,129 @@
+"""A derived table, kept up to date after rounds of changes: by Firn's runs, and by what one would do otherwise.
+
+    python -m bench.etl
+    python -m bench.etl --trips 2400000 --days 60 --buckets 4          # the size of CI
+    python -m bench.etl --systems incremental full
+
+Each round changes the inputs; then every system brings its table up to date, in turns, in one Spark. Firn's time is
+that of a run, from the request to the report, and of the merge of the table's changes. `completeness` is the share of
+rows of a full computation that the system's table has, less the rows that it has beside them. `input_mib` are the bytes
+that Spark's tasks read, and `jobs` the number of Spark's jobs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.etl.data import DRIVER, NAMESPACE, QUERY, TRIP, Round, Size, create_inputs, list_rounds
+from bench.etl.spark_counts import SparkCounts, read_counts
+from bench.etl.systems import SYSTEMS, System, start_systems
+from bench.keyed import Stage, stage
+from bench.measure import Cost, Stopwatch, ratio
+from bench.report import Report
+from bench.working import working
+
+FULL = "full"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one system took for one round."""
+
+    cost: Cost
+    counts: SparkCounts
+    facts: Mapping[str, object]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run it; the exit code is 1 if a table of Firn's runs is not complete."""
+    options = _arguments(argv)
+    size = Size(options.trips, options.days, options.buckets, options.drivers)
+    report = Report("etl", trips=size.trips, days=size.days, buckets=size.buckets, drivers=size.drivers)
+    with (
+        tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
+        stage(Path(scratch), options.memory) as running,
+    ):
+        running.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {NAMESPACE}")
+        create_inputs(running.spark, size)
+        systems = start_systems(options.systems, running, working(running), size, Path(scratch))
+        clock = Stopwatch([*running.clock.pids, running.server.pid, os.getpid()])
+        for name, system in systems.items():
+            cost, _ = clock.cost(system.create)
+            report.line("first build", system=name, **cost.to_json())
+        complete = [
+            measure(report, running, clock, systems, step, number) for number, step in enumerate(list_rounds(size), 1)
+        ]
+    report.save(options.out)
+    return 0 if all(complete) else 1
+
+
+def measure(
+    report: Report, running: Stage, clock: Stopwatch, systems: Mapping[str, System], step: Round, number: int
+) -> bool:
+    """One round; whether the tables of Firn's runs are complete."""
+    for statement in step.statements:
+        running.spark.sql(statement)
+    names = list(systems)
+    start = number % len(names)
+    measured = {name: update(running.spark, clock, systems[name], number) for name in names[start:] + names[:start]}
+    expected = running.spark.sql(QUERY.format(trip=TRIP, driver=DRIVER)).persist()
+    complete = {name: count_complete(running.spark, system.table, expected) for name, system in systems.items()}
+    expected.unpersist()
+    for name in names:
+        against = (
+            {}
+            if FULL not in measured or name == FULL
+            else {"full_times": ratio(measured[FULL].cost, measured[name].cost)}
+        )
+        report.line(
+            "round",
+            number=number,
+            round=step.name,
+            system=name,
+            **measured[name].cost.to_json(),
+            **measured[name].counts.to_json(),
+            completeness=round(complete[name], 5),
+            **against,
+            **measured[name].facts,
+        )
+    return all(complete[name] == 1 for name, system in systems.items() if system.is_exact)
+
+
+def update(spark: SparkSession, clock: Stopwatch, system: System, number: int) -> Measured:
+    """Have one system bring its table up to date."""
+    before = read_counts(spark)
+    cost, facts = clock.cost(lambda: system.update(number))
+    return Measured(cost, read_counts(spark) - before, facts)
+
+
+def count_complete(spark: SparkSession, table: str, expected: DataFrame) -> float:
+    """The share of the expected rows that the table has, less those that it has beside them."""
+    rows = spark.table(table).select(*expected.columns)
+    missing, surplus = expected.exceptAll(rows).count(), rows.exceptAll(expected).count()
+    return 1 - (missing + surplus) / max(expected.count(), 1)
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.etl", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trips", type=int, default=24_000_000, help="rows of the fact (default: %(default)s)")
+    parser.add_argument("--days", type=int, default=120)
+    parser.add_argument("--buckets", type=int, default=16, help="of each day (default: %(default)s)")
+    parser.add_argument("--drivers", type=int, default=40_000, help="rows of the dimension (default: %(default)s)")
+    parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
+    parser.add_argument("--memory", default="3g", help="of Spark's driver (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=None, help="directory of results (default: none)")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Settings of Spark for runs over few bytes, where planning costs more than reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+FEW_BYTES = 256 * 2**20
+"""Four tasks sort and join this many bytes. Adaptive execution starts a job for each shuffle, a dozen in all."""
+VERY_FEW_BYTES = 32 * 2**20
+"""Compiling the code of a query takes longer than reading this many bytes without."""
+
+
+def choose_settings(total_bytes: int) -> dict[str, str]:
+    """Settings for a run whose inputs and target have so many bytes."""
+    settings: dict[str, str] = {}
+    if total_bytes <= FEW_BYTES:
+        settings |= {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
+    if total_bytes <= VERY_FEW_BYTES:
+        settings |= {"spark.sql.codegen.wholeStage": "false"}
+    return settings
+
+
+@contextmanager
+def use_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set them in the session, and set them back in the end."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is not None:
+                spark.conf.set(name, old)
