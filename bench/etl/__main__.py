@@ -59,7 +59,8 @@ def main(argv: list[str] | None = None) -> int:
             cost, _ = clock.cost(system.create)
             report.line("first build", system=name, **cost.to_json())
         complete = [
-            measure(report, running, clock, systems, step, number) for number, step in enumerate(list_rounds(size), 1)
+            measure(report, running, clock, systems, step, number)
+            for number, step in enumerate(list_rounds(size)[: options.rounds], 1)
         ]
     report.save(options.out)
     return 0 if all(complete) else 1
@@ -120,6 +121,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--buckets", type=int, default=16, help="of each day (default: %(default)s)")
     parser.add_argument("--drivers", type=int, default=40_000, help="rows of the dimension (default: %(default)s)")
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
+    parser.add_argument("--rounds", type=int, default=None, help="only the first rounds (default: all)")
     parser.add_argument("--memory", default="3g", help="of Spark's driver (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=None, help="directory of results (default: none)")
     return parser.parse_args(argv)

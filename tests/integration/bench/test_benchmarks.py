@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bench import cdc, compaction, merge
+from bench.etl.__main__ import main as etl
 from bench.hive.__main__ import main as hive
 from bench.read.__main__ import main as read
 from bench.stream.__main__ import main as stream
@@ -136,3 +137,14 @@ def test_stream(tmp_path: Path) -> None:
     ways = {line["way"]: line for line in written(tmp_path, "stream-skew")}
     assert sorted(ways) == ["drain", "iceberg", "upsert"]
     assert ways["upsert"]["files"] <= ways["upsert"]["files_aim"]
+
+
+@pytest.mark.usefixtures("shared_parts")
+def test_a_derived_table(tmp_path: Path) -> None:
+    """The first round of changes, with two of the ways to keep the table."""
+    sizes = ["--trips", "400", "--days", "4", "--buckets", "1", "--drivers", "9", "--rounds", "1"]
+    lines = results(etl, "etl", tmp_path, *sizes, "--systems", "incremental", "lookback")
+    rounds = {line["system"]: line for line in lines if line["event"] == "round"}
+    assert sorted(rounds) == ["incremental", "lookback"]
+    assert rounds["incremental"]["mode"] == "incremental"
+    assert rounds["incremental"]["completeness"] == 1
