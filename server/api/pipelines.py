@@ -25,6 +25,7 @@ from server.service.services import Services
 router = APIRouter(tags=["pipelines"])
 
 PipelineDep = Annotated[str, Path(description="pipeline")]
+VersionDep = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 @router.get("/pipelines", summary="List pipelines")
@@ -72,7 +73,7 @@ def list_versions(services: ServicesDep, pipeline: PipelineDep, paging: PagingDe
 
 
 @router.get("/pipelines/{pipeline}/versions/{version}", summary="Show a version", responses=refusals(404))
-def show_version(services: ServicesDep, pipeline: PipelineDep, version: int) -> PipelineVersionOut:
+def show_version(services: ServicesDep, pipeline: PipelineDep, version: VersionDep) -> PipelineVersionOut:
     """Show one version of a pipeline with its files."""
     return _build_version_out(services.pipelines.get_version(pipeline, version))
 
