@@ -23,6 +23,8 @@ import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job/page';
 import { JobsPage } from './pages/jobs';
 import { OptimizersPage } from './pages/optimizers/page';
+import { PipelinesPage } from './pages/pipelines/list';
+import { PipelinePage } from './pages/pipelines/page';
 import { StreamsPage } from './pages/streams/page';
 import { StatusPage } from './pages/status/page';
 import { PoliciesPage } from './pages/policy/page';
@@ -90,6 +92,8 @@ export const router = createBrowserRouter([
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
           { path: '/streams', element: <StreamsPage /> },
+          { path: '/pipelines', element: <PipelinesPage /> },
+          { path: '/pipelines/:pipeline', element: <PipelinePage /> },
           { path: '/optimizers', element: <OptimizersPage /> },
           { path: '/access', element: <ToAccess /> },
           { path: '/access/people', element: <PeoplePage /> },

@@ -13,6 +13,7 @@ import {
   IconSearch,
   IconSettings,
   IconShieldLock,
+  IconSitemap,
   IconSun,
   IconTable,
 } from '@tabler/icons-react';
@@ -128,6 +129,7 @@ function Places() {
     { to: paths.status(), label: 'Status', icon: IconActivity },
     { to: paths.jobs(), label: 'Jobs', icon: IconListDetails, badge: active },
     { to: paths.streams(), label: 'Streams', icon: IconRipple },
+    { to: paths.pipelines(), label: 'Pipelines', icon: IconSitemap },
     { to: paths.optimizers(), label: 'Optimizers', icon: IconCpu },
     ...(access ? [{ to: paths.access(), label: 'Access', icon: IconShieldLock }] : []),
     { to: paths.settings(), label: 'Settings', icon: IconSettings },

@@ -23,6 +23,8 @@ export const paths = {
   jobs: () => '/jobs',
   job: (id: string) => `/jobs/${id}`,
   streams: (stream?: string) => (stream === undefined ? '/streams' : `/streams?stream=${stream}`),
+  pipelines: () => '/pipelines',
+  pipeline: (name: string, tab?: string) => `/pipelines/${encodeURIComponent(name)}${tab === undefined ? '' : `?tab=${tab}`}`,
   optimizers: () => '/optimizers',
   access: () => '/access',
   people: () => '/access/people',

@@ -1,0 +1,56 @@
+/** What pages ask about pipelines, their runs and their versions. */
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+
+import { answered, api } from './client';
+import { PAGE, paged } from './queries';
+
+const RUNS_MS = 3000;
+
+export const pipelines = () =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['pipelines'],
+    queryFn: ({ pageParam }) => answered(api.GET('/pipelines', { params: { query: { limit: PAGE, cursor: pageParam } } })),
+    refetchInterval: RUNS_MS,
+  });
+
+export const pipeline = (name: string) =>
+  queryOptions({
+    queryKey: ['pipelines', name],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}', { params: { path: { pipeline: name } } })),
+    refetchInterval: RUNS_MS,
+  });
+
+export const pipelineRuns = (name: string, table: string | undefined) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['pipelines', name, 'runs', table],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/pipelines/{pipeline}/runs', {
+          params: { path: { pipeline: name }, query: { limit: PAGE, cursor: pageParam, ...(table === undefined ? {} : { table }) } },
+        }),
+      ),
+    refetchInterval: RUNS_MS,
+  });
+
+export const pipelineRun = (name: string, id: string) =>
+  queryOptions({
+    queryKey: ['pipelines', name, 'run', id],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}/runs/{job_id}', { params: { path: { pipeline: name, job_id: id } } })),
+    refetchInterval: RUNS_MS,
+  });
+
+export const pipelineVersions = (name: string) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['pipelines', name, 'versions'],
+    queryFn: ({ pageParam }) =>
+      answered(api.GET('/pipelines/{pipeline}/versions', { params: { path: { pipeline: name }, query: { limit: PAGE, cursor: pageParam } } })),
+  });
+
+export const runTable = (name: string, table: string, full: boolean) =>
+  answered(api.POST('/pipelines/{pipeline}/runs', { params: { path: { pipeline: name } }, body: { table, full } }));
+
+export const resetTable = (name: string, table: string) =>
+  answered(api.POST('/pipelines/{pipeline}/tables/{table}/reset', { params: { path: { pipeline: name, table } } }));

@@ -1,0 +1,111 @@
+import { Drawer } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+
+import { pipelineRun, pipelineRuns } from '../../api/pipeline-queries';
+import type { JobStatus, Run } from '../../api/types';
+import { DataTable, type Column } from '../../components/data-table';
+import { Count, Span, When } from '../../components/figures';
+import { Empty, Note, ProblemNote } from '../../components/notes';
+import { Facts, Panel } from '../../components/panel';
+import { JobMark } from '../../components/status-icons';
+import { paths } from '../../lib/paths';
+import { resultOf, type ValidatorResult } from '../../lib/pipelines';
+import { useUrlState } from '../../lib/url-state';
+
+const COLUMNS: Column<Run>[] = [
+  { key: 'at', title: 'Asked for', cell: (row) => <When at={row.created_at} /> },
+  { key: 'table', title: 'Table', cell: (row) => <span className="mono">{row.table}</span>, wide: true },
+  { key: 'state', title: 'State', cell: (row) => <JobMark status={row.status as JobStatus} /> },
+  { key: 'mode', title: 'Computed', cell: (row) => resultOf(row).mode ?? '–' },
+  { key: 'keys', title: 'Keys', cell: (row) => <Count value={resultOf(row).keys} />, right: true, help: 'affected values of the scope' },
+  { key: 'written', title: 'Written', cell: (row) => <Count value={resultOf(row).written} />, right: true },
+  { key: 'unchanged', title: 'Left out', cell: (row) => <Count value={resultOf(row).unchanged} />, right: true, help: 'computed rows that the table has already' },
+  { key: 'deleted', title: 'Deleted', cell: (row) => <Count value={resultOf(row).deleted} />, right: true },
+  { key: 'took', title: 'Took', cell: (row) => <Span seconds={secondsOf(row)} />, right: true },
+  { key: 'by', title: 'Asked by', cell: (row) => row.requested_by ?? '–', extra: true },
+  { key: 'version', title: 'Version', cell: (row) => <Count value={row.version} />, right: true, extra: true },
+];
+
+function secondsOf({ leased_at: began, ended_at: ended }: Run): number | null {
+  return began === null || ended === null ? null : (Date.parse(ended) - Date.parse(began)) / 1000;
+}
+
+/** The runs of a pipeline, or of one table; one of them beside the list. */
+export function Runs({ pipeline, table }: { pipeline: string; table: string | undefined }) {
+  const [get, set] = useUrlState();
+  const listed = useInfiniteQuery(pipelineRuns(pipeline, table));
+  const id = get('run');
+  return (
+    <>
+      <DataTable
+        name="runs"
+        title={table === undefined ? 'Runs of all tables' : `Runs of ${table}`}
+        columns={COLUMNS}
+        rows={listed.data?.pages.flatMap((page) => page.items)}
+        error={listed.error}
+        id={(row) => row.job_id}
+        link={(row) => `${paths.pipeline(pipeline, 'runs')}${table === undefined ? '' : `&table=${encodeURIComponent(table)}`}&run=${row.job_id}`}
+        more={{ has: listed.hasNextPage, loading: listed.isFetchingNextPage, load: () => void listed.fetchNextPage() }}
+        empty={<Empty title="No run yet">Press Run, or type <code className="mono">firn pipeline run {pipeline} {table ?? 'TABLE'}</code></Empty>}
+      />
+      <Drawer opened={id !== undefined} onClose={() => set({ run: undefined })} position="right" size="xl" title="Run" closeButtonProps={{ 'aria-label': 'close' }}>
+        {id !== undefined && <Details pipeline={pipeline} id={id} />}
+      </Drawer>
+    </>
+  );
+}
+
+function Details({ pipeline, id }: { pipeline: string; id: string }) {
+  const { data: run, error } = useQuery(pipelineRun(pipeline, id));
+  if (run === undefined) return error === null ? <span className="dim">…</span> : <ProblemNote error={error} what="cannot show the run" />;
+  const result = resultOf(run);
+  return (
+    <div className="stack">
+      {run.error !== null && <Note tone={run.status === 'failed' ? 'bad' : 'warn'} title="The run ended with an error">{run.error}</Note>}
+      <Facts
+        columns
+        facts={[
+          { name: 'table', value: <span className="mono">{run.table}</span> },
+          { name: 'state', value: <JobMark status={run.status as JobStatus} /> },
+          { name: 'computed', value: result.mode ?? '–', ...(result.reason ? { note: result.reason } : {}) },
+          { name: 'affected keys', value: <Count value={result.keys} /> },
+          { name: 'rows written', value: <Count value={result.written} /> },
+          { name: 'rows left out', value: <Count value={result.unchanged} />, note: 'the table has them already' },
+          { name: 'rows deleted', value: <Count value={result.deleted} /> },
+          { name: 'took', value: <Span seconds={secondsOf(run)} /> },
+          { name: 'asked for', value: <When at={run.created_at} />, ...(run.requested_by === null ? {} : { note: `by ${run.requested_by}` }) },
+          { name: 'job', value: <Link className="mono" to={paths.job(run.job_id)}>{run.job_id}</Link>, note: 'with its log' },
+        ]}
+      />
+      {result.inputs !== undefined && result.inputs.length > 0 && (
+        <Panel title="Inputs that had changed">
+          {result.inputs.map(({ table }) => (
+            <div key={table} className="mono">{table}</div>
+          ))}
+        </Panel>
+      )}
+      {result.validators !== undefined && result.validators.length > 0 && (
+        <Panel title="Validators">
+          <div className="stack">{result.validators.map((found) => <Verdict key={found.name} found={found} />)}</div>
+        </Panel>
+      )}
+    </div>
+  );
+}
+
+/** What one validator found, with some of the rows. */
+function Verdict({ found }: { found: ValidatorResult }) {
+  const words = found.detail ?? (found.violations === null ? '' : `${found.violations} rows`);
+  const tone = found.passed ? 'info' : found.severity === 'fail' ? 'bad' : 'warn';
+  return (
+    <Note tone={tone} title={<><span className="mono">{found.name}</span>: {found.passed ? 'passed' : `${found.severity}, ${words}`}</>}>
+      {!found.passed &&
+        found.examples.map((row, index) => (
+          <div key={index} className="mono wrap-anywhere">
+            {Object.entries(row).map(([column, value]) => `${column}=${value ?? 'null'}`).join(', ')}
+          </div>
+        ))}
+    </Note>
+  );
+}
