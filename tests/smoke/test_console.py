@@ -22,6 +22,23 @@ KEYED = {
     "columns": [{"name": "id", "type": "long"}, {"name": "page", "type": "string"}],
     "primary_key": ["id"],
 }
+PIPELINE = {
+    "catalog": "lake",
+    "files": [{"path": "transformations/daily.sql", "text": "CREATE MATERIALIZED VIEW daily AS SELECT …"}],
+    "tables": [
+        {
+            "name": "web.pages",
+            "query": "SELECT page, count(*) AS n FROM web.visits GROUP BY page",
+            "path": "transformations/daily.sql",
+            "line": 1,
+            "inputs": ["web.visits"],
+            "key": ["page"],
+            "fingerprint": "0" * 64,
+            "incremental": True,
+            "scope": ["page"],
+        }
+    ],
+}
 OPEN = {
     "/": "/",
     "/c/:catalog": "/c/lake",
@@ -36,6 +53,8 @@ OPEN = {
     "/jobs": "/jobs",
     "/jobs/:id": "/jobs/{job}",
     "/streams": "/streams",
+    "/pipelines": "/pipelines",
+    "/pipelines/:pipeline": "/pipelines/web",
     "/optimizers": "/optimizers",
     "/settings": "/settings",
     "*": "/nowhere",
@@ -55,10 +74,11 @@ TABS = ["layout", "changes", "writers", "snapshots", "jobs", "policy", "properti
 
 @pytest.fixture(scope="module")
 def job(metastore: EmbeddedMetastore, server: ServerProcess) -> str:
-    """A waiting job of a keyed table, beside Hive tables."""
+    """A waiting job of a keyed table, beside Hive tables and a pipeline."""
     make_orders(metastore.uri, metastore.warehouse)
     server.post("catalogs/lake/hive/refresh")
     server.post("catalogs/lake/tables", KEYED)
+    assert server.http.put("/api/v1/pipelines/web", json=PIPELINE).is_success
     return str(server.post("catalogs/lake/tables/web.visits/jobs", {"kind": "rewrite"})["id"])
 
 
