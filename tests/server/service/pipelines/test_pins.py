@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 from typing import Any
 
@@ -22,10 +22,11 @@ from catalog.history.commit import TableCommit
 from catalog.jobs.job import JobStatus
 from catalog.names import TableName
 from server.service.commit.commit_path import Committer
+from server.service.pipelines import pins
 from server.service.tables.refs import Target
 from server.store.pipeline_rows import PipelineCheckpointRow
 from tests.factories import LAKE
-from tests.server.lake import BASE, CHANGE, PLAIN, Lake, appended, snapshot_of
+from tests.server.lake import BASE, CHANGE, PLAIN, Lake, appended
 from tests.server.service.pipelines.stage import DAILY, DEFINED, Attempt, PipelineStage
 
 
@@ -342,27 +343,30 @@ def test_the_database_keeps_a_bounded_number_of_pins(built: PipelineStage, monke
     assert left == [True, False, False, True, True]
 
 
-def test_pins_are_of_one_moment(lake: Lake) -> None:
+def test_pins_are_of_one_moment(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A join of states that never existed together has rows that no full computation gives."""
     stage = PipelineStage.of(lake)
     other = TableName(("db",), "other")
     lake.create(other)
+    first = {lake.append(name) for name in (PLAIN, other)}
     stage.put({**DEFINED, "inputs": ["db.plain", "db.other"]})
     stage.create_target()
-    rounds: dict[int, int] = {}
+    read = pins._read_input
+    running: list[Future[object]] = []
 
     def commit_both() -> None:
-        for number in range(30):
-            changes = [appended(name, lake.metadata(name)) for name in (other, PLAIN)]
-            rounds.update({snapshot_of(change): number for change in changes})
-            lake.commit(*changes)
+        lake.commit(*(appended(name, lake.metadata(name)) for name in (other, PLAIN)))
+
+    def commit_between_two_reads(*args: Any) -> Any:
+        entry = read(*args)
+        if not running:
+            running.append(pool.submit(commit_both))
+            wait(running, timeout=0.5)
+        return entry
 
     attempt = stage.begin()
+    monkeypatch.setattr(pins, "_read_input", commit_between_two_reads)
     with ThreadPoolExecutor(1) as pool:
-        committing = pool.submit(commit_both)
-        seen = []
-        while not committing.done():
-            pins = attempt.pin().until.pins
-            seen.append({None if pin.pin.version is None else rounds[int(pin.pin.version)] for pin in pins})
-        committing.result()
-    assert {len(states) for states in seen} == {1}
+        until = attempt.pin().until
+    running[0].result()
+    assert {int(stored.pin.version or 0) for stored in until.pins} == first
