@@ -24,12 +24,15 @@ POINTS: dict[str, tuple[str, ...]] = {
         "server.service.jobs.leases:Jobs.report",
         "server.service.tables.metadata_files:MetadataFiles.write",
         "server.service.commit.commit_path:Committer._move",
+        "server.service.pipelines.pins:PipelinePins.pin",
     ),
     "optimizer": (
         "optimizer.client:ServerApi.take_lease",
         "optimizer.client:ServerApi.committing",
         "optimizer.client:ServerApi.report",
         "optimizer.client:ServerApi.commit_table",
+        "optimizer.client:ServerApi.pin_pipeline",
+        "optimizer.pipelines.run:PipelineRun.run",
         "optimizer.job_run:JobRun.commit",
     ),
 }
