@@ -116,6 +116,9 @@ class Computing:
 
 
 def _is_literal(value: Any) -> bool:
+    """Whether a value stands in SQL as it is. Spark and the planner escape other characters of text differently."""
+    if isinstance(value, str) and not (value.isprintable() and "\\" not in value):
+        return False
     return value is None or (isinstance(value, _LITERALS) and not isinstance(value, dt.datetime))
 
 

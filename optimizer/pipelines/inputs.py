@@ -10,6 +10,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.errors import Refused as FirnRefused
 from firn.protocol.answers.changes import ChangePlan, FileChangesOut
 from firn.protocol.names import join_name, quote_name, split_name
 from firn.protocol.pipelines import InputPin
@@ -144,8 +145,15 @@ class PlainInput:
         return [] if self.until is None else [StateRead(split_name(self.name), int(self.until))]
 
     def find_obstacle(self, columns: Sequence[str]) -> str | None:
-        """A column that the table did not have in this form at the old snapshot."""
-        return find_schema_difference(self.lake.spark, self.lake.parts(self.name), self.since, columns)
+        """A column that the table did not have in this form at the old snapshot, or too many changed files."""
+        difference = find_schema_difference(self.lake.spark, self.lake.parts(self.name), self.since, columns)
+        if difference is not None or self.until is None or self.since == self.until:
+            return difference
+        try:
+            self.files  # noqa: B018 -- the server refuses to list very many
+        except FirnRefused as refused:
+            return refused.message
+        return None
 
     def measure(self) -> tuple[int, int]:
         """The sizes that the server's list and the snapshot's summary tell."""

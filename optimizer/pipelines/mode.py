@@ -53,8 +53,8 @@ def _find_obstacle(plan: Plan, inputs: Mapping[str, PinnedInput], *, is_keyed: b
         return "the table has no primary key, by which rows could be replaced"
     columns = plan.read_columns()
     for name, pinned in inputs.items():
-        if (difference := pinned.find_obstacle(columns[name])) is not None:
-            return f"{difference} since the checkpoint"
+        if (obstacle := pinned.find_obstacle(columns[name])) is not None:
+            return obstacle
     return None
 
 

@@ -27,7 +27,7 @@ from optimizer.pipelines.lake import Lake, open_lake
 from optimizer.pipelines.mode import choose_mode, weigh
 from optimizer.pipelines.publishing import Publishing
 from optimizer.pipelines.target import PipelineTarget, create_target, find_target
-from optimizer.pipelines.tuning import choose_settings, use_settings
+from optimizer.pipelines.tuning import NO_VARIABLES, choose_settings, use_settings
 
 
 class Checkpoints(Protocol):
@@ -64,7 +64,7 @@ class PipelineRun:
         Raises Refused if nothing was committed and the same run would fail again, WriteUnknown if the next attempt has
         to find out.
         """
-        with open_lake(self.spark, self.catalog) as lake:
+        with use_settings(self.spark, NO_VARIABLES), open_lake(self.spark, self.catalog) as lake:
             self._prepare_target(lake)
             self.stage("pinning inputs")
             pins = self.checkpoints.pin(PinRequest(fingerprint=self.definition.fingerprint))

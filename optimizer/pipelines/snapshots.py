@@ -65,7 +65,7 @@ def find_schema_difference(
         before = None if field is None else old.findField(field.fieldId())
         # The rows of the checkpoint were computed from what had this name then.
         if field is None or before is None or (field.name(), field.type()) != (before.name(), before.type()):
-            return f"the column {name} of {'.'.join(parts[1:])} has changed"
+            return f"the column {name} of {'.'.join(parts[1:])} has changed since the checkpoint"
     return None
 
 

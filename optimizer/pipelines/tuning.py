@@ -1,4 +1,4 @@
-"""Settings of Spark for runs over few bytes, where planning costs more than reading."""
+"""Settings of Spark for runs: what keeps queries to themselves, and what is cheaper over few bytes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 FEW_BYTES = 256 * 2**20
 """Four tasks sort and join this many bytes. Adaptive execution starts a job for each shuffle, a dozen in all."""
+NO_VARIABLES = {"spark.sql.variable.substitute": "false"}
+"""Otherwise Spark replaces `${env:NAME}` in the text of a query, also in its strings, by what the optimizer knows."""
 VERY_FEW_BYTES = 32 * 2**20
 """Compiling the code of a query takes longer than reading this many bytes without."""
 

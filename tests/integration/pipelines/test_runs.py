@@ -7,6 +7,7 @@ import json
 import pytest
 
 from firn.protocol.pipelines import PinRequest, Pins
+from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
 from tests.integration.pipelines.pinned_runs import PinnedRuns
 from tests.spark_fixtures import RunningServer
@@ -134,3 +135,24 @@ def test_an_old_snapshot_has_the_columns_of_now(server: RunningServer) -> None:
     result = runs.run()
     assert (result.mode, result.reason) == ("full", "the column a of raw.moved has changed since the checkpoint")
     assert server.rows("SELECT * FROM lake.mart.moved") == [(1, 105), (2, 200)]
+
+
+def test_text_that_looks_like_sql_or_a_variable_stays_text(server: RunningServer) -> None:
+    """Affected values stand in the SQL of a run, and the owner's query does as well."""
+    items = ["it's", "a\\b", "${env:HOME}", "line\nbreak", "x\x0012", 'q"', "`t`", ""]
+    schema = "item STRING, n INT"
+    server.spark.sql(f"CREATE TABLE lake.raw.texts ({schema}) USING iceberg")
+    query = "SELECT item, sum(n) AS n, '${env:HOME}' AS home FROM raw.texts GROUP BY item"
+    runs = PinnedRuns(server, "mart.texts", query, ["raw.texts"], key=["item"])
+    create_local_frame(server.spark, [(item, 1) for item in items], schema).writeTo("lake.raw.texts").append()
+    runs.run()
+    create_local_frame(server.spark, [(item, 2) for item in items], schema).writeTo("lake.raw.texts").append()
+    result = runs.run()
+    assert (result.mode, result.keys, result.written, result.deleted) == ("incremental", len(items), len(items), 0)
+    server.spark.conf.set("spark.sql.variable.substitute", "false")
+    expected = sorted(((item, 3, "${env:HOME}") for item in items), key=repr)
+    assert server.rows("SELECT * FROM lake.mart.texts") == expected
+    server.spark.sql("INSERT INTO lake.raw.texts VALUES ('${env:HOME}', 4)")
+    server.spark.conf.unset("spark.sql.variable.substitute")
+    last = runs.run()
+    assert (last.keys, last.written, last.deleted) == (1, 1, 0)
