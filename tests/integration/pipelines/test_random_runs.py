@@ -11,7 +11,7 @@ from tests.integration.pipelines.random_inputs import KINDS, RandomInput
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 ROUNDS = 13
 GROUPS = """SELECT f.k, d.day AS dim_day, count(*) AS n, sum(f.v) AS s, max(d.v) AS m FROM raw.{f} f
 JOIN raw.{d} d ON f.k = d.id WHERE f.v < 8 AND f.k IS NOT NULL GROUP BY f.k, d.day"""
