@@ -41,7 +41,8 @@ def admit(uow: UnitOfWork, job: Job) -> Job:
     job = apply_policy(job, policy, now)
     if not job.status.is_active or job.attempt > 0 or job.kind in AFTER_A_LOOK:
         return job
-    blocker = find_blocker(uow, job.relation_id, job.kind)
+    blocked_id = _find_table(uow, job)
+    blocker = None if blocked_id is None else find_blocker(uow, blocked_id, job.kind)
     if blocker is not None:
         return withdraw_job(job, f"the table is {blocker}", now)
     if job.was_requested or open_now(policy, now):
@@ -57,6 +58,14 @@ def apply_policy(job: Job, policy: Policy, now: datetime) -> Job:
     if job.is_preemptible and not policy["firn.optimize.enabled"]:
         return withdraw_job(job, "optimizing was switched off by policy (firn.optimize.enabled=false)", now)
     return replace(job, group=policy["firn.optimize.group"])
+
+
+def _find_table(uow: UnitOfWork, job: Job) -> RelationId | None:
+    """The table whose blockers a job obeys: for a run, its target, which may not exist yet."""
+    if job.kind is not JobKind.PIPELINE:
+        return job.relation_id
+    target = uow.relations.find(job.catalog, job.table)
+    return None if target is None else target.id
 
 
 def _load_policy(uow: UnitOfWork, job: Job) -> Policy:

@@ -19,7 +19,7 @@ from catalog.errors import (
     WriterFenced,
 )
 from catalog.history.commit import TableCommit
-from catalog.jobs.job import JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import TableName
 from server.service.commit.commit_path import Committer
 from server.service.pipelines import pins
@@ -330,6 +330,18 @@ def test_merges_of_the_target_go_on_beside_a_run(built: PipelineStage) -> None:
     assert built.lake.services.planner.run_now(LAKE, DAILY, "merge", {}).status is JobStatus.PENDING  # type: ignore[arg-type]
     with pytest.raises(Conflict, match="is active"):
         built.request()
+
+
+def test_a_blocker_of_the_target_keeps_runs_from_it(built: PipelineStage) -> None:
+    blockers = built.lake.services.blockers
+    built.request()
+    with built.lake.database.reading() as uow:
+        until = uow.now() + timedelta(hours=1)
+    blockers.block(LAKE, DAILY, reason="an audit", until=until, kinds=[JobKind.PIPELINE])
+    assert built.lake.services.jobs.take(built.optimizer, [JobKind.PIPELINE]) is None
+    run = built.view().last_run
+    assert run is not None
+    assert (run.status, "an audit" in (run.error or "")) == (JobStatus.CANCELED, True)
 
 
 def test_the_database_keeps_a_bounded_number_of_pins(built: PipelineStage, monkeypatch: pytest.MonkeyPatch) -> None:
