@@ -89,6 +89,7 @@ from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
+from server.service.pipelines.triggers import PipelineTriggers
 from server.service.planning.file_layouts import FileLayouts
 from server.service.planning.health import HealthScores
 from server.service.planning.overview import MaintenanceOverview
@@ -243,6 +244,7 @@ def _build_pipelines(adapters: Adapters) -> PipelineServices:
         pipeline_states=PipelineStates(database),
         pipeline_runs=PipelineRuns(database, checks_rights),
         pipeline_pins=PipelinePins(database, adapters.metadata, checks_rights),
+        pipeline_triggers=PipelineTriggers(database),
     )
 
 

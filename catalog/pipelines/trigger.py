@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from catalog.policy.schedule import parse_schedule
 from firn.protocol.pipelines import Trigger, TriggerKind
 
-REMEMBERED_RUNS = 100
+REMEMBERED_RUNS = 50
 """The runs whose durations predict the next one."""
 _ENOUGH_RUNS = 20
 _FIRST_PAUSE = timedelta(seconds=30)
@@ -28,7 +28,7 @@ _ZONE = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableState:
+class TableFacts:
     """What decides about the next run of a table.
 
     `pending` has the inputs with changes that the table does not show, and the time of the oldest commit behind these
@@ -63,7 +63,7 @@ class NextRun:
     reason: str
 
 
-def plan_runs(tables: Mapping[str, TableState], now: datetime, *, max_failures: int) -> dict[str, NextRun]:
+def plan_runs(tables: Mapping[str, TableFacts], now: datetime, *, max_failures: int) -> dict[str, NextRun]:
     """The next runs of these tables, by name. A table without an entry waits for a user, a commit, or its inputs.
 
     `tables` are in an order in which each comes after those that it reads. Times in the past mean now.
@@ -88,7 +88,7 @@ def plan_runs(tables: Mapping[str, TableState], now: datetime, *, max_failures: 
     }
 
 
-def predict_duration(table: TableState) -> timedelta:
+def predict_duration(table: TableFacts) -> timedelta:
     """How long the next run takes at most, by the last ones."""
     durations = sorted(table.durations[-REMEMBERED_RUNS:])
     if not durations:
@@ -98,7 +98,7 @@ def predict_duration(table: TableState) -> timedelta:
     return 1.15 * durations[int(0.99 * len(durations))]
 
 
-def _find_missing(tables: Mapping[str, TableState]) -> dict[str, datetime]:
+def _find_missing(tables: Mapping[str, TableFacts]) -> dict[str, datetime]:
     """The oldest commit that each table does not show, directly or because an input of it does not."""
     missing: dict[str, datetime] = {}
     for name, table in tables.items():
@@ -108,7 +108,7 @@ def _find_missing(tables: Mapping[str, TableState]) -> dict[str, datetime]:
     return missing
 
 
-def _find_start(table: TableState, missing: datetime | None, now: datetime) -> NextRun | None:
+def _find_start(table: TableFacts, missing: datetime | None, now: datetime) -> NextRun | None:
     """When the table's own trigger starts a run."""
     trigger = table.trigger
     if trigger.kind is TriggerKind.MANUAL:
@@ -128,7 +128,7 @@ def _find_start(table: TableState, missing: datetime | None, now: datetime) -> N
     )
 
 
-def _find_scheduled(table: TableState, now: datetime) -> NextRun | None:
+def _find_scheduled(table: TableFacts, now: datetime) -> NextRun | None:
     schedule = parse_schedule(table.trigger.cron or "")
     last = schedule.last(now, _ZONE)
     if last is not None and last > (table.last_started or table.created_at):
@@ -137,14 +137,14 @@ def _find_scheduled(table: TableState, now: datetime) -> NextRun | None:
     return None if following is None else NextRun(following, "by schedule")
 
 
-def _demand(wanted: dict[str, NextRun], upstream: str, state: TableState, run: NextRun, reader: str) -> None:
+def _demand(wanted: dict[str, NextRun], upstream: str, state: TableFacts, run: NextRun, reader: str) -> None:
     """Let an input with changes run before its reader does."""
     at = run.at - predict_duration(state)
     if upstream not in wanted or at < wanted[upstream].at:
         wanted[upstream] = NextRun(at, f"{reader} reads it")
 
 
-def _delay(table: TableState, run: NextRun) -> NextRun:
+def _delay(table: TableFacts, run: NextRun) -> NextRun:
     """The run, not before a pause after the last failure. Each failure in a row doubles the pause."""
     if not table.failures or table.last_failed is None:
         return run

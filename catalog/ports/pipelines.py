@@ -54,6 +54,9 @@ class Pipelines(Protocol):
 
     def tables_of(self, pipeline_ids: Collection[PipelineId]) -> Mapping[PipelineId, Sequence[PipelineTable]]: ...
 
+    def list_triggered(self) -> Sequence[PipelineId]:
+        """The pipelines of which a table has another trigger than `manual`."""
+
     def find_table(self, table_id: UUID) -> PipelineTable | None: ...
 
     def lock_table(self, table_id: UUID) -> PipelineTable:

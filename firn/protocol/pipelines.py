@@ -241,6 +241,13 @@ class RunOut(Out):
     result: dict[str, Any]
 
 
+class NextRunOut(Out):
+    """The run that a trigger starts next. A time in the past means: at once."""
+
+    at: datetime
+    reason: str
+
+
 class PipelineTableOut(Out):
     """A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild` or `failed`.
 
@@ -254,6 +261,7 @@ class PipelineTableOut(Out):
     behind: int | None
     behind_since: datetime | None
     last_run: RunOut | None
+    next_run: NextRunOut | None = None
 
 
 class PipelineOut(Out):

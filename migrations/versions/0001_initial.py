@@ -586,12 +586,20 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("spelled", sa.String(length=64), nullable=False),
         sa.Column("inputs", sa.JSON(), nullable=False),
+        sa.Column("triggered", sa.Boolean(), nullable=False),
         sa.Column("definition", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_pipeline_table")),
         sa.UniqueConstraint("catalog", "spelled", name=op.f("uq_pipeline_table_catalog_spelled")),
     )
     with op.batch_alter_table("pipeline_table", schema=None) as batch_op:
         batch_op.create_index("ix_pipeline_table_pipeline", ["pipeline_id"], unique=False)
+        batch_op.create_index(
+            "ix_pipeline_table_triggered",
+            ["pipeline_id"],
+            unique=False,
+            sqlite_where=sa.text("triggered"),
+            postgresql_where=sa.text("triggered"),
+        )
 
     op.create_table(
         "pipeline_version",
@@ -904,6 +912,9 @@ def downgrade() -> None:
     op.drop_table("policy")
     op.drop_table("pipeline_version")
     with op.batch_alter_table("pipeline_table", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_pipeline_table_triggered", sqlite_where=sa.text("triggered"), postgresql_where=sa.text("triggered")
+        )
         batch_op.drop_index("ix_pipeline_table_pipeline")
 
     op.drop_table("pipeline_table")

@@ -14,7 +14,7 @@ from catalog.names import TableName
 from catalog.pipelines.pipeline import PipelineVersion, StoredCheckpoint
 from firn.protocol import pipelines as protocol
 from firn.protocol.answers.writers import WriterOut
-from firn.protocol.pipelines import PipelineOut, PipelineTableOut, PipelineVersionOut, PutOut, RunOut
+from firn.protocol.pipelines import NextRunOut, PipelineOut, PipelineTableOut, PipelineVersionOut, PutOut, RunOut
 from server.api.deps import LeaseDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep, get_caller
 from server.api.errors import refusals
 from server.api.writers import build_writer_out
@@ -194,4 +194,5 @@ def _build_table_out(view: TableView) -> PipelineTableOut:
         behind=view.behind,
         behind_since=view.behind_since,
         last_run=None if view.last_run is None else build_run_out(view.last_run),
+        next_run=None if view.next_run is None else NextRunOut(at=view.next_run.at, reason=view.next_run.reason),
     )

@@ -78,6 +78,12 @@ def _optimizing(
             activate=services.jobs.reap,
         ),
         TaskDef(
+            name="pipelines",
+            does="starts the runs of pipelines that their triggers ask for",
+            every_seconds=every.plan_seconds,
+            activate=services.pipeline_triggers.run_once,
+        ),
+        TaskDef(
             name="reap_streams",
             does="ends leases of silent optimizers on streams",
             every_seconds=every.reap_seconds,

@@ -43,6 +43,7 @@ from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
+from server.service.pipelines.triggers import PipelineTriggers
 from server.service.planning.file_layouts import FileLayouts
 from server.service.planning.health import HealthScores
 from server.service.planning.overview import MaintenanceOverview
@@ -135,6 +136,7 @@ class PipelineServices:
     pipeline_states: PipelineStates
     pipeline_runs: PipelineRuns
     pipeline_pins: PipelinePins
+    pipeline_triggers: PipelineTriggers
 
 
 @dataclass(frozen=True, kw_only=True)

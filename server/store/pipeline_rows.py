@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, String, Text, UniqueConstraint
+from sqlalchemy import Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.store.rows import BigKey, Row
+
+TRIGGERED = text("triggered")
 
 
 class PipelineRow(Row):
@@ -46,6 +48,7 @@ class PipelineTableRow(Row):
     __table_args__ = (
         UniqueConstraint("catalog", "spelled"),
         Index("ix_pipeline_table_pipeline", "pipeline_id"),
+        Index("ix_pipeline_table_triggered", "pipeline_id", sqlite_where=TRIGGERED, postgresql_where=TRIGGERED),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
     pipeline_id: Mapped[UUID]
@@ -53,6 +56,7 @@ class PipelineTableRow(Row):
     name: Mapped[str] = mapped_column(Text)
     spelled: Mapped[str] = mapped_column(String(64))
     inputs: Mapped[list[str]]
+    triggered: Mapped[bool]
     definition: Mapped[dict[str, Any]]
 
 

@@ -15,7 +15,7 @@ from catalog.errors import AlreadyExists, NotFound
 from catalog.names import CatalogName, TableName, fold_case
 from catalog.pipelines.pipeline import Pipeline, PipelineId, PipelineTable, PipelineTableId, PipelineVersion
 from catalog.ports.page import Page
-from firn.protocol.pipelines import PipelineFile, TableDefinition
+from firn.protocol.pipelines import PipelineFile, TableDefinition, TriggerKind
 from server.store import cursor as cursors
 from server.store.job_rows import JobRow
 from server.store.pipeline_rows import (
@@ -126,6 +126,11 @@ class SqlPipelines:
             tables[PipelineId(row.pipeline_id)].append(_to_table(row))
         return tables
 
+    def list_triggered(self) -> Sequence[PipelineId]:
+        """List the pipelines of which a table has a trigger, by an index."""
+        query = select(PipelineTableRow.pipeline_id).where(PipelineTableRow.triggered).distinct()
+        return [PipelineId(pipeline_id) for pipeline_id in self.session.scalars(query)]
+
     def find_table(self, table_id: UUID) -> PipelineTable | None:
         """Find a table by its id."""
         row = self.session.scalar(select(PipelineTableRow).where(PipelineTableRow.id == table_id))
@@ -163,6 +168,7 @@ class SqlPipelines:
             "name": str(table.name),
             "spelled": _digest(table.name),
             "inputs": [*table.definition.inputs],
+            "triggered": table.definition.trigger.kind is not TriggerKind.MANUAL,
             "definition": table.definition.model_dump(mode="json"),
         }
         try:

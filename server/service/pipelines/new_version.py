@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from catalog.errors import AlreadyExists, Conflict, InvalidDefinition, NoSuchTable
+from catalog.errors import AlreadyExists, Conflict, Invalid, InvalidDefinition, NoSuchTable
 from catalog.names import CatalogName, TableName, fold_case
 from catalog.pipelines.graph import check_no_cycle
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, PipelineVersion, name_writer
 from catalog.pipelines.versions import check_keys, check_rebuilds, compare_versions, parse_inputs
+from catalog.policy.schedule import parse_schedule
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
-from firn.protocol.pipelines import PutPipeline, TableChange, TableDefinition
+from firn.protocol.pipelines import PutPipeline, TableChange, TableDefinition, TriggerKind
 from server.service.commit.commit_target import check_namespace
 from server.service.pipelines.targets import check_is_own, find_checkpoint, find_target
 
@@ -90,6 +91,7 @@ def _check_tables(
         edges[table] = parse_inputs(definition)
     check_no_cycle(edges)
     for table, definition in definitions.items():
+        _check_trigger(definition)
         name_writer(name, table)
         check_namespace(uow, catalog, table.namespace)
         check_is_own(find_target(uow, name, catalog, table), table)
@@ -109,6 +111,20 @@ def _check_inputs(
                 f"{definition.name} reads {table}, which is a {relation.kind} ({_place(definition)})",
                 hint="read tables, and no views or stores",
             )
+
+
+def _check_trigger(definition: TableDefinition) -> None:
+    """Raise InvalidDefinition for a trigger that lacks what its kind needs, or whose schedule makes no sense."""
+    trigger = definition.trigger
+    if trigger.kind is TriggerKind.FRESH and trigger.fresh_within_seconds is None:
+        raise InvalidDefinition(f"the trigger of {definition.name} names no time ({_place(definition)})")
+    if trigger.kind is TriggerKind.CRON:
+        try:
+            parse_schedule(trigger.cron or "")
+        except Invalid as error:
+            raise InvalidDefinition(
+                f"{definition.name}: {error.message} ({_place(definition)})", hint=error.hint
+            ) from error
 
 
 def _place(definition: TableDefinition) -> str:

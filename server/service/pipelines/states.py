@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.names import TableName
 from catalog.pipelines.graph import sort_by_inputs
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, StoredCheckpoint
+from catalog.pipelines.trigger import REMEMBERED_RUNS, NextRun, TableFacts, plan_runs
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.work import JobFilter
 from catalog.tables.relation import RelationKind
+from firn.protocol.pipelines import TriggerKind
 from server.service.pipelines.definitions import DefinedPipeline
 from server.service.pipelines.targets import find_checkpoint
+
+MAX_FAILURES = 3
+"""Failed runs in a row after which triggers start no other one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,8 @@ class TableView:
     behind_since: datetime | None
     """The oldest commit that the table does not show, as far as the database tells."""
     last_run: Job | None
+    next_run: NextRun | None
+    """None if only a user, a commit or a run of an input starts the next one."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +52,59 @@ class PipelineStates:
         tables = {table.name: table for table in defined.tables}
         order = sort_by_inputs({name: parse_inputs(table.definition) for name, table in tables.items()})
         with self.database.reading() as uow:
-            return [_describe(uow, defined.pipeline, tables[name]) for name in order]
+            next_runs = plan_next_runs(uow, defined.pipeline, [tables[name] for name in order])
+            return [_describe(uow, defined.pipeline, tables[name], next_runs.get(str(name))) for name in order]
 
 
-def _describe(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> TableView:
+def plan_next_runs(uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[PipelineTable]) -> dict[str, NextRun]:
+    """The next runs that triggers start, by the table's name. `tables` come after those that they read."""
+    if all(table.definition.trigger.kind is TriggerKind.MANUAL for table in tables):
+        return {}
+    facts = {str(table.name): _read_facts(uow, pipeline, table) for table in tables}
+    return plan_runs(facts, uow.now(), max_failures=MAX_FAILURES)
+
+
+def _read_facts(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> TableFacts:
+    """What decides about the next run of a table."""
+    checkpoint = find_checkpoint(uow, pipeline, table)
+    is_built = checkpoint is not None and checkpoint.fingerprint == table.definition.fingerprint
+    changes = {} if checkpoint is None else list_changes(uow, table, checkpoint)
+    # Of some changes the database has no time: none is older than the pins.
+    pending = {} if checkpoint is None else {name: at or checkpoint.pinned_at for name, at in changes.items()}
+    runs = uow.jobs.list(JobFilter(subject_ids=[table.id]), limit=REMEMBERED_RUNS).items
+    ended = [run for run in runs if run.status in (JobStatus.SUCCEEDED, JobStatus.FAILED)]
+    failures = list(takewhile(lambda run: run.status is JobStatus.FAILED, ended))
+    durations = [
+        run.ended_at - run.leased_at
+        for run in reversed(ended)
+        if run.status is JobStatus.SUCCEEDED and run.ended_at is not None and run.leased_at is not None
+    ]
+    return TableFacts(
+        trigger=table.definition.trigger,
+        inputs=[str(name) for name in parse_inputs(table.definition)],
+        created_at=pipeline.created_at,
+        pending=pending,
+        is_built=is_built,
+        is_active=any(run.status.is_active for run in runs),
+        last_started=next((run.created_at for run in runs), None),
+        durations=durations,
+        failures=len(failures),
+        last_failed=failures[0].ended_at if failures else None,
+    )
+
+
+def _describe(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, next_run: NextRun | None) -> TableView:
     last_run = uow.jobs.last_of(table.id, JobKind.PIPELINE)
     checkpoint = find_checkpoint(uow, pipeline, table)
-    changes = [] if checkpoint is None else _list_changes(uow, table, checkpoint)
+    changes = {} if checkpoint is None else list_changes(uow, table, checkpoint)
     return TableView(
         table=table,
         state=_choose_state(table, checkpoint, last_run, behind=bool(changes)),
         checkpoint=checkpoint,
         behind=None if checkpoint is None else len(changes),
-        behind_since=min((at for at in changes if at is not None), default=None),
+        behind_since=min((at for at in changes.values() if at is not None), default=None),
         last_run=last_run,
+        next_run=next_run,
     )
 
 
@@ -74,21 +122,21 @@ def _choose_state(
     return "behind" if behind else "current"
 
 
-def _list_changes(uow: UnitOfWork, table: PipelineTable, checkpoint: StoredCheckpoint) -> list[datetime | None]:
-    """For each input that has changed since its pin: the first commit since then, if the database tells it."""
-    changes: list[datetime | None] = []
+def list_changes(uow: UnitOfWork, table: PipelineTable, checkpoint: StoredCheckpoint) -> dict[str, datetime | None]:
+    """The inputs that have changed since their pins, with the first commit since then, if the database tells it."""
+    changes: dict[str, datetime | None] = {}
     for stored in checkpoint.pins:
         relation = uow.relations.find(table.catalog, TableName.parse(stored.pin.table))
         if relation is None or relation.id != stored.relation_id:
-            changes.append(None)
+            changes[stored.pin.table] = None
         elif relation.kind is RelationKind.KEYED:
             version, pinned = uow.keyed.get(relation.id).version, int(stored.pin.version or 0)
             if version > pinned:
                 later = uow.keyed.versions_between(relation.id, pinned + 1, pinned + 1)
-                changes.append(later[0].committed_at if later else None)
+                changes[stored.pin.table] = later[0].committed_at if later else None
         else:
             stats = uow.stats.get(relation.id)
             pinned_snapshot = None if stored.pin.version is None else int(stored.pin.version)
             if stats.snapshot_id != pinned_snapshot:
-                changes.append(stats.last_commit_at)
+                changes[stored.pin.table] = stats.last_commit_at
     return changes

@@ -6574,6 +6574,19 @@ export interface components {
             reason: string;
         };
         /**
+         * NextRunOut
+         * @description The run that a trigger starts next. A time in the past means: at once.
+         */
+        NextRunOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Reason */
+            reason: string;
+        };
+        /**
          * OidcOut
          * @description What a browser needs to sign its user in at the issuer (authorization code with PKCE).
          */
@@ -7127,6 +7140,7 @@ export interface components {
             last_run: components["schemas"]["RunOut"] | null;
             /** Name */
             name: string;
+            next_run?: components["schemas"]["NextRunOut"] | null;
             /** State */
             state: string;
         };
