@@ -1,4 +1,4 @@
-"""When the runs of a pipeline's tables start (docs/pipelines.md).
+"""When the runs of a pipeline's tables start (docs/pipelines.md#triggers).
 
 A table with `fresh_within` starts as late as its target allows: each run then computes the changes of many commits. A
 table that only others read starts early enough for them, so a chain shares its slack, and the first table takes all of

@@ -26,7 +26,7 @@ NameArg = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pi
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="A table of the pipeline, NAMESPACE.TABLE or TABLE.")]
 LimitOption = Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")]
 PIPELINE_COLUMNS = ("pipeline", "catalog", "version", "tables", "state", "owner", "changed")
-TABLE_COLUMNS = ("table", "state", "kind", "inputs behind", "since", "checkpoint", "last run")
+TABLE_COLUMNS = ("table", "state", "kind", "inputs behind", "since", "checkpoint", "last run", "next run")
 RUN_COLUMNS = ("run", "table", "status", "mode", "written", "unchanged", "deleted", "created", "took", "error")
 _WORST_FIRST = ("failed", "running", "rebuild", "behind", "new", "current")
 
@@ -206,7 +206,20 @@ def _table_row(table: PipelineTableOut) -> tuple[object, ...]:
     kind = "incremental" if table.definition.get("incremental") else "full"
     pinned_at = None if table.checkpoint is None else table.checkpoint.get("pinned_at")
     last = None if table.last_run is None else f"{table.last_run.status}, {moment(table.last_run.created_at)}"
-    return (table.name, table.state, kind, table.behind, moment(table.behind_since), moment(pinned_at), last)
+    return (
+        table.name,
+        table.state,
+        kind,
+        table.behind,
+        moment(table.behind_since),
+        moment(pinned_at),
+        last,
+        _describe_next(table),
+    )
+
+
+def _describe_next(table: PipelineTableOut) -> str | None:
+    return None if table.next_run is None else f"{moment(table.next_run.at)}: {table.next_run.reason}"
 
 
 def _show_table(ctx: CliContext, table: PipelineTableOut) -> None:
@@ -223,6 +236,7 @@ def _show_table(ctx: CliContext, table: PipelineTableOut) -> None:
         "scope": definition.get("scope") or None,
         "inputs behind": table.behind,
         "behind since": table.behind_since,
+        "next run": _describe_next(table),
     }
     ctx.show.facts(facts)
     for reason in definition.get("reasons") or ():

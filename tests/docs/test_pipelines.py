@@ -11,6 +11,7 @@ import pytest
 from firn.cli.context import CliContext
 from firn.cli.pipeline_runs import show_run
 from firn.pipelines.folder import read_folder
+from firn.pipelines.settings import read_firn_settings
 from firn.pipelines.table_plans import plan_pipeline
 from firn.protocol.pipelines import InputChanges, RunOut, RunResult
 from tests.command_line import Command
@@ -66,13 +67,21 @@ def test_a_run_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> Non
 def test_its_files_make_a_pipeline(tmp_path: Path) -> None:
     (tmp_path / "transformations").mkdir()
     (tmp_path / "spark-pipeline.yml").write_text("name: orders\ncatalog: lake\ndatabase: mart\n")
-    (tmp_path / "firn-pipeline.yml").write_text(blocks("yaml")[0])
+    (tmp_path / "firn-pipeline.yml").write_text(next(text for text in blocks("yaml") if "sources:" in text))
     sql = re.sub(r"TBLPROPERTIES .*\n", "", blocks("sql")[0])
     (tmp_path / "transformations" / "a.sql").write_text(sql)
     pipeline = read_folder(tmp_path)
     assert pipeline.problems == ()
     (table,) = plan_pipeline(pipeline, {"dim.driver": {"driver": "bigint", "city": "int"}}.get)
     assert table.is_incremental
+
+
+def test_its_settings_are_read(tmp_path: Path) -> None:
+    texts = [text for text in blocks("yaml") if "firn-pipeline.yml" in text]
+    assert len(texts) == 3
+    for text in texts:
+        (tmp_path / "firn-pipeline.yml").write_text(text)
+        assert read_firn_settings(tmp_path / "firn-pipeline.yml").tables
 
 
 def test_its_python_runs(capsys: pytest.CaptureFixture[str]) -> None:

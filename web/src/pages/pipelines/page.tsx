@@ -126,6 +126,7 @@ function Chosen({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable 
             { name: 'refresh', value: definition.refresh },
             { name: 'runs', value: triggerText(definition.trigger) },
             { name: 'last run', value: <When at={run?.ended_at ?? run?.created_at ?? null} /> },
+            { name: 'next run', value: <When at={table.next_run?.at ?? null} />, ...(table.next_run == null ? {} : { note: table.next_run.reason }) },
             { name: 'oldest change not shown', value: <When at={table.behind_since} /> },
           ]}
         />
