@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -11,8 +12,9 @@ from tests.integration.pipelines.random_inputs import KINDS, RandomInput
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-ROUNDS = 13
+pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(900)]
+ROUNDS = 13 if float(os.environ.get("SOAK_SECONDS", "0")) else 6
+"""Of each kind; a round takes eleven seconds on two free CPUs."""
 GROUPS = """SELECT f.k, d.day AS dim_day, count(*) AS n, sum(f.v) AS s, max(d.v) AS m FROM raw.{f} f
 JOIN raw.{d} d ON f.k = d.id WHERE f.v < 8 AND f.k IS NOT NULL GROUP BY f.k, d.day"""
 NEWEST = """SELECT id, v, w, r FROM (
@@ -66,4 +68,4 @@ def test_incremental_equals_full(server: RunningServer, kind: str) -> None:
         if chance.random() < 0.2:
             merge_with(server, target)
     assert modes.count("full") <= len(runs)
-    assert modes.count("incremental") > ROUNDS // 2
+    assert modes.count("incremental") >= ROUNDS - len(runs) - 1
