@@ -30,6 +30,9 @@ class Events(Protocol):
     def newest_before(self, relation_id: RelationId, moment: datetime) -> int:
         """The highest sequence number of the commits before that moment; 0 for none."""
 
+    def first_after(self, relation_id: RelationId, snapshot_id: int | None) -> datetime | None:
+        """The time of the first commit of a snapshot after this one; None if the events do not tell it."""
+
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]: ...
 
     def of_catalog(self, catalog: CatalogName, snapshot_id: int) -> Sequence[CommitEvent]:

@@ -90,6 +90,16 @@ class SqlEvents:
         # The numbers rise with time: along their index only the commits since then are passed over.
         return self.session.scalar(query.order_by(CommitEventRow.sequence_number.desc()).limit(1)) or 0
 
+    def first_after(self, relation_id: RelationId, snapshot_id: int | None) -> datetime | None:
+        """Find the time of the first snapshot after this one, by two indexes; None if the events do not tell it."""
+        of = CommitEventRow.relation_id == relation_id
+        pinned = select(CommitEventRow.sequence_number).where(of, CommitEventRow.snapshot_id == snapshot_id)
+        number = 0 if snapshot_id is None else self.session.scalar(pinned.limit(1))
+        if number is None:
+            return None
+        later = select(CommitEventRow.committed_at).where(of, CommitEventRow.sequence_number > number)
+        return self.session.scalar(later.order_by(CommitEventRow.sequence_number).limit(1))
+
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]:
         """The events of these snapshots, by snapshot id."""
         ids, events = sorted(snapshot_ids), dict[int, CommitEvent]()

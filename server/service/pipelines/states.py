@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -60,17 +60,16 @@ def plan_next_runs(uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[Pipelin
     """The next runs that triggers start, by the table's name. `tables` come after those that they read."""
     if all(table.definition.trigger.kind is TriggerKind.MANUAL for table in tables):
         return {}
-    facts = {str(table.name): _read_facts(uow, pipeline, table) for table in tables}
+    made = {str(table.name) for table in tables}
+    facts = {str(table.name): _read_facts(uow, pipeline, table, made) for table in tables}
     return plan_runs(facts, uow.now(), max_failures=MAX_FAILURES)
 
 
-def _read_facts(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> TableFacts:
-    """What decides about the next run of a table."""
+def _read_facts(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, made: Collection[str]) -> TableFacts:
+    """What decides about the next run of a table. `made` are the tables of its pipeline."""
     checkpoint = find_checkpoint(uow, pipeline, table)
     is_built = checkpoint is not None and checkpoint.fingerprint == table.definition.fingerprint
-    changes = {} if checkpoint is None else list_changes(uow, table, checkpoint)
-    # Of some changes the database has no time: none is older than the pins.
-    pending = {} if checkpoint is None else {name: at or checkpoint.pinned_at for name, at in changes.items()}
+    pending = {} if checkpoint is None else _find_pending(uow, table, checkpoint, made)
     runs = uow.jobs.list(JobFilter(subject_ids=[table.id]), limit=REMEMBERED_RUNS).items
     ended = [run for run in runs if run.status in (JobStatus.SUCCEEDED, JobStatus.FAILED)]
     failures = list(takewhile(lambda run: run.status is JobStatus.FAILED, ended))
@@ -91,6 +90,18 @@ def _read_facts(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> Ta
         failures=len(failures),
         last_failed=failures[0].ended_at if failures else None,
     )
+
+
+def _find_pending(
+    uow: UnitOfWork, table: PipelineTable, checkpoint: StoredCheckpoint, made: Collection[str]
+) -> dict[str, datetime]:
+    """The inputs that have changed, each with a time that is not later than the oldest commit behind the changes.
+
+    A commit of a table of the pipeline shows commits that are older than itself. Those, and changes of which the
+    database has no time, are not older than the pins.
+    """
+    changes = list_changes(uow, table, checkpoint)
+    return {name: checkpoint.pinned_at if at is None or name in made else at for name, at in changes.items()}
 
 
 def _describe(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, next_run: NextRun | None) -> TableView:
@@ -138,5 +149,5 @@ def list_changes(uow: UnitOfWork, table: PipelineTable, checkpoint: StoredCheckp
             stats = uow.stats.get(relation.id)
             pinned_snapshot = None if stored.pin.version is None else int(stored.pin.version)
             if stats.snapshot_id != pinned_snapshot:
-                changes[stored.pin.table] = stats.last_commit_at
+                changes[stored.pin.table] = uow.events.first_after(relation.id, pinned_snapshot)
     return changes

@@ -11,7 +11,7 @@ from catalog.history.commit import Outcome
 from catalog.jobs.job import JobStatus
 from firn.protocol.pipelines import TriggerKind
 from tests.server.lake import PLAIN, appended
-from tests.server.service.pipelines.stage import DEFINED, PipelineStage
+from tests.server.service.pipelines.stage import DEFINED, RANK, RANKED, PipelineStage
 
 ON_COMMIT = {"kind": "commit"}
 
@@ -77,6 +77,38 @@ def test_a_target_of_freshness_starts_a_run_late(stage: PipelineStage) -> None:
     assert view.behind_since is not None
     late = view.next_run.at - view.behind_since
     assert 0.9 * 86_400 < late.total_seconds() < 0.95 * 86_400
+
+
+def test_the_oldest_change_counts_however_many_follow(stage: PipelineStage) -> None:
+    """By the newest one, commits that come faster than the target would put the run off for ever."""
+    built(stage, kind="fresh", fresh_within_seconds=86_400)
+    change_input(stage)
+    first = stage.view()
+    change_input(stage)
+    second = stage.view()
+    assert first.behind_since is not None
+    assert second.behind_since == first.behind_since
+    assert second.next_run is not None
+    assert first.next_run is not None
+    assert second.next_run.at == first.next_run.at
+
+
+def test_a_table_follows_the_table_that_it_reads_at_once(stage: PipelineStage) -> None:
+    """The commit of the first one shows commits that are older than itself."""
+    ranked = {**RANKED, "trigger": {"kind": "fresh", "fresh_within_seconds": 60}}
+    stage.put(DEFINED, ranked)
+    stage.create_target()
+    stage.build()
+    stage.create_target(RANK)
+    assert run_once(stage) == 1
+    attempt = stage.lease()
+    pinned = attempt.pin("b" * 64)
+    attempt.move()
+    attempt.report()
+    stage.build()
+    view = stage.view(RANK)
+    assert view.next_run is not None
+    assert (view.next_run.at - pinned.until.pinned_at).total_seconds() < 60
 
 
 def test_a_schedule_waits_for_its_time(stage: PipelineStage) -> None:

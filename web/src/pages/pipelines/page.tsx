@@ -73,7 +73,7 @@ export function PipelinePage() {
 function Actions({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable }) {
   const [asks, ask] = useState<'full' | 'reset'>();
   const busy = table.state === 'running' ? 'A run of this table waits or works.' : null;
-  const needs = need(onTable(pipeline.catalog, table.name), 'maintain');
+  const needs = pipeline.tables.flatMap(({ name }) => need(onTable(pipeline.catalog, name), 'write'));
   const run = useDo(`cannot run ${table.name}`, () => runTable(pipeline.name, table.name, false));
   return (
     <>
