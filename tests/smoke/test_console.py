@@ -45,6 +45,7 @@ OPEN = {
     "/c/:catalog/tables": "/c/lake/tables",
     "/c/:catalog/tables/:table": "/c/lake/tables/web.visits",
     "/c/:catalog/policies": "/c/lake/policies",
+    "/c/:catalog/cdc": "/c/lake/cdc",
     "/c/:catalog/hive": "/c/lake/hive",
     "/c/:catalog/hive/upgrade": f"/c/lake/hive/upgrade?tables={FULL_NAME}",
     "/c/:catalog/hive/:table/upgrade": f"/c/lake/hive/{FULL_NAME}/upgrade",

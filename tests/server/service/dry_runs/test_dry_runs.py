@@ -170,7 +170,7 @@ def would_of(lake: Lake, kind: JobKind, files: Sequence[ManifestEntry], **params
 
 def test_every_kind_that_the_server_can_look_at_has_a_look_of_its_own() -> None:
     without = {kind.name for kind in KINDS if kind.dry_run is None}
-    assert without == {JobKind.REMOVE_ORPHANS, *AFTER_A_LOOK}
+    assert without == {JobKind.REMOVE_ORPHANS, JobKind.PIPELINE, *AFTER_A_LOOK}
 
 
 def test_a_rewrite_of_everything_tells_of_every_file(lake: Lake) -> None:
