@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from server.prometheus import TASK_FAILED, TASK_SECONDS
@@ -44,6 +47,9 @@ class Driver:
         self.tasks = {task.name: task for task in tasks}
         self.last: dict[str, LastRun] = {}
         self._leads = leads
+        self._idle = threading.Condition()
+        self._running = 0
+        self._stopped = False
         self._scheduler = BackgroundScheduler(timezone="UTC")
         for task in tasks:
             self._scheduler.add_job(
@@ -63,14 +69,34 @@ class Driver:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop the clock and wait for running tasks."""
-        self._scheduler.shutdown(wait=True)
+        """Stop the clock and wait for running tasks.
+
+        The scheduler's own wait holds the lock that `poke` needs: a running task that pokes another would never end.
+        """
+        with self._idle:
+            self._stopped = True
+        self._scheduler.shutdown(wait=False)
+        with self._idle:
+            self._idle.wait_for(lambda: not self._running)
 
     def poke(self, name: str) -> None:
-        """Run a task now, as its clock would."""
-        self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+        """Run a task now, as its clock would; nothing after the end."""
+        with suppress(JobLookupError):
+            self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
 
     def _activate(self, name: str) -> None:
+        with self._idle:
+            if self._stopped:
+                return
+            self._running += 1
+        try:
+            self._run(name)
+        finally:
+            with self._idle:
+                self._running -= 1
+                self._idle.notify_all()
+
+    def _run(self, name: str) -> None:
         began, at = time.monotonic(), datetime.now(UTC)
         try:
             task = self.tasks[name]
