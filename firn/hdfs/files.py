@@ -136,6 +136,7 @@ class HdfsReader(io.RawIOBase):
     def __init__(self, location: str) -> None:
         """Open it; FileNotFoundError if it does not exist, IsADirectoryError for a directory."""
         super().__init__()
+        self._location = location
         client, path = connect(location)
         self._file: FileReader = call(lambda: client.read(path))
         self.size = len(self._file)
@@ -156,9 +157,17 @@ class HdfsReader(io.RawIOBase):
         return self._position
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Read bytes from a position, fewer at the end of the file; the client panics beyond it."""
+        """Read bytes from a position, fewer at the end of the file; the client panics beyond it.
+
+        Raises OSError if the client gives fewer bytes than the name node has told: a part must not look like the file.
+        """
         length = min(length, self.size - offset)
-        return call(lambda: self._file.read_range(offset, length)) if length > 0 else b""
+        if length <= 0:
+            return b""
+        data: bytes = call(lambda: self._file.read_range(offset, length))
+        if len(data) != length:
+            raise OSError(None, f"HDFS gave {len(data):,} of {length:,} bytes of {self._location}")
+        return data
 
     def read(self, size: int | None = -1) -> bytes:
         data = self.read_range(self._position, self.size if size is None or size < 0 else size)

@@ -12,7 +12,7 @@ from firn.hdfs import calls, files
 from firn.hdfs.file_io import ArrowHdfsFileIO
 from firn.hdfs.files import HdfsReader, HdfsWriter
 from firn.hdfs.registration import register_file_io
-from tests.fake_hdfs import BLOCK_BYTES, FakeHdfs
+from tests.fake_hdfs import BLOCK_BYTES, FakeHdfs, FakeReader
 
 TOP = "hdfs://fake:8020"
 
@@ -110,6 +110,15 @@ def test_a_reader_never_reads_beyond_the_end(hdfs: FakeHdfs) -> None:
     buffer = bytearray(3)
     file.seek(8)
     assert (file.readinto(buffer), bytes(buffer)) == (2, b"89\0")
+
+
+def test_fewer_bytes_than_promised_are_an_error_and_not_a_shorter_file(
+    hdfs: FakeHdfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hdfs.top / "f").write_bytes(b"0123456789")
+    monkeypatch.setattr(FakeReader, "read_range", lambda *_: b"0123")
+    with pytest.raises(OSError, match=f"HDFS gave 4 of 10 bytes of {TOP}/f"):
+        HdfsReader(f"{TOP}/f").read()
 
 
 def test_a_file_of_full_blocks_may_still_be_open(hdfs: FakeHdfs) -> None:
