@@ -90,7 +90,10 @@ class ServerProcess:
         return document
 
     def get(self, path: str) -> dict[str, Any]:
-        answer = self.http.get(f"/api/v1/{path}")
+        try:
+            answer = self.http.get(f"/api/v1/{path}")
+        except httpx.RemoteProtocolError:  # the server has just closed the idle connection
+            answer = self.http.get(f"/api/v1/{path}")
         assert answer.is_success, answer.text
         document: dict[str, Any] = answer.json()
         return document

@@ -23,7 +23,7 @@ export function TopicsStep({ draft, change, go }: StepProps) {
   if (known?.length === 0) {
     return (
       <Empty title="No connection to Kafka yet">
-        Create one in a terminal: <code className="mono">firn connection create kafka main --brokers kafka-1:9092</code>. <Link to={paths.settings()}>Settings</Link> lists them.
+        Create one in a terminal: <code className="mono">firn connection create kafka main --brokers kafka-1:9092</code>. <Link to={paths.settings()} className="inline">Settings</Link> lists them.
       </Empty>
     );
   }
