@@ -129,7 +129,8 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
     for validator in result.validators:
         if not validator.passed:
             yield f"{validator.severity} {validator.name}", _describe_violations(validator)
-    yield "published", "nothing differs" if result.snapshot_id is None else f"snapshot {result.snapshot_id}"
+    nothing = "nothing" if run.error is not None else "nothing differs"
+    yield "published", nothing if result.snapshot_id is None else f"snapshot {result.snapshot_id}"
     yield "checkpoint", result.checkpoint
     yield "took", _describe_duration(run)
 

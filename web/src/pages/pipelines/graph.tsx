@@ -7,7 +7,7 @@ import type { PipelineTable } from '../../api/types';
 import styles from './pipelines.module.css';
 
 const WIDTH = 220;
-const HEIGHT = 74;
+const HEIGHT = 84;
 const GAP = { x: 70, y: 18 };
 
 const left = ({ column }: Place) => column * (WIDTH + GAP.x);

@@ -9,6 +9,7 @@ import { Count, Span, When } from '../../components/figures';
 import { Empty, Note, ProblemNote } from '../../components/notes';
 import { Facts, Panel } from '../../components/panel';
 import { JobMark } from '../../components/status-icons';
+import { many } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { resultOf, type ValidatorResult } from '../../lib/pipelines';
 import { useUrlState } from '../../lib/url-state';
@@ -68,7 +69,7 @@ function Details({ pipeline, id }: { pipeline: string; id: string }) {
         facts={[
           { name: 'table', value: <span className="mono">{run.table}</span> },
           { name: 'state', value: <JobMark status={run.status as JobStatus} /> },
-          { name: 'computed', value: result.mode ?? '–', ...(result.reason ? { note: result.reason } : {}) },
+          { name: 'computed', value: result.mode ?? '–', ...(result.reason && run.error === null ? { note: result.reason } : {}) },
           { name: 'affected keys', value: <Count value={result.keys} /> },
           { name: 'rows written', value: <Count value={result.written} /> },
           { name: 'rows left out', value: <Count value={result.unchanged} />, note: 'the table has them already' },
@@ -96,7 +97,7 @@ function Details({ pipeline, id }: { pipeline: string; id: string }) {
 
 /** What one validator found, with some of the rows. */
 function Verdict({ found }: { found: ValidatorResult }) {
-  const words = found.detail ?? (found.violations === null ? '' : `${found.violations} rows`);
+  const words = found.detail ?? (found.violations === null ? '' : many(found.violations, 'row'));
   const tone = found.passed ? 'info' : found.severity === 'fail' ? 'bad' : 'warn';
   return (
     <Note tone={tone} title={<><span className="mono">{found.name}</span>: {found.passed ? 'passed' : `${found.severity}, ${words}`}</>}>
