@@ -32,6 +32,7 @@ def build_background(settings: Settings, services: Services) -> Background:
 
     tasks = [
         *_optimizing(settings.background, services, leadership, poke),
+        *_stream_and_pipeline_tasks(settings.background, services),
         *_fleet_tasks(settings, services),
         *_hive_tasks(settings.background, services, leadership),
         *_publish_tasks(settings.background, services),
@@ -77,6 +78,11 @@ def _optimizing(
             every_seconds=every.reap_seconds,
             activate=services.jobs.reap,
         ),
+    ]
+
+
+def _stream_and_pipeline_tasks(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+    return [
         TaskDef(
             name="pipelines",
             does="starts the runs of pipelines that their triggers ask for",
