@@ -76,11 +76,8 @@ class Audit:
         """What the other validators find. Raises AuditFailed if one fails the run, Refused if one cannot be run."""
         others = [validator for validator in self.validators if validator.severity is not Severity.DROP]
         of_rows = [validator for validator in others if validator.kind.is_of_rows]
-        found = dict(zip([item.name for item in of_rows], self._check_rows(of_rows, rows.changed), strict=True))
-        for validator in others:
-            if not validator.kind.is_of_rows:
-                found[validator.name] = self._check_table(validator, rows)
-        results = [found[validator.name] for validator in others]
+        counted = iter(self._check_rows(of_rows, rows.changed))
+        results = [next(counted) if item.kind.is_of_rows else self._check_table(item, rows) for item in others]
         if any(not result.passed and result.severity is Severity.FAIL for result in results):
             raise AuditFailed(results)
         return results

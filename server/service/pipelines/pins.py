@@ -179,11 +179,11 @@ def _lock_inputs(uow: UnitOfWork, table: PipelineTable) -> list[_Input]:
     """
     relations = {name: _get_input(uow, table, name) for name in parse_inputs(table.definition)}
     in_order = sorted(relations.items(), key=lambda entry: entry[1].id)
-    keyed = {name: uow.keyed.lock(found.id) for name, found in in_order if found.kind is RelationKind.KEYED}
-    for name, found in in_order:
+    keyed = {name: uow.keyed.lock(source.id) for name, source in in_order if source.kind is RelationKind.KEYED}
+    for name, source in in_order:
         if name not in keyed:
-            uow.relations.lock_pointer(found.id)
-    return [_read_input(uow, name, found, keyed.get(name)) for name, found in relations.items()]
+            uow.relations.lock_pointer(source.id)
+    return [_read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()]
 
 
 def _get_input(uow: UnitOfWork, table: PipelineTable, name: TableName) -> Relation:
@@ -193,15 +193,15 @@ def _get_input(uow: UnitOfWork, table: PipelineTable, name: TableName) -> Relati
     return relation
 
 
-def _read_input(uow: UnitOfWork, name: TableName, found: Relation, keyed: KeyedTable | None) -> _Input:
+def _read_input(uow: UnitOfWork, name: TableName, source: Relation, keyed: KeyedTable | None) -> _Input:
     """The input's rows in the database, read after they were locked."""
-    ids = [found.id] if keyed is None else [keyed.base_id, keyed.change_id]
-    relations, stats = uow.relations.get_many([found.id, *ids]), uow.stats.get(ids[0])
-    if not {found.id, *ids} <= set(relations):
+    ids = [source.id] if keyed is None else [keyed.base_id, keyed.change_id]
+    relations, stats = uow.relations.get_many([source.id, *ids]), uow.stats.get(ids[0])
+    if not {source.id, *ids} <= set(relations):
         raise NoSuchTable(f"Table does not exist: {name}")
     return _Input(
         name=name,
-        relation=relations[found.id],
+        relation=relations[source.id],
         keyed=keyed,
         stores=tuple(relations[store_id] for store_id in ids),
         snapshot_id=stats.snapshot_id if keyed is None else None,

@@ -41,8 +41,8 @@ class PipelineRuns:
         """Request a run of a table; NotFound, and Conflict while a run of the table is active."""
         with self.database.writing() as uow:
             pipeline = uow.pipelines.get(name)
-            found = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
-            return add_run(uow, pipeline, found, "requested", {"full": full, "requested_by": requester})
+            entry = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
+            return add_run(uow, pipeline, entry, "requested", {"full": full, "requested_by": requester})
 
     def retry(self, uow: UnitOfWork, old: Job) -> Job:
         """Request a run like an ended one, in the caller's transaction."""
@@ -76,8 +76,8 @@ class PipelineRuns:
         """
         with self.database.writing() as uow:
             pipeline = uow.pipelines.get(name)
-            found = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
-            fence_writer(uow, name, found, resets=True)
+            entry = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
+            fence_writer(uow, name, entry, resets=True)
 
     def fence(self, uow: UnitOfWork, job: Job) -> None:
         """Keep copies of a cancelled run from committing, in the caller's transaction (docs/protocols.md, rule 8.7)."""
@@ -179,12 +179,12 @@ def get_table(uow: UnitOfWork, pipeline: Pipeline, name: TableName) -> PipelineT
     """A table of a pipeline in any spelling of its name; NotFound."""
     tables = uow.pipelines.tables_of([pipeline.id])[pipeline.id]
     folded = fold_case(str(name))
-    found = next((table for table in tables if fold_case(str(table.name)) == folded), None)
-    if found is None:
+    entry = next((table for table in tables if fold_case(str(table.name)) == folded), None)
+    if entry is None:
         raise NotFound(
             f"pipeline {pipeline.name} has no table {name}", hint=f"`firn pipeline show {pipeline.name}` lists them"
         )
-    return found
+    return entry
 
 
 def add_run(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: str, params: Mapping[str, Any]) -> Job:

@@ -99,6 +99,15 @@ def test_a_violation_is_counted_and_fails_the_run(
     assert result.examples
 
 
+def test_two_validators_of_one_name_both_count(spark: SparkSession) -> None:
+    """A client may send what `firn pipeline put` refuses; the second must not hide what the first finds."""
+    wrong = validator(ValidatorKind.RANGE, name="same", columns=["v"], minimum="0")
+    right = validator(ValidatorKind.NOT_NULL, name="same", columns=["id"])
+    with pytest.raises(AuditFailed) as refused:
+        audit(spark, wrong, right).check(rows(spark))
+    assert [result.passed for result in refused.value.results] == [False, True]
+
+
 def test_a_warning_lets_the_run_go_on(spark: SparkSession) -> None:
     warned = validator(ValidatorKind.RANGE, Severity.WARN, columns=["v"], minimum="0")
     (result,) = audit(spark, warned).check(rows(spark))
