@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from catalog.errors import InvalidDefinition, StaleDefinition
 from catalog.names import TableName, fold_case
+from firn.protocol.pipeline_outputs import OnChange, OutputMode, explain_wrong_output
 from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
 
+_NOT_YET = (OutputMode.APPEND, OutputMode.COLUMNS)
 _PLACE = frozenset({"path", "line"})
 _VERDICT = frozenset({"incremental", "scope", "reasons"})
 
@@ -25,8 +27,23 @@ def parse_definitions(definitions: Sequence[TableDefinition]) -> dict[TableName,
             )
         if len(set(definition.key)) < len(definition.key):
             raise InvalidDefinition(f"the key of {name} names a column twice ({_place(definition)})")
+        _check_output(definition)
         parsed[name] = definition
     return parsed
+
+
+def _check_output(definition: TableDefinition) -> None:
+    wrong = explain_wrong_output(
+        definition.output_mode,
+        key=definition.key,
+        columns=definition.columns,
+        streams=[stream.table for stream in definition.streams],
+        inputs=definition.inputs,
+    )
+    if wrong is not None:
+        raise InvalidDefinition(f"{definition.name}: {wrong[0]} ({_place(definition)})", hint=wrong[1])
+    if definition.output_mode in _NOT_YET:
+        raise InvalidDefinition(f"{definition.name}: Firn runs no mode: {definition.output_mode} yet")
 
 
 def parse_inputs(definition: TableDefinition) -> list[TableName]:
@@ -72,6 +89,7 @@ def check_rebuilds(
         definition
         for name, definition in after.items()
         if name in built
+        and definition.on_change is OnChange.ASK
         and definition.fingerprint != built[name]
         and (name not in before or definition.fingerprint != before[name].fingerprint)
     ]

@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from firn.names import split_name
 from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.outputs import PLAIN_OUTPUT, Output
 from firn.protocol.names import join_name
+from firn.protocol.pipeline_outputs import OutputMode, choose_mode
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 from firn.protocol.validators import Validator
 
@@ -32,6 +34,12 @@ class Definition:
     partitioned_by: tuple[str, ...] = ()
     trigger: Trigger = BY_HAND
     validators: tuple[Validator, ...] = ()
+    output: Output = PLAIN_OUTPUT
+
+    @property
+    def mode(self) -> OutputMode:
+        """How runs write the table."""
+        return choose_mode(self.output.mode, self.key)
 
 
 @dataclass(frozen=True)

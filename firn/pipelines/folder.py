@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from firn.names import split_name
 from firn.pipelines.definition import Definition, Pipeline, qualify_name
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.graph import order_definitions
+from firn.pipelines.outputs import Output, check_output
 from firn.pipelines.parsing import MAX_CHARACTERS, too_deep
 from firn.pipelines.settings import (
     FIRN_FILES,
@@ -25,7 +26,7 @@ from firn.pipelines.settings import (
     read_spark_settings,
 )
 from firn.pipelines.statements import Statement, read_statements
-from firn.pipelines.tables import find_tables
+from firn.pipelines.tables import find_tables, table_name
 from firn.pipelines.triggers import read_fresh_within
 from firn.protocol.pipelines import Refresh, Trigger
 from firn.protocol.validators import Validator
@@ -119,7 +120,18 @@ class _FolderReader:
             partitioned_by=statement.partitioned_by,
             trigger=_read_trigger(statement, settings) or self.firn.trigger,
             validators=self._read_validators(statement, settings),
+            output=self._read_output(statement, settings, key, query),
         )
+
+    def _read_output(
+        self, statement: Statement, settings: TableSettings | None, key: Sequence[str], query: exp.Query
+    ) -> Output:
+        """How the table is written, with the names of its streams within the catalog."""
+        given = Output() if settings is None else settings.output
+        streams = tuple(self._qualify(split_name(name)) for name in given.streams)
+        output = replace(given, streams=streams, on_change=given.on_change or self.firn.on_change)
+        check_output(output, key, sorted({table_name(table) for table in find_tables(query)}), statement.line)
+        return output
 
     def _read_validators(self, statement: Statement, settings: TableSettings | None) -> tuple[Validator, ...]:
         """Those of the statement and of the settings, with the tables that they name within the catalog."""

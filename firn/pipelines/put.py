@@ -15,6 +15,7 @@ from firn.pipelines.graph import read_inputs
 from firn.pipelines.parsing import DIALECT, parse_query
 from firn.pipelines.plan import Plan, Reason
 from firn.pipelines.table_plans import TablePlan, plan_pipeline
+from firn.protocol.pipeline_outputs import OnChange
 from firn.protocol.pipelines import MOST_TABLES, FullReason, PipelineFile, PutPipeline, Refresh, TableDefinition
 
 LoadColumns = Callable[[str], Mapping[str, str] | None]
@@ -86,6 +87,10 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         inputs=[*inputs],
         key=[*definition.key],
         partitioned_by=[*definition.partitioned_by],
+        mode=definition.output.mode,
+        columns=[*definition.output.columns],
+        streams=definition.output.list_streams(),
+        on_change=definition.output.on_change or OnChange.ASK,
         refresh=Refresh(definition.refresh),
         trigger=definition.trigger,
         validators=[*definition.validators],

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from firn.names import split_name
+from firn.pipelines.outputs import PLAIN_OUTPUT, Output, read_on_change, read_output
 from firn.pipelines.triggers import read_trigger
 from firn.pipelines.validate_settings import read_validators
 from firn.protocol.names import join_name
+from firn.protocol.pipeline_outputs import OnChange
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 from firn.protocol.validators import Validator
 from firn.yaml_reading import Section, read_yaml
@@ -39,6 +41,7 @@ class TableSettings:
     refresh: Refresh | None = None
     trigger: Trigger | None = None
     validators: tuple[Validator, ...] = ()
+    output: Output = PLAIN_OUTPUT
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class FirnSettings:
     path: str = ""
     refresh: Refresh = Refresh.AUTO
     trigger: Trigger = BY_HAND
+    on_change: OnChange = OnChange.ASK
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deterministic: tuple[str, ...] = ()
@@ -70,15 +74,16 @@ def read_firn_settings(path: Path) -> FirnSettings:
     file = read_yaml(path, extra=_EXTRA, page=_PAGE)
     file.choice("version", ("1",), "1")
     defaults = file.section("defaults")
-    refresh, trigger = Refresh.AUTO, BY_HAND
+    refresh, trigger, on_change = Refresh.AUTO, BY_HAND, OnChange.ASK
     if defaults is not None:
         refresh, trigger = _read_refresh(defaults) or refresh, read_trigger(defaults) or trigger
+        on_change = read_on_change(defaults) or on_change
         defaults.finish()
     tables = {name: _read_table(section) for name, section in _named_sections(file, "tables")}
     sources = {name: _read_source(section) for name, section in _named_sections(file, "sources")}
     deterministic = file.texts("deterministic")
     file.finish()
-    return FirnSettings(str(path), refresh, trigger, tables, sources, deterministic)
+    return FirnSettings(str(path), refresh, trigger, on_change, tables, sources, deterministic)
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
@@ -99,7 +104,14 @@ def _read_pattern(library: Section) -> str:
 
 def _read_table(section: Section) -> TableSettings:
     key = tuple(name.lower() for name in section.texts("key"))
-    settings = TableSettings(section.line, key, _read_refresh(section), read_trigger(section), read_validators(section))
+    settings = TableSettings(
+        section.line,
+        key,
+        _read_refresh(section),
+        read_trigger(section),
+        read_validators(section),
+        read_output(section),
+    )
     section.finish()
     return settings
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from firn.protocol.pipeline_outputs import OnChange, OutputMode
 from firn.protocol.pipelines import Refresh
 from firn.protocol.validators import Severity
 
@@ -17,6 +18,19 @@ _REFRESH: Final[dict[str, Any]] = {
     "enum": [str(policy) for policy in Refresh],
     "description": "auto and incremental: incrementally where the query allows it. strict: a query that must be "
     "computed in full is an error. full: always in full.",
+}
+_ON_CHANGE: Final[dict[str, Any]] = {
+    "enum": [str(choice) for choice in OnChange],
+    "description": "ask: `put` takes a changed query of a built table only with --rebuild. rebuild: always.",
+}
+_MODE: Final[dict[str, Any]] = {
+    "description": "How runs write the table. upsert: a table with a key. overwrite: a table without one; rows that "
+    "differ are replaced. append: rows of new rows of streams are added. {columns: […]}: only these columns of a table "
+    "with a key that others fill.",
+    "oneOf": [
+        {"enum": [str(mode) for mode in OutputMode if mode is not OutputMode.COLUMNS]},
+        _write_object({"columns": {**_NAMES, "minItems": 1}}, ["columns"]),
+    ],
 }
 _TRIGGER: Final[dict[str, Any]] = {
     "description": "When runs start: manual, by a schedule (cron), after a commit to an input (on: commit), or as late "
@@ -94,7 +108,7 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
             "type": "object",
             "description": "for tables that do not say otherwise",
             "additionalProperties": False,
-            "properties": {"refresh": _REFRESH, "trigger": _TRIGGER},
+            "properties": {"refresh": _REFRESH, "trigger": _TRIGGER, "on_change": _ON_CHANGE},
         },
         "deterministic": {
             **_NAMES,
@@ -109,6 +123,13 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
                 "properties": {
                     "key": {**_NAMES, "description": "the primary key: columns of the result"},
                     "refresh": _REFRESH,
+                    "mode": _MODE,
+                    "streams": {**_NAMES, "description": "inputs of which mode: append reads new rows only"},
+                    "skip_changes": {
+                        "type": "boolean",
+                        "description": "leave out changed and deleted rows of streams, which fail a run otherwise",
+                    },
+                    "on_change": _ON_CHANGE,
                     "trigger": _TRIGGER,
                     "validate": {"type": "array", "items": _VALIDATOR},
                 },

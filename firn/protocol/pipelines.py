@@ -10,6 +10,7 @@ from pydantic import Field
 
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.base import Message, Open, Out, Request
+from firn.protocol.pipeline_outputs import OnChange, OutputMode, StreamInput, choose_mode
 from firn.protocol.validators import MOST_VALIDATORS, Validator, ValidatorResult
 
 LONGEST_NAME = 255
@@ -81,7 +82,8 @@ class TableDefinition(Request):
     """One table of a pipeline, as `firn pipeline put` reads it from the folder.
 
     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
-    `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`.
+    `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`. `columns` are those that the mode
+    `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only.
     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
     """
@@ -93,6 +95,10 @@ class TableDefinition(Request):
     inputs: Annotated[list[_Name], Field(min_length=1, max_length=MOST_INPUTS)]
     key: _Columns = []
     partitioned_by: _Columns = []
+    mode: OutputMode | None = None
+    columns: _Columns = []
+    streams: Annotated[list[StreamInput], Field(max_length=MOST_INPUTS)] = []
+    on_change: OnChange = OnChange.ASK
     refresh: Refresh = Refresh.AUTO
     trigger: Trigger = BY_HAND
     validators: Annotated[list[Validator], Field(max_length=MOST_VALIDATORS)] = []
@@ -101,12 +107,18 @@ class TableDefinition(Request):
     scope: _Columns = []
     reasons: Annotated[list[FullReason], Field(max_length=100)] = []
 
+    @property
+    def output_mode(self) -> OutputMode:
+        """How runs write the table."""
+        return choose_mode(self.mode, self.key)
+
 
 class PutPipeline(Request):
     """A new version of a pipeline. `deterministic` are functions that the owner vouches for.
 
-    The server refuses a version that changes what a built table is (`stale_definition`), unless `rebuild` accepts that
-    the next run of these tables computes them in full. With `dry_run` it changes nothing, and answers what it would do.
+    The server refuses a version that changes what a built table is (`stale_definition`), unless `rebuild`, or
+    `on_change` of the table, accepts that the next run computes it in full. With `dry_run` it changes nothing, and
+    answers what it would do.
     """
 
     catalog: _Name

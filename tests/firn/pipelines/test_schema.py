@@ -29,6 +29,9 @@ GOOD = (
     "tables: {a: {validate: [{matches: {column: x, pattern: a}}, {references: {column: x, in: t, in_column: y}}]}}",
     "tables: {a: {validate: [{row_count: {change: '-1 % .. +1 %'}}, {name: n, row_count: {min: 1, max: 3}}]}}",
     "tables: {a: {validate: [{sql: select 1 from audited, expect: 1}]}}",
+    "tables: {a: {mode: overwrite, on_change: rebuild}, b: {mode: {columns: [x, y]}}, c: {mode: upsert}}",
+    "tables: {a: {mode: append, streams: raw.trip, skip_changes: true}, b: {mode: append, streams: [raw.trip]}}",
+    "defaults: {on_change: ask}",
 )
 BAD = (
     "version: 2",
@@ -53,6 +56,13 @@ BAD = (
     "tables: {a: {validate: [{row_count: {}}]}}",
     "tables: {a: {validate: [{sql: select 1 from audited}]}}",
     "tables: {a: {validate: [{not_null: x, expect: 1}]}}",
+    "tables: {a: {mode: merge}}",
+    "tables: {a: {mode: columns}}",
+    "tables: {a: {mode: {columns: []}}}",
+    "tables: {a: {mode: {columns: [x], more: y}}}",
+    "tables: {a: {mode: append, streams: {raw.trip: x}}}",
+    "tables: {a: {skip_changes: often}}",
+    "tables: {a: {on_change: never}}",
 )
 
 

@@ -6617,6 +6617,12 @@ export interface components {
             value: number;
         };
         /**
+         * OnChange
+         * @description Whether `put` takes a changed query of a built table.
+         * @enum {string}
+         */
+        OnChange: "ask" | "rebuild";
+        /**
          * OperationKind
          * @description The kind of an operation.
          * @enum {string}
@@ -6820,6 +6826,12 @@ export interface components {
          * @enum {string}
          */
         Outcome: "committed" | "refused" | "unknown" | "nothing";
+        /**
+         * OutputMode
+         * @description What a run does to the rows of its table.
+         * @enum {string}
+         */
+        OutputMode: "upsert" | "overwrite" | "append" | "columns";
         /**
          * OverdueIn
          * @description The cursor of the last answer; null in the first request.
@@ -7468,8 +7480,9 @@ export interface components {
          * PutPipeline
          * @description A new version of a pipeline. `deterministic` are functions that the owner vouches for.
          *
-         *     The server refuses a version that changes what a built table is (`stale_definition`), unless `rebuild` accepts that
-         *     the next run of these tables computes them in full. With `dry_run` it changes nothing, and answers what it would do.
+         *     The server refuses a version that changes what a built table is (`stale_definition`), unless `rebuild`, or
+         *     `on_change` of the table, accepts that the next run computes it in full. With `dry_run` it changes nothing, and
+         *     answers what it would do.
          */
         PutPipeline: {
             /** Catalog */
@@ -8518,6 +8531,21 @@ export interface components {
             lease_until: string | null;
         };
         /**
+         * StreamInput
+         * @description An input of which a run reads the rows that were added, and never the whole table.
+         *
+         *     Changed and deleted rows fail the run. With `skip_changes` it leaves them out.
+         */
+        StreamInput: {
+            /**
+             * Skip Changes
+             * @default false
+             */
+            skip_changes?: boolean;
+            /** Table */
+            table: string;
+        };
+        /**
          * StreamKind
          * @description The kinds of streams.
          * @enum {string}
@@ -8817,11 +8845,17 @@ export interface components {
          * @description One table of a pipeline, as `firn pipeline put` reads it from the folder.
          *
          *     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
-         *     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`.
+         *     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`. `columns` are those that the mode
+         *     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only.
          *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
          *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
          */
         TableDefinition: {
+            /**
+             * Columns
+             * @default []
+             */
+            columns?: string[];
             /** Fingerprint */
             fingerprint: string;
             /** Incremental */
@@ -8835,8 +8869,11 @@ export interface components {
             key?: string[];
             /** Line */
             line: number;
+            mode?: components["schemas"]["OutputMode"] | null;
             /** Name */
             name: string;
+            /** @default ask */
+            on_change?: components["schemas"]["OnChange"];
             /**
              * Partitioned By
              * @default []
@@ -8858,6 +8895,11 @@ export interface components {
              * @default []
              */
             scope?: string[];
+            /**
+             * Streams
+             * @default []
+             */
+            streams?: components["schemas"]["StreamInput"][];
             /**
              * @default {
              *       "all_inputs": false,

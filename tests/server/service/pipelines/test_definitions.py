@@ -46,6 +46,30 @@ def test_a_version_is_stored_once_and_shown(stage: PipelineStage) -> None:
         stage.lake.services.pipelines.get_version("orders", 3)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mode": "append", "key": []}, "mode: append needs an input that is read as a stream"),
+        ({"mode": "upsert", "key": []}, "mode: upsert needs a key"),
+        ({"streams": [{"table": "db.plain"}]}, "mode: upsert reads whole tables, and db.plain is a stream"),
+        ({"mode": "append", "key": [], "streams": [{"table": "db.x"}]}, "the stream db.x is no input of the query"),
+        ({"columns": ["n"]}, "mode: columns names the columns"),
+        ({"mode": "append", "key": [], "streams": [{"table": "db.plain"}]}, "Firn runs no mode: append yet"),
+        ({"mode": "columns", "columns": ["n"]}, "Firn runs no mode: columns yet"),
+    ],
+)
+def test_settings_of_the_output_fit_together(stage: PipelineStage, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidDefinition, match=message):
+        stage.put({**DEFINED, **changes})
+
+
+def test_a_table_may_accept_rebuilds_in_advance(stage: PipelineStage) -> None:
+    stage.put()
+    stage.create_target()
+    stage.build()
+    assert stage.put({**OTHER, "on_change": "rebuild"}).tables[0].change == "rebuild"
+
+
 def test_a_dry_run_stores_nothing(stage: PipelineStage) -> None:
     assert stage.put(dry_run=True).version == 1
     with pytest.raises(NotFound):
