@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tests.models import (
     at_read,
+    backfills,
     deletion,
     hive,
     hive_steps,
@@ -108,10 +109,21 @@ def explore_pipelines(states: int) -> Iterator[tuple[str, Exploration]]:
     yield "pipeline, random", walk(many, steps, pipelines.CHECK, histories=states // 4, length=90)
 
 
+def explore_backfills(states: int) -> Iterator[tuple[str, Exploration]]:
+    rules = backfills.Rules()
+    steps, check = backfills.backfill_steps(rules), backfills.check_with(rules)
+    for event in backfills.EVENTS:
+        yield f"backfill, {event}", exhaust(backfills.build(**{event: 1, "resume": 1}), steps, check, states)
+    left = backfills.budget(**{"change": 6, "run": 12, "crash": 3, "damage": 3, **dict.fromkeys(backfills.EVENTS, 1)})
+    many = backfills.World(copies=(backfills.Copy(),) * 3, left=left)
+    yield "backfill, random", walk(many, steps, check, histories=states // 4, length=90)
+
+
 def main(states: int) -> int:
     violations = 0
     keyed_tables = (explore_keyed, explore_partial, explore_insert_only, explore_at_read)
-    for explore in (*keyed_tables, explore_images, explore_jobs, explore_hive, explore_streams, explore_pipelines):
+    tables = (*keyed_tables, explore_images, explore_jobs, explore_hive)
+    for explore in (*tables, explore_streams, explore_pipelines, explore_backfills):
         for name, seen in explore(states):
             sys.stdout.write(f"{name}: {seen}\n")
             sys.stdout.flush()
