@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from firn.cli.context import CliContext, command
 from firn.cli.pipeline_tests import RandomOption, SeedOption, run_tests
 from firn.errors import Invalid, NotFound
 from firn.pipelines import example
+
+if TYPE_CHECKING:
+    from firn.pipelines.definition import Pipeline
+    from firn.pipelines.errors import InvalidDefinition
 
 app = typer.Typer(help="Define tables by SQL, and see which of them can be kept incrementally.", no_args_is_help=True)
 
@@ -48,16 +52,19 @@ def validate(ctx: CliContext, folder: FolderArg = Path(), schema: SchemaOption =
     """
     pipeline = pipelines.read_folder(folder)
     tables = pipelines.plan_pipeline(pipeline, _load_columns(ctx, schema))
-    problems = [*pipeline.problems, *(table.problem for table in tables if table.problem is not None)]
+    problems = _list_problems(pipeline, tables)
     unknown = sorted({name for table in tables for name in table.unknown})
     document = {
         "name": pipeline.name,
         "tables": [table.definition.name for table in tables],
         "problems": [{"message": problem.message, "hint": problem.hint} for problem in problems],
+        "warnings": [pipelines.explain_reason(warning) for warning in pipeline.warnings],
         "unknown": unknown,
     }
 
     def write() -> None:
+        for warning in pipeline.warnings:
+            ctx.show.line(f"warning: {pipelines.explain_reason(warning)}")
         for problem in problems:
             ctx.show.line(f"{problem.message}{f'; {problem.hint}' if problem.hint else ''}")
         for name in unknown:
@@ -149,6 +156,12 @@ def _list_sql(planned: pipelines.TablePlan) -> dict[str, str]:
         return {"full": planned.plan.full()}
     steps = planned.plan.affected({source.name for source in planned.plan.inputs})
     return {step.name: step.sql for step in steps} | {"rows": planned.plan.rows()}
+
+
+def _list_problems(pipeline: Pipeline, tables: Iterable[pipelines.TablePlan]) -> list[InvalidDefinition]:
+    """Each problem once: tables that read the same view have the same problem."""
+    problems = [*pipeline.problems, *(table.problem for table in tables if table.problem is not None)]
+    return list({problem.message: problem for problem in problems}.values())
 
 
 def _count(number: int, word: str) -> str:

@@ -19,7 +19,7 @@ from firn.errors import FirnError
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
-    from firn.pipelines.explain import explain_table, write_table
+    from firn.pipelines.explain import explain_reason, explain_table, write_table
     from firn.pipelines.folder import read_folder
     from firn.pipelines.plan import Plan, Strategy
     from firn.pipelines.planner import incremental
@@ -33,6 +33,7 @@ __all__ = [
     "Strategy",
     "TablePlan",
     "build_put",
+    "explain_reason",
     "explain_table",
     "incremental",
     "plan_pipeline",
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "firn.pipelines.explain": ("explain_table", "write_table"),
+    "firn.pipelines.explain": ("explain_reason", "explain_table", "write_table"),
     "firn.pipelines.folder": ("read_folder",),
     "firn.pipelines.plan": ("Plan", "Strategy"),
     "firn.pipelines.planner": ("incremental",),

@@ -10,6 +10,7 @@ from sqlglot import exp
 from firn.names import split_name
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.outputs import PLAIN_OUTPUT, Output
+from firn.pipelines.plan import Reason
 from firn.protocol.names import join_name
 from firn.protocol.pipeline_outputs import OutputMode, choose_mode
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
@@ -47,8 +48,9 @@ class Pipeline:
     """A folder: its definitions in an order in which each comes after those that it reads.
 
     `sources` are columns of tables that `firn-pipeline.yml` lists. `deterministic` are functions that the owner vouches
-    for. `problems` are the errors of the folder; a definition with an error is not among `definitions`. Names without a
-    catalog or namespace belong to `catalog` and `namespace`. `files` are the texts of the folder by their paths.
+    for. `problems` are the errors of the folder; a definition with an error is not among `definitions`. `warnings` are
+    about the folder as a whole. Names without a catalog or namespace belong to `catalog` and `namespace`. `files` are
+    the texts of the folder by their paths.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Pipeline:
     sources: Mapping[str, Mapping[str, str]]
     deterministic: tuple[str, ...] = ()
     problems: tuple[InvalidDefinition, ...] = ()
+    warnings: tuple[Reason, ...] = ()
     catalog: str | None = None
     namespace: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from firn.errors import Invalid
+
+
+class Place(NamedTuple):
+    """Where something stands: line and column count from 1. What is unknown is None.
+
+    A `path` of None means the file of the definition: a query has parts of other files only if it reads views.
+    """
+
+    line: int | None = None
+    column: int | None = None
+    path: str | None = None
 
 
 class InvalidDefinition(Invalid):
@@ -23,8 +36,14 @@ class InvalidDefinition(Invalid):
         self.line = line
         self.column = column
 
+    @classmethod
+    def at(cls, place: Place, reason: str, *, hint: str | None = None) -> InvalidDefinition:
+        """An error about a place."""
+        return cls(reason, path=place.path, line=place.line, column=place.column, hint=hint)
+
     def in_file(self, path: str) -> InvalidDefinition:
-        """The same error with the file that it is about."""
+        """The same error with the file that it is about, if it does not name another one."""
+        path = self.path or path
         return InvalidDefinition(self.reason, path=path, line=self.line, column=self.column, hint=self.hint)
 
 

@@ -26,8 +26,9 @@ def explain_table(table: TablePlan) -> list[str]:
     return lines + [f"  warning: {explain_reason(warning, definition.path)}" for warning in plan.warnings]
 
 
-def explain_reason(reason: Reason, path: str) -> str:
+def explain_reason(reason: Reason, path: str = "") -> str:
     """One sentence with the place, and what to write instead."""
+    path = reason.path or path
     place = path if reason.line is None else f"{path}, line {reason.line}"
     return f"{reason.text} ({place}). {reason.remedy}."
 
@@ -111,7 +112,13 @@ def _write_term(term: Term) -> dict[str, Any]:
 
 
 def _write_reason(reason: Reason) -> dict[str, Any]:
-    return {"text": reason.text, "remedy": reason.remedy, "line": reason.line, "column": reason.column}
+    return {
+        "text": reason.text,
+        "remedy": reason.remedy,
+        "path": reason.path,
+        "line": reason.line,
+        "column": reason.column,
+    }
 
 
 def _join(names: Sequence[str] | dict[str, None]) -> str:

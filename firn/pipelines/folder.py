@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,7 +15,7 @@ from firn.pipelines.definition import Definition, Pipeline, qualify_name
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.graph import order_definitions
 from firn.pipelines.outputs import Output, check_output
-from firn.pipelines.parsing import MAX_CHARACTERS, too_deep
+from firn.pipelines.parsing import MAX_CHARACTERS, mark_file, too_deep
 from firn.pipelines.settings import (
     FIRN_FILES,
     SPARK_FILES,
@@ -25,9 +25,10 @@ from firn.pipelines.settings import (
     read_firn_settings,
     read_spark_settings,
 )
-from firn.pipelines.statements import Statement, read_statements
+from firn.pipelines.statements import Statement, StatementKind, read_statements
 from firn.pipelines.tables import find_tables, table_name
 from firn.pipelines.triggers import read_fresh_within
+from firn.pipelines.views import View, is_view, resolve_views
 from firn.protocol.pipelines import Refresh, Trigger
 from firn.protocol.validators import Validator
 
@@ -49,24 +50,29 @@ class _FolderReader:
     firn: FirnSettings
     problems: list[InvalidDefinition] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
 
     def read(self) -> Pipeline:
         for settings_path in filter(None, (self.spark.path, self.firn.path)):
             self.files[Path(settings_path).name] = _read_text(Path(settings_path))
         tables = {self._qualify(split_name(name)): settings for name, settings in self.firn.tables.items()}
+        statements = [(statement, path) for path in self._find_files() for statement in self._read_file(path)]
+        self._add_views([pair for pair in statements if pair[0].kind is StatementKind.VIEW])
         definitions: dict[str, Definition] = {}
-        for path in self._find_files():
-            for definition in self._read_file(path, tables):
-                self._add(definitions, definition)
+        for statement, path in statements:
+            if statement.kind is StatementKind.TABLE:
+                self._add(definitions, statement, path, tables)
         self._refuse_unknown(tables, definitions)
-        ordered, problems = order_definitions(definitions)
+        resolved = resolve_views(definitions, self.views)
+        ordered, problems = order_definitions(self._check_outputs(resolved.definitions))
         sources = {self._qualify(split_name(name)): columns for name, columns in self.firn.sources.items() if columns}
         return Pipeline(
             name=self.spark.name,
             definitions=ordered,
             sources=sources,
             deterministic=self.firn.deterministic,
-            problems=(*self.problems, *problems),
+            problems=(*self.problems, *resolved.problems, *problems),
+            warnings=resolved.warnings,
             catalog=self.spark.catalog,
             namespace=self.spark.namespace,
             files=self.files,
@@ -92,21 +98,41 @@ class _FolderReader:
         pattern = f"{pattern}/*" if pattern.endswith("**") else pattern
         return (path for path in self.folder.glob(pattern) if path.is_file())
 
-    def _read_file(self, path: Path, tables: Mapping[str, TableSettings]) -> Iterator[Definition]:
+    def _read_file(self, path: Path) -> Iterator[Statement]:
         try:
             text = self.files[str(path.relative_to(self.folder))] = _read_text(path)
-            for statement in read_statements(text):
-                yield self._define(statement, path, tables)
+            yield from read_statements(text)
         except InvalidDefinition as problem:
             self._note(path, problem)
         except RecursionError:
             self._note(path, too_deep())
 
+    def _add_views(self, statements: Sequence[tuple[Statement, Path]]) -> None:
+        """Collect the temporary views: their names first, because they may read each other."""
+        named: dict[str, tuple[Statement, Path]] = {}
+        for statement, path in statements:
+            other, place = named.setdefault(statement.name[0].lower(), (statement, path))
+            if other is not statement:
+                where = f"{place.relative_to(self.folder)}, line {other.line}"
+                text = f"the temporary view {statement.name[0]} is defined in {where}, too"
+                self._note(path, InvalidDefinition(text, line=statement.line))
+        for name, (statement, path) in named.items():
+            query = self._name_tables(statement.query, named)
+            relative = str(path.relative_to(self.folder))
+            mark_file(query, relative)
+            self.views[name] = View(statement.name[0], query, relative, statement.line, statement.columns)
+
+    def _name_tables(self, query: exp.Query, views: Container[str]) -> exp.Query:
+        """A copy of a query that names its tables within the catalog, and views as it did."""
+        copy = query.copy()
+        for table in list(find_tables(copy)):
+            if not is_view(table, views):
+                _rename(table, split_name(self._qualify([part.name for part in table.parts])))
+        return copy
+
     def _define(self, statement: Statement, path: Path, tables: Mapping[str, TableSettings]) -> Definition:
         name = self._qualify(statement.name)
-        query = statement.query.copy()
-        for table in list(find_tables(query)):
-            _rename(table, split_name(self._qualify([part.name for part in table.parts])))
+        query = self._name_tables(statement.query, self.views)
         settings = tables.get(name)
         key = _read_key(statement, settings)
         return Definition(
@@ -120,18 +146,26 @@ class _FolderReader:
             partitioned_by=statement.partitioned_by,
             trigger=_read_trigger(statement, settings) or self.firn.trigger,
             validators=self._read_validators(statement, settings),
-            output=self._read_output(statement, settings, key, query),
+            output=self._read_output(settings),
         )
 
-    def _read_output(
-        self, statement: Statement, settings: TableSettings | None, key: Sequence[str], query: exp.Query
-    ) -> Output:
+    def _read_output(self, settings: TableSettings | None) -> Output:
         """How the table is written, with the names of its streams within the catalog."""
         given = Output() if settings is None else settings.output
         streams = tuple(self._qualify(split_name(name)) for name in given.streams)
-        output = replace(given, streams=streams, on_change=given.on_change or self.firn.on_change)
-        check_output(output, key, sorted({table_name(table) for table in find_tables(query)}), statement.line)
-        return output
+        return replace(given, streams=streams, on_change=given.on_change or self.firn.on_change)
+
+    def _check_outputs(self, definitions: Mapping[str, Definition]) -> dict[str, Definition]:
+        """The definitions whose outputs are possible. Their queries read tables alone, no views."""
+        checked: dict[str, Definition] = {}
+        for name, definition in definitions.items():
+            inputs = sorted({table_name(table) for table in find_tables(definition.query)})
+            try:
+                check_output(definition.output, definition.key, inputs, definition.line)
+                checked[name] = definition
+            except InvalidDefinition as problem:
+                self.problems.append(problem.in_file(definition.path))
+        return checked
 
     def _read_validators(self, statement: Statement, settings: TableSettings | None) -> tuple[Validator, ...]:
         """Those of the statement and of the settings, with the tables that they name within the catalog."""
@@ -146,13 +180,28 @@ class _FolderReader:
             for validator in (*statement.validators, *given)
         )
 
-    def _add(self, definitions: dict[str, Definition], definition: Definition) -> None:
-        other = definitions.get(definition.name)
-        if other is None:
-            definitions[definition.name] = definition
+    def _add(
+        self,
+        definitions: dict[str, Definition],
+        statement: Statement,
+        path: Path,
+        tables: Mapping[str, TableSettings],
+    ) -> None:
+        try:
+            definition = self._define(statement, path, tables)
+        except InvalidDefinition as problem:
+            self._note(path, problem)
             return
-        text = f"{definition.name} is defined in {other.path}, line {other.line}, too"
-        self.problems.append(InvalidDefinition(text, path=definition.path, line=definition.line))
+        other = definitions.get(definition.name)
+        view = self.views.get(statement.name[-1].lower())
+        if other is not None:
+            text = f"{definition.name} is defined in {other.path}, line {other.line}, too"
+            self._note(path, InvalidDefinition(text, line=definition.line))
+        elif view is not None and self._qualify([view.name]) == definition.name:
+            text = f"{view.name} is a temporary view, too: {view.path}, line {view.line}"
+            self._note(path, InvalidDefinition(text, line=definition.line, hint="give one of them another name"))
+        else:
+            definitions[definition.name] = definition
 
     def _refuse_unknown(self, tables: Mapping[str, TableSettings], definitions: Mapping[str, Definition]) -> None:
         for name, settings in tables.items():

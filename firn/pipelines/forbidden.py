@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.functions import function_name
-from firn.pipelines.parsing import find_position
+from firn.pipelines.parsing import find_place
 
 PROGRAMS: Final = frozenset({"java_method", "reflect", "try_reflect"})
 """They call methods of Java classes."""
@@ -54,5 +54,4 @@ def _check_source(source: exp.Expr) -> None:
 
 
 def _refuse(node: exp.Expr, reason: str, hint: str) -> NoReturn:
-    line, column = find_position(node)
-    raise InvalidDefinition(reason, line=line, column=column, hint=hint)
+    raise InvalidDefinition.at(find_place(node), reason, hint=hint)

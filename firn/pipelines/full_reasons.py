@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from firn.pipelines.functions import function_name, is_aggregate, is_unknown, is_unrepeatable
-from firn.pipelines.parsing import DIALECT, find_position
+from firn.pipelines.parsing import DIALECT, find_place
 from firn.pipelines.plan import Reason
 from firn.pipelines.tables import is_named
 
@@ -23,8 +23,7 @@ class NotIncremental(Exception):
 
 def reason_at(node: exp.Expr, text: str, remedy: str) -> Reason:
     """A reason with the place of a node."""
-    line, column = find_position(node)
-    return Reason(text, remedy, line, column)
+    return Reason(text, remedy, *find_place(node))
 
 
 def find_reasons(tree: exp.Query, deterministic: frozenset[str]) -> tuple[Reason, ...]:
@@ -33,7 +32,11 @@ def find_reasons(tree: exp.Query, deterministic: frozenset[str]) -> tuple[Reason
     `deterministic` are names of user-defined functions in lower case that give one value for equal arguments.
     """
     reasons = [reason for node in tree.walk(prune=_is_refused_whole) for reason in _check(node, deterministic)]
-    return tuple(sorted(dict.fromkeys(reasons), key=lambda reason: (reason.line or 0, reason.column or 0)))
+    return tuple(sorted(dict.fromkeys(reasons), key=_order_by_place))
+
+
+def _order_by_place(reason: Reason) -> tuple[str, int, int]:
+    return reason.path or "", reason.line or 0, reason.column or 0
 
 
 def is_aggregated(select: exp.Select) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from firn.pipelines.definition import Definition
-from firn.pipelines.errors import InvalidDefinition
-from firn.pipelines.parsing import find_position
+from firn.pipelines.errors import InvalidDefinition, Place
+from firn.pipelines.parsing import find_place
 from firn.pipelines.tables import find_tables, table_name
 
 
@@ -30,11 +30,11 @@ def order_definitions(
     return ordered, problems
 
 
-def read_inputs(definition: Definition) -> dict[str, tuple[int | None, int | None]]:
-    """The tables that a definition reads, with line and column of the first reference to each."""
-    places: dict[str, tuple[int | None, int | None]] = {}
+def read_inputs(definition: Definition) -> dict[str, Place]:
+    """The tables that a definition reads, with the place of the first reference to each."""
+    places: dict[str, Place] = {}
     for table in find_tables(definition.query):
-        places.setdefault(table_name(table), find_position(table))
+        places.setdefault(table_name(table), find_place(table))
     return places
 
 
@@ -49,10 +49,10 @@ def _find_cycle(waiting: Mapping[str, Definition], reads: Mapping[str, Mapping[s
 
 
 def _refuse_cycle(
-    definition: Definition, cycle: list[str], reads: Mapping[str, Mapping[str, tuple[int | None, int | None]]]
+    definition: Definition, cycle: list[str], reads: Mapping[str, Mapping[str, Place]]
 ) -> InvalidDefinition:
-    line, column = reads[cycle[0]][cycle[1 % len(cycle)]]
+    place = reads[cycle[0]][cycle[1 % len(cycle)]]
     if len(cycle) == 1:
-        return InvalidDefinition(f"{cycle[0]} reads itself", path=definition.path, line=line, column=column)
+        return InvalidDefinition.at(place, f"{cycle[0]} reads itself").in_file(definition.path)
     path = " → ".join([*cycle, cycle[0]])
-    return InvalidDefinition(f"the tables read each other: {path}", path=definition.path, line=line, column=column)
+    return InvalidDefinition.at(place, f"the tables read each other: {path}").in_file(definition.path)

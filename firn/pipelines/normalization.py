@@ -14,7 +14,7 @@ from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.functions import is_aggregate
-from firn.pipelines.parsing import DIALECT, MAX_NODES, find_position
+from firn.pipelines.parsing import DIALECT, MAX_NODES, find_place
 from firn.pipelines.tables import is_named
 
 Schema = Mapping[str, Mapping[str, str]]
@@ -81,11 +81,9 @@ class _Inlining:
     def _derive(self, table: exp.Table, cte: exp.CTE) -> exp.Subquery:
         self.nodes += sum(1 for _ in cte.this.walk())
         if self.nodes > MAX_NODES:
-            line, column = find_position(table)
-            raise InvalidDefinition(
-                f"the CTEs, written out where they are used, have more than {MAX_NODES:,} parts",
-                line=line,
-                column=column,
+            raise InvalidDefinition.at(
+                find_place(table),
+                f"the CTEs and views, written out where they are used, have more than {MAX_NODES:,} parts",
                 hint=f"make {cte.alias} a table of its own",
             )
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
@@ -159,9 +157,8 @@ def _refuse_column(tree: exp.Query, schema: Schema, error: SqlglotError) -> Inva
     column = next((part for part in tree.find_all(exp.Column) if part.name.lower() == name), None)
     if column is None:
         return InvalidDefinition(message.partition(". Line")[0].partition("\n")[0][:200])
-    line, place = find_position(column)
     reason, hint = _explain_column(tree, schema, column)
-    return InvalidDefinition(reason, line=line, column=place, hint=hint)
+    return InvalidDefinition.at(find_place(column), reason, hint=hint)
 
 
 def _explain_column(tree: exp.Query, schema: Schema, column: exp.Column) -> tuple[str, str | None]:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.errors import InvalidDefinition, Place
 
 DIALECT = "spark"
 MAX_CHARACTERS = 200_000
@@ -17,6 +17,8 @@ MAX_NODES = 20_000
 _BEGINS_QUERY = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM, TokenType.VALUES)
 _BUGS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What sqlglot also raises for SQL that it does not expect, such as `date_trunc('', x)`."""
+_FILE = "path"
+"""The key in the `meta` of a view's parts under which its file stands."""
 _TOO_DEEP = "the SQL nests too deeply"
 _SPLIT = "make parts of it tables or views of their own"
 
@@ -50,19 +52,31 @@ def check_size(text: str) -> None:
         raise InvalidDefinition(f"the SQL has {len(text):,} characters; {MAX_CHARACTERS:,} are allowed", hint=_SPLIT)
 
 
-def find_position(node: exp.Expr) -> tuple[int | None, int | None]:
-    """Line and column at which the first word of a node stands, or one near it; None where the tree knows none."""
+def mark_file(tree: exp.Expr, path: str) -> None:
+    """Say of each part of a query that it stands in another file than the query will, in place."""
+    for node in tree.walk():
+        node.meta[_FILE] = path
+
+
+def find_place(node: exp.Expr) -> Place:
+    """The place of the first word of a node, or of one near it; without line where the tree knows none."""
     around: exp.Expr | None = node
     while around is not None:
         places = [
-            (meta["line"], meta["col"] - (meta["end"] - meta["start"]))
+            (meta.get(_FILE), meta["line"], meta["col"] - (meta["end"] - meta["start"]))
             for meta in (part.meta for part in around.walk())
             if {"line", "col", "start", "end"} <= meta.keys()
         ]
         if places:
-            return min(places)
+            files = {path for path, _, _ in places}
+            # Lines of different files cannot be compared. A node without a file of its own is of the definition, unless
+            # all of its parts are of a view.
+            own = around.meta.get(_FILE)
+            path = own if own in files else places[0][0]
+            line, column = min((line, column) for part, line, column in places if part == path)
+            return Place(line, column, path)
         around = around.parent
-    return None, None
+    return Place()
 
 
 def too_deep() -> InvalidDefinition:
@@ -82,8 +96,8 @@ def _parse(text: str) -> exp.Expr:
     trees = [tree for tree in trees if not isinstance(tree, exp.Semicolon)]
     if len(trees) != 1:  # a comment after the last semicolon is no statement
         reason = "there is no query" if not trees else "several statements stand where one query belongs"
-        line, column = find_position(trees[1]) if len(trees) > 1 else (None, None)
-        raise InvalidDefinition(reason, line=line, column=column, hint="write one SELECT")
+        place = find_place(trees[1]) if len(trees) > 1 else Place()
+        raise InvalidDefinition.at(place, reason, hint="write one SELECT")
     return trees[0]
 
 

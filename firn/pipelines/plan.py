@@ -41,15 +41,21 @@ class Access(StrEnum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A place in the query, what is wrong with it, and what to write instead. Line and column count from 1."""
+    """A place in the query, what is wrong with it, and what to write instead. Line and column count from 1.
+
+    `path` is None for a place in the file of the definition, and otherwise that of a view which the query reads.
+    """
 
     text: str
     remedy: str
     line: int | None = None
     column: int | None = None
+    path: str | None = None
 
     def __str__(self) -> str:
-        place = "" if self.line is None else f" (line {self.line})"
+        parts = [self.path] if self.path else []
+        parts += [] if self.line is None else [f"line {self.line}"]
+        place = f" ({', '.join(parts)})" if parts else ""
         return f"{self.text}{place}. {self.remedy}."
 
 

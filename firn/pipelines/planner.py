@@ -20,7 +20,7 @@ from firn.pipelines.normalization import (
     hides_columns,
     normalize,
 )
-from firn.pipelines.parsing import DIALECT, find_position, parse_query, too_deep
+from firn.pipelines.parsing import DIALECT, find_place, parse_query, too_deep
 from firn.pipelines.plan import Column, Input, Plan, State, Strategy
 from firn.pipelines.program import Program
 from firn.pipelines.relations import to_sql, with_state
@@ -104,13 +104,13 @@ def read_columns(query: exp.Query) -> tuple[Column, ...]:
     columns: dict[str, Column] = {}
     for number, output in enumerate(query.selects, 1):
         name = output.alias_or_name
-        line, column = find_position(output)
+        place = find_place(output)
         if not name or name.startswith("_col_"):
             hint = "write … AS name"
-            raise InvalidDefinition(f"column {number} of the result has no name", line=line, column=column, hint=hint)
+            raise InvalidDefinition.at(place, f"column {number} of the result has no name", hint=hint)
         if name in columns:
             hint = "name one of them otherwise with AS"
-            raise InvalidDefinition(f"two columns of the result are named {name}", line=line, column=column, hint=hint)
+            raise InvalidDefinition.at(place, f"two columns of the result are named {name}", hint=hint)
         columns[name] = Column(name, _read_type(output))
     return tuple(columns.values())
 
@@ -119,9 +119,8 @@ def _check_branches(query: exp.Query) -> None:
     for branches in query.find_all(exp.SetOperation):
         counts = (len(branches.left.named_selects), len(branches.right.named_selects))
         if counts[0] != counts[1]:
-            line, column = find_position(branches.right)
             text = f"the branches of {branches.key.upper()} have {counts[0]} and {counts[1]} columns"
-            raise InvalidDefinition(text, line=line, column=column, hint="select as many columns in both")
+            raise InvalidDefinition.at(find_place(branches.right), text, hint="select as many columns in both")
 
 
 def _check_in(query: exp.Query) -> None:
@@ -131,9 +130,8 @@ def _check_in(query: exp.Query) -> None:
         values = len(node.this.expressions) if isinstance(node.this, exp.Tuple) else 1
         columns = len(unwrap(node.args["query"]).named_selects)
         if values != columns:
-            line, column = find_position(node)
             text = f"IN compares {values} with {columns} columns"
-            raise InvalidDefinition(text, line=line, column=column, hint="select as many columns as IN compares")
+            raise InvalidDefinition.at(find_place(node), text, hint="select as many columns as IN compares")
 
 
 def check_tables(tree: exp.Query, schema: Schema) -> None:
@@ -142,21 +140,18 @@ def check_tables(tree: exp.Query, schema: Schema) -> None:
         name = table_name(table)
         if name not in schema:
             near = get_close_matches(name, list(schema), n=1)
-            line, column = find_position(table)
             hint = f"did you mean {near[0]}?" if near else "give the columns of the table"
-            raise InvalidDefinition(f"there is no table {name}", line=line, column=column, hint=hint)
+            raise InvalidDefinition.at(find_place(table), f"there is no table {name}", hint=hint)
 
 
 def _check_names(tree: exp.Query) -> None:
     for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
-        line, column = find_position(parameter)
         text = f"the query has the parameter {parameter.sql(DIALECT)}"
-        raise InvalidDefinition(text, line=line, column=column, hint="write the value")
+        raise InvalidDefinition.at(find_place(parameter), text, hint="write the value")
     for identifier in tree.find_all(exp.Identifier):
         if identifier.name.lower().startswith(PREFIX):
-            line, column = find_position(identifier)
             text = f"the name {identifier.name} begins with {PREFIX}, which Firn uses for its own relations"
-            raise InvalidDefinition(text, line=line, column=column, hint="choose another name")
+            raise InvalidDefinition.at(find_place(identifier), text, hint="choose another name")
 
 
 def _check_key(key: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]:

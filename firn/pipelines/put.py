@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from firn.errors import FirnError, Invalid
 from firn.names import split_name
 from firn.pipelines.definition import Definition, Pipeline
-from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.fingerprint import fingerprint_query
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.parsing import DIALECT, parse_query
@@ -111,13 +111,13 @@ def _write_query(definition: Definition, schema: Mapping[str, Mapping[str, str]]
     return text, fingerprint
 
 
-def _check_names(definition: Definition, inputs: Mapping[str, tuple[int | None, int | None]]) -> None:
+def _check_names(definition: Definition, inputs: Mapping[str, Place]) -> None:
     """Each table needs a namespace, because the server knows no current one."""
-    places = {definition.name: (definition.line, None), **inputs}
-    for name, (line, column) in places.items():
+    places = {definition.name: Place(definition.line), **inputs}
+    for name, place in places.items():
         if len(split_name(name)) < 2:
             text, hint = f"{name} has no namespace", "write NAMESPACE.TABLE, or name a `database` in spark-pipeline.yml"
-            raise InvalidDefinition(text, path=definition.path, line=line, column=column, hint=hint)
+            raise InvalidDefinition.at(place, text, hint=hint).in_file(definition.path)
 
 
 def _refuse_message(error: ValidationError) -> Invalid:
@@ -129,4 +129,6 @@ def _refuse_message(error: ValidationError) -> Invalid:
 
 def _write_reasons(reasons: Sequence[Reason]) -> Iterator[FullReason]:
     for reason in reasons[:_MOST_REASONS]:
-        yield FullReason(text=reason.text, line=reason.line, column=reason.column, remedy=reason.remedy)
+        yield FullReason(
+            text=reason.text, path=reason.path, line=reason.line, column=reason.column, remedy=reason.remedy
+        )

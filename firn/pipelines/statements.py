@@ -1,33 +1,39 @@
-"""The statements of a pipeline's SQL files: `CREATE MATERIALIZED VIEW … AS SELECT`, as Spark writes it."""
+"""The statements of a pipeline's SQL files, as Spark writes them: materialized and temporary views."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from enum import Enum
+from typing import Final
 
 from pydantic import ValidationError
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.parsing import parse_query, tokenize
+from firn.pipelines.token_reader import TokenReader, place_of
 from firn.pipelines.validate_settings import explain_limits
 from firn.protocol.validators import Severity, Validator, ValidatorKind
 
 _NOT_YET: Final = {
     "STREAMING": "Firn plans no streaming tables yet",
     "FLOW": "Firn plans no flows yet",
-    "TEMPORARY": "Firn plans no temporary views yet: write it as a CTE",
-    "TEMP": "Firn plans no temporary views yet: write it as a CTE",
-    "VIEW": "Firn plans no views: write CREATE MATERIALIZED VIEW",
+    "VIEW": "Firn plans no lasting views: write CREATE MATERIALIZED VIEW or CREATE TEMPORARY VIEW",
     "TABLE": "Firn plans no tables of their own: write CREATE MATERIALIZED VIEW",
 }
 
 
+class StatementKind(Enum):
+    """What a statement creates."""
+
+    TABLE = "a materialized view"
+    VIEW = "a temporary view"
+
+
 @dataclass(frozen=True)
 class Statement:
-    """A materialized view. `columns` are the names that it lists; `properties` have the lines on which they stand.
+    """One statement. `columns` are the names that it lists; `properties` have the lines on which they stand.
 
     `partitioned_by` has columns and transforms as they are written.
     """
@@ -35,6 +41,7 @@ class Statement:
     name: tuple[str, ...]
     query: exp.Query
     line: int
+    kind: StatementKind = StatementKind.TABLE
     columns: tuple[str, ...] = ()
     partitioned_by: tuple[str, ...] = ()
     validators: tuple[Validator, ...] = ()
@@ -48,16 +55,13 @@ def read_statements(text: str) -> Iterator[Statement]:
         end = next((number for number, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON), None)
         statement, tokens = (tokens, []) if end is None else (tokens[:end], tokens[end + 1 :])
         if statement:
-            yield _Reader(text, statement).read()
+            yield _StatementReader(text, statement).read()
 
 
-class _Reader:
-    """Reads one statement, token by token."""
-
+class _StatementReader(TokenReader):
     def __init__(self, text: str, tokens: list[Token]) -> None:
-        self.text = text
-        self.tokens = tokens
-        self.position = 0
+        super().__init__(text, tokens)
+        self.kind = StatementKind.TABLE
         self.columns: tuple[str, ...] = ()
         self.partitioned_by: list[str] = []
         self.validators: list[Validator] = []
@@ -66,16 +70,19 @@ class _Reader:
     def read(self) -> Statement:
         line = self.tokens[0].line
         self._read_head()
-        name = self._read_name()
-        if self._is_at("("):
+        name = self.read_name()
+        if self.kind is StatementKind.VIEW and len(name) > 1:
+            self.refuse("a temporary view has no namespace", self.tokens[self.position - 1])
+        if self.is_at("("):
             self.columns = tuple(self._read_columns())
-        while not self._take("AS"):
+        while not self.take("AS"):
             self._read_clause()
         query = self._read_query()
         return Statement(
             name=name,
             query=query,
             line=line,
+            kind=self.kind,
             columns=self.columns,
             partitioned_by=tuple(self.partitioned_by),
             validators=tuple(self.validators),
@@ -83,167 +90,119 @@ class _Reader:
         )
 
     def _read_head(self) -> None:
-        if not self._take("CREATE"):
-            self._refuse(f"{self._word()} stands where CREATE MATERIALIZED VIEW belongs")
-        if self._take("OR") and not (self._take("REFRESH") or self._take("REPLACE")):
-            self._refuse("REFRESH or REPLACE is missing after OR")
-        if self._word() in _NOT_YET:
-            self._refuse(_NOT_YET[self._word()])
-        for word in ("MATERIALIZED", "VIEW"):
-            self._require(word)
-        if self._take("IF"):
-            self._require("NOT")
-            self._require("EXISTS")
-
-    def _read_name(self) -> tuple[str, ...]:
-        parts = [self._read_identifier()]
-        while self._take("."):
-            parts.append(self._read_identifier())
-        return tuple(parts)
-
-    def _read_identifier(self) -> str:
-        token = self._next("a name")
-        if token.token_type is TokenType.STRING or not (token.text.strip() and (token.text[0] not in "()=,.;")):
-            self._refuse("a name is missing", token)
-        return token.text
+        if not self.take("CREATE"):
+            self.refuse(f"{self.word()} stands where CREATE MATERIALIZED VIEW belongs")
+        if self.take("OR") and not (self.take("REFRESH") or self.take("REPLACE")):
+            self.refuse("REFRESH or REPLACE is missing after OR")
+        if self.take("GLOBAL"):
+            self.refuse("a view of a pipeline is not global", hint="write CREATE TEMPORARY VIEW")
+        if self.word() in _NOT_YET:
+            self.refuse(_NOT_YET[self.word()])
+        if self.take("TEMPORARY") or self.take("TEMP"):
+            self.kind = StatementKind.VIEW
+        else:
+            self.require("MATERIALIZED")
+        self.require("VIEW")
+        if self.take("IF"):
+            self.require("NOT", "EXISTS")
 
     def _read_columns(self) -> Iterator[str]:
-        self._require("(")
+        self.require("(")
         while True:
-            if self._word() == "CONSTRAINT":
+            if self.is_at("CONSTRAINT"):
                 self._read_constraint()
             else:
-                yield self._read_identifier().lower()
-                self._skip_until(",", ")")
-            if not self._take(","):
+                yield self.read_identifier().lower()
+                self.skip_until(",", ")")
+            if not self.take(","):
                 break
-        self._require(")")
+        self.require(")")
 
     def _read_constraint(self) -> None:
         """`CONSTRAINT name EXPECT (condition) [ON VIOLATION FAIL UPDATE | DROP ROW]`, as Databricks writes it."""
-        self._require("CONSTRAINT")
-        name = self._read_identifier()
+        if self.kind is StatementKind.VIEW:
+            self.refuse("a temporary view has no constraints", hint="give them to the tables that read it")
+        self.require("CONSTRAINT")
+        name = self.read_identifier()
         if any(name == other.name for other in self.validators):
-            self._refuse(f"the constraint {name} comes twice")
-        self._require("EXPECT")
-        self._require("(")
-        first = self._next("a condition")
-        self._skip_until(")")
-        last = self.tokens[self.position - 1]
-        self._require(")")
-        severity = Severity.WARN
-        if self._take("ON"):
-            self._require("VIOLATION")
-            severity = Severity.FAIL if self._take("FAIL") else Severity.DROP
-            self._require("UPDATE" if severity is Severity.FAIL else "DROP")
-            if severity is Severity.DROP:
-                self._require("ROW")
-        condition = self.text[first.start : last.end + 1]
+            self.refuse(f"the constraint {name} comes twice")
+        self.require("EXPECT", "(")
+        first = self.peek("a condition")
+        self.skip_until(")")
+        condition = self.text_since(first)
+        self.require(")")
+        severity = self._read_severity()
         try:
             validator = Validator(name=name, kind=ValidatorKind.EXPECT, severity=severity, condition=condition)
         except ValidationError as error:
-            self._refuse(f"the constraint cannot be read: {explain_limits(error)}", first)
+            self.refuse(f"the constraint cannot be read: {explain_limits(error)}", first)
         self.validators.append(validator)
 
+    def _read_severity(self) -> Severity:
+        if not self.take("ON"):
+            return Severity.WARN
+        self.require("VIOLATION")
+        if self.take("FAIL"):
+            self.require("UPDATE")
+            return Severity.FAIL
+        self.require("DROP", "ROW")
+        return Severity.DROP
+
     def _read_clause(self) -> None:
-        if self.position >= len(self.tokens):
-            self._refuse("AS and the query are missing")
-        word = self._word()
-        clauses: dict[str, Callable[[], object]] = {
-            "USING": self._read_identifier,
-            "COMMENT": lambda: self._next("a text"),
-            "PARTITIONED BY": self._read_partitions,
-            "CLUSTER BY": self._skip_parentheses,
-            "TBLPROPERTIES": self._read_properties,
-        }
+        if self.is_at_end:
+            self.refuse("AS and the query are missing")
+        word = self.word()
+        clauses = self._clauses()
         if word not in clauses:
-            self._refuse(f"{word} is not understood here: {', '.join(clauses)} or AS may follow")
+            what = "" if self.kind is StatementKind.TABLE else f" for {self.kind.value}"
+            self.refuse(f"{word} is not understood here{what}: {', '.join(clauses)} or AS may follow")
         self.position += 1
         clauses[word]()
 
+    def _clauses(self) -> dict[str, Callable[[], object]]:
+        clauses: dict[str, Callable[[], object]] = {"COMMENT": lambda: self.next_token("a text")}
+        if self.kind is StatementKind.VIEW:
+            return clauses
+        return {
+            "USING": self.read_identifier,
+            **clauses,
+            "PARTITIONED BY": self._read_partitions,
+            "CLUSTER BY": self.skip_parentheses,
+            "TBLPROPERTIES": self._read_properties,
+        }
+
     def _read_properties(self) -> None:
-        self._require("(")
-        while not self._take(")"):
+        self.require("(")
+        while not self.take(")"):
             key = self._read_property_name()
-            self._take("=")
-            value = self._next("a value")
+            self.take("=")
+            value = self.next_token("a value")
             if key in self.properties:
-                self._refuse(f"the property {key} comes twice", value)
+                self.refuse(f"the property {key} comes twice", value)
             self.properties[key] = (value.text, value.line)
-            if not self._is_at(")"):
-                self._require(",")
+            if not self.is_at(")"):
+                self.require(",")
 
     def _read_property_name(self) -> str:
-        parts = [self._next("a property").text]
-        while self._take("."):
-            parts.append(self._next("a property").text)
+        parts = [self.next_token("a property").text]
+        while self.take("."):
+            parts.append(self.next_token("a property").text)
         return ".".join(parts)
 
     def _read_query(self) -> exp.Query:
-        if self.position >= len(self.tokens):
-            self._refuse("the query is missing after AS")
-        first, last = self.tokens[self.position], self.tokens[-1]
-        sql = self.text[first.start : last.end + 1]
-        return parse_query(sql, line=first.line, column=_column(first))
+        if self.is_at_end:
+            self.refuse("the query is missing after AS")
+        first, last = self.peek("the query"), self.tokens[-1]
+        place = place_of(first)
+        return parse_query(self.text[first.start : last.end + 1], line=first.line, column=place.column or 1)
 
     def _read_partitions(self) -> None:
-        self._require("(")
+        self.require("(")
         while True:
-            first = self._next("a column")
-            if not (self._is_at(",") or self._is_at(")")):
-                self._skip_until(",", ")")
-            last = self.tokens[self.position - 1]
-            self.partitioned_by.append(self.text[first.start : last.end + 1])
-            if self._take(")"):
+            first = self.next_token("a column")
+            if not (self.is_at(",") or self.is_at(")")):
+                self.skip_until(",", ")")
+            self.partitioned_by.append(self.text_since(first))
+            if self.take(")"):
                 return
-            self._require(",")
-
-    def _skip_parentheses(self) -> None:
-        self._require("(")
-        self._skip_until(")")
-        self._require(")")
-
-    def _skip_until(self, *ends: str) -> None:
-        """Move to the first of `ends` outside of inner parentheses."""
-        depth = 0
-        while self.position < len(self.tokens):
-            word = self._word()
-            if depth == 0 and word in ends:
-                return
-            depth += (word == "(") - (word == ")")
-            self.position += 1
-        self._refuse("a parenthesis does not end")
-
-    def _word(self) -> str:
-        if self.position >= len(self.tokens):
-            return ""
-        token = self.tokens[self.position]
-        is_quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
-        return "" if is_quoted else " ".join(token.text.upper().split())
-
-    def _is_at(self, word: str) -> bool:
-        return self._word() == word
-
-    def _take(self, word: str) -> bool:
-        if not self._is_at(word):
-            return False
-        self.position += 1
-        return True
-
-    def _require(self, word: str) -> None:
-        if not self._take(word):
-            self._refuse(f"{word} is missing")
-
-    def _next(self, expected: str) -> Token:
-        if self.position >= len(self.tokens):
-            self._refuse(f"{expected} is missing")
-        self.position += 1
-        return self.tokens[self.position - 1]
-
-    def _refuse(self, reason: str, token: Token | None = None) -> NoReturn:
-        place = token or self.tokens[min(self.position, len(self.tokens) - 1)]
-        raise InvalidDefinition(reason, line=place.line, column=_column(place))
-
-
-def _column(token: Token) -> int:
-    return token.col - (token.end - token.start)
+            self.require(",")

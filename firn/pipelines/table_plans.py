@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from firn.pipelines.definition import Definition, Pipeline
-from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.plan import Plan
 from firn.pipelines.planner import plan_query
@@ -81,4 +81,5 @@ def _check_policy(definition: Definition, plan: Plan) -> None:
     if definition.refresh is Refresh.STRICT and not plan.is_incremental:
         reason = plan.reasons[0]
         text = f"{definition.name} is strict, and must be computed in full: {reason.text}"
-        raise InvalidDefinition(text, line=reason.line, column=reason.column, hint=reason.remedy)
+        place = Place(reason.line, reason.column, reason.path)
+        raise InvalidDefinition.at(place, text, hint=reason.remedy)

@@ -48,7 +48,9 @@ def rename_tables(tree: exp.Query) -> dict[str, str]:
             taken.add(prefixes[name])
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        table.set("this", exp.to_identifier(prefixes[name], quoted=True).update_positions(table.this))
+        identifier = exp.to_identifier(prefixes[name], quoted=True)
+        identifier.meta.update(table.this.meta)
+        table.set("this", identifier)
         table.set("db", None)
         table.set("catalog", None)
     return prefixes

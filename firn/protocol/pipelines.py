@@ -63,9 +63,13 @@ BY_HAND = Trigger()
 
 
 class FullReason(Request):
-    """Why a query must be computed in full, the place of the reason, and what to write instead."""
+    """Why a query must be computed in full, the place of the reason, and what to write instead.
+
+    `path` is None for a place in the file of the definition, and otherwise the file of a view that the query reads.
+    """
 
     text: _Short
+    path: Annotated[str | None, Field(max_length=1_000)] = None
     line: int | None = None
     column: int | None = None
     remedy: _Short | None = None

@@ -150,7 +150,7 @@ def test_the_nearest_name_is_given() -> None:
             "with c0 as (select k from f), "
             + ", ".join(f"c{n} as (select a.k from c{n - 1} a join c{n - 1} b on a.k = b.k)" for n in range(1, 30))
             + " select k from c29",
-            "the CTEs, written out where they are used, have more than 20,000 parts",
+            "the CTEs and views, written out where they are used, have more than 20,000 parts",
         ),
     ],
     ids=["parentheses", "expression", "derived tables", "parts", "characters", "CTEs"],

@@ -4867,12 +4867,16 @@ export interface components {
         /**
          * FullReason
          * @description Why a query must be computed in full, the place of the reason, and what to write instead.
+         *
+         *     `path` is None for a place in the file of the definition, and otherwise the file of a view that the query reads.
          */
         FullReason: {
             /** Column */
             column?: number | null;
             /** Line */
             line?: number | null;
+            /** Path */
+            path?: string | null;
             /** Remedy */
             remedy?: string | null;
             /** Text */

@@ -5,6 +5,7 @@ export interface FullReason {
   text: string;
   line: number | null;
   remedy: string | null;
+  path?: string | null;
 }
 
 /** Parts of `firn.protocol.pipelines.TableDefinition`. */

@@ -112,8 +112,8 @@ function Chosen({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable 
     <div className="stack">
       {table.state === 'failed' && run?.error && <Note tone="bad" title="The last run failed">{run.error}</Note>}
       {definition.reasons.map((reason) => (
-        <Note key={`${reason.text} ${reason.line ?? ''}`} tone="warn" title={`Each run computes all rows: ${reason.text}`}>
-          {definition.path}
+        <Note key={`${reason.text} ${reason.path ?? ''} ${reason.line ?? ''}`} tone="warn" title={`Each run computes all rows: ${reason.text}`}>
+          {reason.path ?? definition.path}
           {reason.line !== null && <>, line {reason.line}</>}
           {reason.remedy !== null && <>. {reason.remedy}.</>}
         </Note>
