@@ -173,7 +173,7 @@ class ServerApi:
         self.ask(lease, "image/complete", request.model_dump(mode="json"), seconds=seconds)
 
     def pin_pipeline(self, lease: Lease, request: PinRequest) -> Pins:
-        """Register the writer of a pipeline's run, and pin its inputs. Asked again, it ends the copy before."""
+        """Register the writers of a pipeline's run, and pin its inputs. Asked again, it ends the copy before."""
         return Pins.model_validate(self.ask(lease, "pins", request.model_dump(mode="json"), seconds=BEGIN_SECONDS))
 
     def move_checkpoint(self, lease: Lease, step: MoveCheckpoint) -> None:

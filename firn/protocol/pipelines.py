@@ -19,6 +19,8 @@ MOST_FILES = 2_000
 MOST_TABLES = 1_000
 MOST_INPUTS = 100
 MOST_COLUMNS = 10_000
+MOST_TOGETHER = 20
+"""The tables that one run computes and commits together."""
 CHECKPOINT_KEY = "firn.pipeline.checkpoint"
 """The entry of a snapshot's summary with the checkpoint that the commit brings its table to, as JSON."""
 _Name = Annotated[str, Field(min_length=1, max_length=4 * LONGEST_NAME)]
@@ -176,14 +178,21 @@ class Checkpoint(Message):
     pins: list[InputPin]
 
 
-class PinRequest(Request):
-    """Asked by an optimizer with its lease, when the target exists: the fingerprint of the query that it will run."""
+class PinTarget(Request):
+    """A table that a run computes, and the fingerprint of the query that the optimizer will run for it."""
 
+    table: _Name
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Pins(Message):
-    """What a run computes: the changes of the inputs from `since` to `until`, or all rows at `until`.
+class PinRequest(Request):
+    """Asked by an optimizer with its lease, when all targets of the run exist."""
+
+    targets: Annotated[list[PinTarget], Field(min_length=1, max_length=MOST_TOGETHER)]
+
+
+class TargetPins(Message):
+    """What a run computes for one target: changes of the inputs from `since` to `until`, or all rows at `until`.
 
     `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. `is_fallback` says
     that nobody wants this: it is not the first run, nor one after a reset, a new query, or a request for all rows.
@@ -192,6 +201,7 @@ class Pins(Message):
     `writer.position` and `until.id`.
     """
 
+    table: str
     writer: WriterOut
     since: Checkpoint | None
     full_reason: str | None
@@ -199,9 +209,19 @@ class Pins(Message):
     until: Checkpoint
 
 
-class MoveCheckpoint(Request):
-    """Asked by an optimizer with its lease, if the inputs' changes change no row: the step without a commit."""
+class Pins(Message):
+    """The pins of a run: one entry for each target, in the order of the task.
 
+    One transaction pins all inputs of all targets, so `until` names one state of an input that several targets read.
+    """
+
+    targets: list[TargetPins]
+
+
+class MoveCheckpoint(Request):
+    """Asked by an optimizer with its lease, if its inputs do not change `table`: the step without a commit."""
+
+    table: _Name
     epoch: Annotated[int, Field(ge=1)]
     start: Annotated[str, Field(min_length=1, max_length=255)]
     end: Annotated[str, Field(min_length=1, max_length=255)]

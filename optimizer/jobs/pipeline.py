@@ -1,7 +1,7 @@
-"""A run of a pipeline's table: compute it up to new pins of its inputs, and commit once (docs/pipelines.md).
+"""A run of a pipeline: compute its tables up to new pins of their inputs, and commit once (docs/pipelines.md).
 
-The job itself has no commit in the sense of the jobs' protocol: the commit is that of the table's writer, whose epoch
-and position tell whether it was applied (decision 142). A job that has committed and lost its report runs again, and
+The job itself has no commit in the sense of the jobs' protocol: the commit is that of the tables' writers, whose epochs
+and positions tell whether it was applied (decision 142). A job that has committed and lost its report runs again, and
 finds that nothing has changed.
 """
 
@@ -30,7 +30,7 @@ _AWAY = (Unreachable, Unavailable, OutcomeUnknown, ServerFault)
 
 
 def run(work: JobRun) -> Result:
-    """Run the table of the lease's task."""
+    """Run the tables of the lease's task."""
     attempt = PipelineRun(
         spark=work.session.spark,
         catalog=JOB_CATALOG,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -164,19 +164,13 @@ class PlainInput:
         return sum(int(side.data_file.get("file-size-in-bytes", 0)) for side in sides), total
 
 
-def open_inputs(lake: Lake, since: Sequence[InputPin] | None, until: Sequence[InputPin]) -> Mapping[str, PinnedInput]:
-    """The inputs of a run by name. Without an old checkpoint nothing reads changes: both pins are the new one."""
-    old = {pin.table: pin.version for pin in since or ()}
-    opened: dict[str, PinnedInput] = {}
-    for pin in until:
-        version = pin.version if since is None else old.get(pin.table)
-        if pin.keyed:
-            opened[pin.table] = KeyedInput(lake, pin.table, version, pin.version)
-            continue
-        # The session may know an older state, without the pinned snapshot.
-        load_iceberg_table(lake.spark, lake.parts(pin.table)).refresh()
-        opened[pin.table] = PlainInput(lake, pin.table, version, pin.version)
-    return opened
+def open_input(lake: Lake, pin: InputPin, since: str | None) -> PinnedInput:
+    """An input at its new pin, and at the version `since`."""
+    if pin.keyed:
+        return KeyedInput(lake, pin.table, since, pin.version)
+    # The session may know an older state, without the pinned snapshot.
+    load_iceberg_table(lake.spark, lake.parts(pin.table)).refresh()
+    return PlainInput(lake, pin.table, since, pin.version)
 
 
 def list_changed(since: Sequence[InputPin], until: Sequence[InputPin]) -> list[str]:

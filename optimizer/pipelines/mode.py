@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from firn.pipelines.plan import Access, Plan
-from firn.protocol.pipelines import Pins, Refresh
+from firn.protocol.pipelines import Refresh, TargetPins
 from optimizer.errors import Refused
 from optimizer.pipelines.inputs import PinnedInput
 
@@ -25,7 +25,7 @@ class Mode:
 
 
 def choose_mode(
-    plan: Plan, refresh: Refresh, pins: Pins, inputs: Mapping[str, PinnedInput], *, is_keyed: bool, asked: bool
+    plan: Plan, refresh: Refresh, pins: TargetPins, inputs: Mapping[str, PinnedInput], *, is_keyed: bool, asked: bool
 ) -> Mode:
     """Decide what a run computes; raise Refused if it would be full, and the owner's policy is strict.
 

@@ -1,57 +1,91 @@
-"""The one commit of a run, which also moves its writer to the new checkpoint."""
+"""Rows in the form in which a store takes them, and the ways in which Spark writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, DataFrameWriterV2, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name
-from firn.protocol.pipelines import CHECKPOINT_KEY, Pins
-from firn.spark.errors import CommitRefused
 from firn.spark.quiet_logs import silence_failure_logs
-from firn.spark.stream_writer import SUMMARY_OPTION, StreamWriter
 from firn.spark.target import Target
 from firn.spark.write import SMALL_BYTES, estimate_bytes
-from optimizer.errors import Refused
 from optimizer.pipelines.difference import unpack
-from optimizer.pipelines.target import PipelineTarget
 
 
-def commit_step(target: PipelineTarget, pins: Pins, append: Callable[[Mapping[str, str]], None]) -> str | None:
-    """Commit with `append`, which gets the options of Spark's writer; return the snapshot, if the server tells it.
+class WritableRows(Protocol):
+    """What a run writes to one table."""
 
-    Raises Refused if another copy of the run has registered, or the writer's position has moved: nothing was committed.
-    Raises WriteUnknown if no answer came. The next attempt finds the position then.
-    """
-    writer = StreamWriter(target.path, target.lake.client, target.path, pins.writer)
-    checkpoint = {f"{SUMMARY_OPTION}{CHECKPOINT_KEY}": pins.until.model_dump_json()}
-    try:
-        writer.commit_to(pins.until.id, lambda options: append({**options, **checkpoint}))
-    except CommitRefused as refused:
-        raise Refused(f"superseded: {refused}") from refused
-    return target.lake.table(target.table).writers.get(pins.writer.name).snapshot_id
+    def commit(self, options: Mapping[str, str]) -> int | None:
+        """Write and commit the rows at once, with these options of Spark's writer; the count, if it was not known.
+
+        Raises Java's errors.
+        """
+
+    def explain(self) -> None:
+        """Raise Refused with a reason in the rows themselves, after Spark has failed to write them, if there is one."""
 
 
-def append_changes(changes: DataFrame, target: Target, options: Mapping[str, str]) -> None:
-    """Append changes to the change store of a keyed table, one for each key. Raises Java's errors."""
-    is_small = estimate_bytes(changes) <= SMALL_BYTES
-    keys = [F.col(quote_name(key)) for key in target.key]
-    rows = unpack(changes, target).withColumn("_source", F.lit(None).cast("string"))
-    writer = (rows.repartition(1, *keys) if is_small else rows).writeTo(target.change)
-    if is_small:  # otherwise Iceberg shuffles again by partition
-        writer = writer.option("distribution-mode", "none")
+@dataclass(frozen=True)
+class ChangeRows:
+    """Changes for the change store of a keyed table, one for each key, as `optimizer.pipelines.difference` has them."""
+
+    changes: DataFrame
+    keyed: Target
+    explain_keys: Callable[[], None]
+    is_counted: bool = True
+    """Whether the run has counted the changes already."""
+
+    def commit(self, options: Mapping[str, str]) -> int | None:
+        """Append the changes."""
+        changes, counter = (self.changes, None) if self.is_counted else _count(self.changes)
+        is_small = estimate_bytes(changes) <= SMALL_BYTES
+        keys = [F.col(quote_name(key)) for key in self.keyed.key]
+        rows = unpack(changes, self.keyed).withColumn("_source", F.lit(None).cast("string"))
+        writer = (rows.repartition(1, *keys) if is_small else rows).writeTo(self.keyed.change)
+        if is_small:  # otherwise Iceberg shuffles again by partition
+            writer = writer.option("distribution-mode", "none")
+        with silence_failure_logs(changes.sparkSession):
+            _add_options(writer, options).append()
+        return _read(counter)
+
+    def explain(self) -> None:
+        """Raise Refused if keys are null or come twice."""
+        self.explain_keys()
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """All rows of a plain table."""
+
+    rows: DataFrame
+    table: str
+
+    def commit(self, options: Mapping[str, str]) -> int | None:
+        """Replace all rows of the table."""
+        rows, counter = _count(self.rows)
+        with silence_failure_logs(rows.sparkSession):
+            _add_options(rows.writeTo(self.table), options).overwrite(F.lit(True))
+        return _read(counter)
+
+    def explain(self) -> None:
+        """Any rows are right."""
+
+
+def _add_options(writer: DataFrameWriterV2, options: Mapping[str, str]) -> DataFrameWriterV2:
     for key, text in options.items():
         writer = writer.option(key, text)
-    with silence_failure_logs(changes.sparkSession):
-        writer.append()
+    return writer
 
 
-def overwrite_rows(rows: DataFrame, table: str, options: Mapping[str, str]) -> None:
-    """Replace all rows of a plain table, in one commit. Raises Java's errors."""
-    writer = rows.writeTo(table)
-    for key, text in options.items():
-        writer = writer.option(key, text)
-    with silence_failure_logs(rows.sparkSession):
-        writer.overwrite(F.lit(True))
+def _count(frame: DataFrame) -> tuple[DataFrame, Observation]:
+    """The frame, and an observation that has the number of its rows when Spark has written it."""
+    counter = Observation()
+    return frame.observe(counter, F.count(F.lit(1)).alias("rows")), counter
+
+
+def _read(counter: Observation | None) -> int | None:
+    return None if counter is None else int(counter.get["rows"])

@@ -19,6 +19,7 @@ from server.api.deps import LeaseDep, PageOut, PagingDep, ServicesDep, TableDep,
 from server.api.errors import refusals
 from server.api.writers import build_writer_out
 from server.service.pipelines.definitions import DefinedPipeline
+from server.service.pipelines.pins import PinnedTarget
 from server.service.pipelines.states import TableView
 from server.service.services import Services
 
@@ -120,15 +121,13 @@ def reset_table(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -
 
 @router.post("/leases/{lease}/pins", summary="Pin the inputs of a run", responses=refusals(400, 403, 404, 409))
 def pin_inputs(services: ServicesDep, lease: LeaseDep, body: protocol.PinRequest) -> protocol.Pins:
-    """Register a copy of the run's writer, and pin all inputs, in one transaction. It may be asked again."""
-    pinned = services.pipeline_pins.pin(lease, body.fingerprint)
-    return protocol.Pins(
-        writer=build_writer_out(pinned.writer),
-        since=None if pinned.since is None else build_checkpoint(pinned.since),
-        full_reason=pinned.full_reason,
-        is_fallback=pinned.is_fallback,
-        until=build_checkpoint(pinned.until),
-    )
+    """Register a copy of the run's writer on each target, and pin all inputs, in one transaction.
+
+    It may be asked again.
+    """
+    fingerprints = {TableName.parse(target.table): target.fingerprint for target in body.targets}
+    pinned = services.pipeline_pins.pin(lease, fingerprints)
+    return protocol.Pins(targets=[_build_target_pins(target) for target in pinned])
 
 
 @router.post("/leases/{lease}/checkpoint", summary="Move a run's checkpoint", responses=refusals(400, 403, 404))
@@ -136,6 +135,17 @@ def move_checkpoint(services: ServicesDep, lease: LeaseDep, body: protocol.MoveC
     """Move the checkpoint of a run whose inputs' changes change no row. It may be asked again."""
     writer: Writer = services.pipeline_pins.move(lease, body)
     return build_writer_out(writer)
+
+
+def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
+    return protocol.TargetPins(
+        table=str(pinned.table),
+        writer=build_writer_out(pinned.writer),
+        since=None if pinned.since is None else build_checkpoint(pinned.since),
+        full_reason=pinned.full_reason,
+        is_fallback=pinned.is_fallback,
+        until=build_checkpoint(pinned.until),
+    )
 
 
 def build_checkpoint(stored: StoredCheckpoint) -> protocol.Checkpoint:

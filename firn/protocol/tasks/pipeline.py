@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from firn.protocol.base import Task
+from firn.protocol.base import Message, Task
+
+
+class TargetTask(Message):
+    """One table that a run computes.
+
+    `definition` has the fields of `firn.protocol.pipelines.TableDefinition`. `target` are the parts of the table's name
+    in the catalog.
+    """
+
+    definition: dict[str, Any]
+    target: list[str]
 
 
 class PipelineTask(Task):
     """What an optimizer needs to begin a run; the pins come later, with a request of their own.
 
-    `definition` has the fields of `firn.protocol.pipelines.TableDefinition`. `target` are the parts of the table's name
-    in the catalog. `full` says that a user asked for all rows.
+    `targets` are the tables that the run computes and commits together, in order. `full` says that a user asked for all
+    rows.
     """
 
     pipeline: str
     version: int
-    definition: dict[str, Any]
+    targets: list[TargetTask]
     deterministic: list[str]
-    target: list[str]
     full: bool

@@ -1,11 +1,11 @@
-"""Pins of runs: one transaction registers the writer, reads the checkpoint, and pins all inputs.
+"""Pins of runs: one transaction registers the writers, reads the checkpoints, and pins all inputs.
 
 docs/protocols.md, rule 8.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -34,7 +34,7 @@ from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.pipelines import InputPin, MoveCheckpoint
 from server.service.commit.commit_target import load_metadata
 from server.service.pipelines.rights import check_owner
-from server.service.pipelines.runs import read_run
+from server.service.pipelines.runs import read_run_tables
 from server.service.pipelines.targets import Target, check_is_own, find_target, load_target_policy
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.writers import register_copy
@@ -45,9 +45,10 @@ KEEP_INPUTS = "firn.pipeline.keep-inputs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PinnedRun:
-    """What a run computes; see `firn.protocol.pipelines.Pins`."""
+class PinnedTarget:
+    """What a run computes for one of its targets; see `firn.protocol.pipelines.TargetPins`."""
 
+    table: TableName
     writer: Writer
     since: StoredCheckpoint | None
     full_reason: str | None
@@ -82,6 +83,17 @@ class _Input:
         return InputPin(table=str(self.name), table_uuid=table_uuid, keyed=self.keyed is not None, version=version)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Registered:
+    """A target after the transaction that has pinned its inputs."""
+
+    table: PipelineTable
+    writer: Writer
+    since: StoredCheckpoint | None
+    until: StoredCheckpoint
+    inputs: Sequence[_Input]
+
+
 @dataclass(frozen=True)
 class PipelinePins:
     """The part of runs that the database decides."""
@@ -90,35 +102,55 @@ class PipelinePins:
     metadata: MetadataFiles
     checks_rights: bool
 
-    def pin(self, lease: Lease, fingerprint: str) -> PinnedRun:
-        """Register a copy of the run's writer, and pin all inputs.
+    def pin(self, lease: Lease, fingerprints: Mapping[TableName, str]) -> list[PinnedTarget]:
+        """Register a copy of the run's writer on each target, and pin all inputs of all targets, in one transaction.
 
-        Raises LeaseLost; NoSuchTable for a missing target or input; Conflict if the query is another one by now, if the
-        target has rows of others, or if the owner lacks a right.
+        Raises LeaseLost; Conflict if the run has other targets by now, or if the query of one is another one, if a
+        target has rows of others, or if the owner lacks a right; NoSuchTable for a missing target or input.
         """
         with self.database.writing() as uow:
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
-            pipeline, table = read_run(uow, job)
-            table = uow.pipelines.lock_table(table.id)
-            if table.definition.fingerprint != fingerprint:
-                raise Conflict(f"the query of {table.name} has changed since the run began", hint="begin again")
-            target = self._check_target(uow, pipeline, table)
-            inputs = _lock_inputs(uow, table)
-            writer = register_copy(
-                uow, target.store_id, table.name, name_writer(pipeline.name, table.name), self.metadata
-            )
-            since = uow.checkpoints.find(table.id, writer.position)
-            inputs = [_with_versions(uow, entry, since) for entry in inputs]
-            until = _make_checkpoint(uow, job, table, target, writer, inputs)
-            uow.checkpoints.add(until)
-            uow.checkpoints.forget(table.id, keep=KEPT_CHECKPOINTS, current=writer.position)
+            pipeline, tables = read_run_tables(uow, job)
+            tables = _lock_tables(uow, tables)
+            _check_queries(tables, fingerprints)
+            targets = {table.id: self._check_target(uow, pipeline, table) for table in tables}
+            inputs = _lock_inputs(uow, tables)
+            registered = [self._register(uow, job, pipeline, table, targets[table.id], inputs) for table in tables]
             uow.jobs.put(replace(job, params=job.params | {"version": pipeline.version}))
-        states = {entry.name: self._load_state(entry, since) for entry in inputs}
         asked_full = bool(job.params.get("full"))
-        reason = explain_full(table, writer.position, since, states, asked_full=asked_full)
-        falls_back = reason is not None and is_fallback(table, writer.position, since, asked_full=asked_full)
-        since = since if reason is None else None
-        return PinnedRun(writer=writer, since=since, full_reason=reason, is_fallback=falls_back, until=until)
+        return [self._decide(entry, asked_full=asked_full) for entry in registered]
+
+    def _register(
+        self,
+        uow: UnitOfWork,
+        job: Job,
+        pipeline: Pipeline,
+        table: PipelineTable,
+        target: Target,
+        locked: Mapping[TableName, _Input],
+    ) -> _Registered:
+        """Register the writer of one target, and store its new pins."""
+        writer = register_copy(uow, target.store_id, table.name, name_writer(pipeline.name, table.name), self.metadata)
+        since = uow.checkpoints.find(table.id, writer.position)
+        inputs = [_with_versions(uow, locked[name], since) for name in parse_inputs(table.definition)]
+        until = _make_checkpoint(uow, job, table, target, writer, inputs)
+        uow.checkpoints.add(until)
+        uow.checkpoints.forget(table.id, keep=KEPT_CHECKPOINTS, current=writer.position)
+        return _Registered(table=table, writer=writer, since=since, until=until, inputs=inputs)
+
+    def _decide(self, run: _Registered, *, asked_full: bool) -> PinnedTarget:
+        """Whether a target is computed from its checkpoint, by the metadata files of its inputs."""
+        states = {entry.name: self._load_state(entry, run.since) for entry in run.inputs}
+        table, position = run.table, run.writer.position
+        reason = explain_full(table, position, run.since, states, asked_full=asked_full)
+        return PinnedTarget(
+            table=table.name,
+            writer=run.writer,
+            since=run.since if reason is None else None,
+            full_reason=reason,
+            is_fallback=reason is not None and is_fallback(table, position, run.since, asked_full=asked_full),
+            until=run.until,
+        )
 
     def move(self, lease: Lease, step: MoveCheckpoint) -> Writer:
         """Move the checkpoint of a table whose rows its inputs' changes do not change (docs/protocols.md, rule 8.3).
@@ -128,7 +160,8 @@ class PipelinePins:
         """
         with self.database.writing() as uow:
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
-            pipeline, table = read_run(uow, job)
+            pipeline, tables = read_run_tables(uow, job)
+            table = _find_table(tables, TableName.parse(step.table))
             target = find_target(uow, pipeline.name, table.catalog, table.name)
             if target is None:
                 raise NoSuchTable(f"Table does not exist: {table.name}")
@@ -172,18 +205,42 @@ class PipelinePins:
         return InputState(pin=entry.pin, readable=left, existing=left, keeps_columns=keeps_columns)
 
 
-def _lock_inputs(uow: UnitOfWork, table: PipelineTable) -> list[_Input]:
-    """The inputs at one moment: no commit moves any of them before the transaction ends.
+def _lock_tables(uow: UnitOfWork, tables: Sequence[PipelineTable]) -> list[PipelineTable]:
+    """The tables as they are now, locked by id, in the given order."""
+    locked = {table.id: uow.pipelines.lock_table(table.id) for table in sorted(tables, key=lambda table: table.id)}
+    return [locked[table.id] for table in tables]
+
+
+def _check_queries(tables: Sequence[PipelineTable], fingerprints: Mapping[TableName, str]) -> None:
+    """Raise Conflict unless the optimizer runs these tables, and their queries of now."""
+    if {table.name for table in tables} != set(fingerprints):
+        named = ", ".join(str(table.name) for table in tables)
+        raise Conflict(f"the run computes {named} by now, not what it began with", hint="begin again")
+    for table in tables:
+        if table.definition.fingerprint != fingerprints[table.name]:
+            raise Conflict(f"the query of {table.name} has changed since the run began", hint="begin again")
+
+
+def _find_table(tables: Sequence[PipelineTable], name: TableName) -> PipelineTable:
+    table = next((table for table in tables if table.name == name), None)
+    if table is None:
+        raise Invalid(f"{name} is no table of this run")
+    return table
+
+
+def _lock_inputs(uow: UnitOfWork, tables: Sequence[PipelineTable]) -> dict[TableName, _Input]:
+    """The inputs of all tables at one moment: no commit moves any of them before the transaction ends.
 
     It locks in the order of commits: keyed tables first, then plain ones, each by id.
     """
-    relations = {name: _get_input(uow, table, name) for name in parse_inputs(table.definition)}
+    readers = {name: table for table in tables for name in parse_inputs(table.definition)}
+    relations = {name: _get_input(uow, table, name) for name, table in readers.items()}
     in_order = sorted(relations.items(), key=lambda entry: entry[1].id)
     keyed = {name: uow.keyed.lock(source.id) for name, source in in_order if source.kind is RelationKind.KEYED}
     for name, source in in_order:
         if name not in keyed:
             uow.relations.lock_pointer(source.id)
-    return [_read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()]
+    return {name: _read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()}
 
 
 def _get_input(uow: UnitOfWork, table: PipelineTable, name: TableName) -> Relation:

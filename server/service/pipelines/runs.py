@@ -24,7 +24,7 @@ from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.work import JobFilter
 from catalog.tables.relation import Relation, RelationKind
-from firn.protocol.tasks.pipeline import PipelineTask
+from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.targets import check_is_own, fence_writer, find_target, load_target_policy
 
@@ -86,20 +86,20 @@ class PipelineRuns:
             fence_writer(uow, pipeline.name, table)
 
     def build_task(self, job: Job) -> PipelineTask:
-        """The task of a leased run; Conflict if the target has rows of others, or the owner lacks a right."""
+        """The task of a leased run; Conflict if a target has rows of others, or the owner lacks a right."""
         with self.database.reading() as uow:
-            pipeline, table = read_run(uow, job)
-            target = find_target(uow, pipeline.name, table.catalog, table.name)
-            check_is_own(target, table.name)
-            if self.checks_rights:
-                check_owner(uow, pipeline, table, is_built=target is not None)
+            pipeline, tables = read_run_tables(uow, job)
+            for table in tables:
+                target = find_target(uow, pipeline.name, table.catalog, table.name)
+                check_is_own(target, table.name)
+                if self.checks_rights:
+                    check_owner(uow, pipeline, table, is_built=target is not None)
             version = uow.pipelines.get_version(pipeline.id, pipeline.version)
         return PipelineTask(
             pipeline=pipeline.name,
             version=pipeline.version,
-            definition=table.definition.model_dump(mode="json"),
+            targets=[_build_target_task(table) for table in tables],
             deterministic=[*version.deterministic],
-            target=[*table.name.namespace, table.name.name],
             full=bool(job.params.get("full")),
         )
 
@@ -156,6 +156,17 @@ def read_run(uow: UnitOfWork, job: Job) -> tuple[Pipeline, PipelineTable]:
     if job.kind is not JobKind.PIPELINE or table is None:
         raise NotFound(f"no pipeline has {job.table} any more")
     return uow.pipelines.get_by_id(table.pipeline_id), table
+
+
+def read_run_tables(uow: UnitOfWork, job: Job) -> tuple[Pipeline, list[PipelineTable]]:
+    """The pipeline, and all tables that a run computes and commits; NotFound as of `read_run`."""
+    pipeline, table = read_run(uow, job)
+    return pipeline, [table]
+
+
+def _build_target_task(table: PipelineTable) -> TargetTask:
+    name = table.name
+    return TargetTask(definition=table.definition.model_dump(mode="json"), target=[*name.namespace, name.name])
 
 
 def list_subjects(uow: UnitOfWork, job: Job) -> set[RelationId]:

@@ -18,14 +18,14 @@ import httpx
 from firn.protocol.leases import Lease, Result
 from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins
 from optimizer.client import TIMEOUT, ServerApi, connect
-from optimizer.pipelines import publishing, writing
+from optimizer.pipelines import commit
 from optimizer.worker import Worker
 from tests.keyed_tables import a_worker
 
 MOMENTS = ("pinned", "computed", "committed", "reported")
 PATIENCE_SECONDS = 240
 _current = threading.local()
-_commit_step = writing.commit_step
+_commit_step = commit.commit_step
 
 
 class Died(BaseException):
@@ -97,7 +97,7 @@ def work_until(url: str, fate: Fate) -> None:
     fate.optimizer_id = worker.api.register(**worker.about).id
     _current.fate = fate
     try:
-        with patch.object(publishing, "commit_step", _commit_or_die):
+        with patch.object(commit, "commit_step", _commit_or_die):
             assert worker.work_once(fate.optimizer_id, wait_seconds=5), "there is no job"
     except Died:
         assert fate.reached.is_set()
@@ -125,7 +125,7 @@ def asleep(url: str, moment: str) -> Iterator[Fate]:
             raise
 
     thread = threading.Thread(target=work)
-    with patch.object(publishing, "commit_step", _commit_or_die):
+    with patch.object(commit, "commit_step", _commit_or_die):
         thread.start()
         try:
             assert fate.reached.wait(PATIENCE_SECONDS), failures

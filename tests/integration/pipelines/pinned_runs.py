@@ -9,8 +9,17 @@ from uuid import uuid4
 
 import firn
 from firn.protocol.names import split_name
-from firn.protocol.pipelines import Checkpoint, InputPin, MoveCheckpoint, PinRequest, Pins, Refresh, RunResult
-from firn.protocol.tasks.pipeline import PipelineTask
+from firn.protocol.pipelines import (
+    Checkpoint,
+    InputPin,
+    MoveCheckpoint,
+    PinRequest,
+    Pins,
+    Refresh,
+    RunResult,
+    TargetPins,
+)
+from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from optimizer.pipelines.run import PipelineRun
 from tests.spark_fixtures import RunningServer
 
@@ -46,27 +55,29 @@ class PinnedRuns:
         task = PipelineTask(
             pipeline="orders",
             version=1,
-            definition=self.definition,
+            targets=[TargetTask(definition=self.definition, target=list(split_name(self.target)))],
             deterministic=[],
-            target=list(split_name(self.target)),
             full=full,
         )
         return PipelineRun(self.server.spark, "lake", task, self).run()
 
     def pin(self, request: PinRequest) -> Pins:
+        fingerprint = request.targets[0].fingerprint
         writer = self.client.tables[self.target].writers.register(self.writer)
         position = self.moved.get(writer.position or "", writer.position)
         since = self.checkpoints.get(position or "")
-        if since is not None and since.fingerprint != request.fingerprint:
+        if since is not None and since.fingerprint != fingerprint:
             since = None
         until = Checkpoint(
             id=str(uuid4()),
-            fingerprint=request.fingerprint,
+            fingerprint=fingerprint,
             pinned_at=datetime.now(UTC),
             pins=[self._pin(name) for name in self.inputs],
         )
         self.checkpoints[until.id] = until
-        return Pins(writer=writer, since=since, full_reason=None if since else "there is no checkpoint", until=until)
+        full_reason = None if since else "there is no checkpoint"
+        pins = TargetPins(table=self.target, writer=writer, since=since, full_reason=full_reason, until=until)
+        return Pins(targets=[pins])
 
     def move(self, step: MoveCheckpoint) -> None:
         """Only the server can move a position: here the next run starts from the checkpoint that a table tells."""

@@ -151,8 +151,10 @@ def test_requests_that_cannot_be_are_refused(pipes: Api, method: str, path: str,
 def test_a_job_that_is_no_run_gets_no_pins(pipes: Api) -> None:
     put(pipes)
     lease = pipes.lake.lease("expire", PLAIN, committing=False)  # type: ignore[arg-type]
-    pins = pipes.http.post(f"/api/v1/leases/{lease}/pins", json={"fingerprint": "a" * 64})
-    step = {"epoch": 1, "start": "none", "end": "x"}
+    pins = pipes.http.post(
+        f"/api/v1/leases/{lease}/pins", json={"targets": [{"table": "db.daily", "fingerprint": "a" * 64}]}
+    )
+    step = {"table": "db.daily", "epoch": 1, "start": "none", "end": "x"}
     moved = pipes.http.post(f"/api/v1/leases/{lease}/checkpoint", json=step)
     assert (pins.status_code, moved.status_code) == (404, 404)
     listed = pipes.http.get(f"/api/v1/pipelines/orders/runs/{lease.job_id}")

@@ -57,7 +57,12 @@ class Site:
         return lease
 
     def pin(self, lease: str) -> httpx.Response:
-        return self.send(self.optimizer, "POST", f"/api/v1/leases/{lease}/pins", {"fingerprint": "a" * 64})
+        return self.send(
+            self.optimizer,
+            "POST",
+            f"/api/v1/leases/{lease}/pins",
+            {"targets": [{"table": "open.daily", "fingerprint": "a" * 64}]},
+        )
 
     def last_error(self, token: str) -> str:
         runs = self.send(token, "GET", "/api/v1/pipelines/q/runs").json()["items"]
@@ -127,7 +132,7 @@ def test_with_its_lease_a_run_creates_and_writes_its_target_alone(site: Site, ow
     assert site.send(site.optimizer, "POST", TABLES, new | {"name": "x"}, lease).status_code == 403
     assert site.send(site.optimizer, "POST", TABLES, new, f"{lease}x").status_code == 403
     assert site.send(site.optimizer, "POST", TABLES, new, lease).status_code == 200
-    pins = site.pin(lease).json()
+    (pins,) = site.pin(lease).json()["targets"]
     metadata = site.send(site.optimizer, "GET", f"{TABLES}/daily", lease=lease).json()["metadata"]
 
     def commit(table: str, lease: str | None, **summary: str) -> httpx.Response:

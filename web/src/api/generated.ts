@@ -2403,7 +2403,9 @@ export interface paths {
         put?: never;
         /**
          * Pin the inputs of a run
-         * @description Register a copy of the run's writer, and pin all inputs, in one transaction. It may be asked again.
+         * @description Register a copy of the run's writer on each target, and pin all inputs, in one transaction.
+         *
+         *     It may be asked again.
          */
         post: operations["pin_inputs_leases__lease__pins_post"];
         delete?: never;
@@ -6452,7 +6454,7 @@ export interface components {
         };
         /**
          * MoveCheckpoint
-         * @description Asked by an optimizer with its lease, if the inputs' changes change no row: the step without a commit.
+         * @description Asked by an optimizer with its lease, if its inputs do not change `table`: the step without a commit.
          */
         MoveCheckpoint: {
             /** End */
@@ -6461,6 +6463,8 @@ export interface components {
             epoch: number;
             /** Start */
             start: string;
+            /** Table */
+            table: string;
         };
         /**
          * MovedOut
@@ -7070,33 +7074,31 @@ export interface components {
         };
         /**
          * PinRequest
-         * @description Asked by an optimizer with its lease, when the target exists: the fingerprint of the query that it will run.
+         * @description Asked by an optimizer with its lease, when all targets of the run exist.
          */
         PinRequest: {
+            /** Targets */
+            targets: components["schemas"]["PinTarget"][];
+        };
+        /**
+         * PinTarget
+         * @description A table that a run computes, and the fingerprint of the query that the optimizer will run for it.
+         */
+        PinTarget: {
             /** Fingerprint */
             fingerprint: string;
+            /** Table */
+            table: string;
         };
         /**
          * Pins
-         * @description What a run computes: the changes of the inputs from `since` to `until`, or all rows at `until`.
+         * @description The pins of a run: one entry for each target, in the order of the task.
          *
-         *     `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. `is_fallback` says
-         *     that nobody wants this: it is not the first run, nor one after a reset, a new query, or a request for all rows.
-         *
-         *     The registration of `writer` has ended all earlier copies of the run: a commit has to name its epoch,
-         *     `writer.position` and `until.id`.
+         *     One transaction pins all inputs of all targets, so `until` names one state of an input that several targets read.
          */
         Pins: {
-            /** Full Reason */
-            full_reason: string | null;
-            /**
-             * Is Fallback
-             * @default false
-             */
-            is_fallback?: boolean;
-            since: components["schemas"]["Checkpoint"] | null;
-            until: components["schemas"]["Checkpoint"];
-            writer: components["schemas"]["WriterOut"];
+            /** Targets */
+            targets: components["schemas"]["TargetPins"][];
         };
         /**
          * PipelineFile
@@ -9158,6 +9160,30 @@ export interface components {
          * @description This kind has no options.
          */
         TagsOptionsIn: Record<string, never>;
+        /**
+         * TargetPins
+         * @description What a run computes for one target: changes of the inputs from `since` to `until`, or all rows at `until`.
+         *
+         *     `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. `is_fallback` says
+         *     that nobody wants this: it is not the first run, nor one after a reset, a new query, or a request for all rows.
+         *
+         *     The registration of `writer` has ended all earlier copies of the run: a commit has to name its epoch,
+         *     `writer.position` and `until.id`.
+         */
+        TargetPins: {
+            /** Full Reason */
+            full_reason: string | null;
+            /**
+             * Is Fallback
+             * @default false
+             */
+            is_fallback?: boolean;
+            since: components["schemas"]["Checkpoint"] | null;
+            /** Table */
+            table: string;
+            until: components["schemas"]["Checkpoint"];
+            writer: components["schemas"]["WriterOut"];
+        };
         /**
          * TaskOut
          * @description A background task and the result of its last run.

@@ -14,7 +14,7 @@ from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
 from catalog.pipelines.pipeline import StoredCheckpoint
 from firn.protocol.pipelines import CHECKPOINT_KEY, MoveCheckpoint, PutOut, PutPipeline
-from server.service.pipelines.pins import PinnedRun
+from server.service.pipelines.pins import PinnedTarget
 from server.service.pipelines.states import TableView
 from tests.factories import LAKE
 from tests.server.lake import ORDERS, PLAIN, Lake, appended, definition
@@ -55,10 +55,10 @@ class Attempt:
 
     stage: PipelineStage
     lease: Lease
-    pinned: PinnedRun | None = None
+    pinned: PinnedTarget | None = None
 
-    def pin(self, fingerprint: str = "a" * 64) -> PinnedRun:
-        self.pinned = self.stage.lake.services.pipeline_pins.pin(self.lease, fingerprint)
+    def pin(self, fingerprint: str = "a" * 64, table: TableName = DAILY) -> PinnedTarget:
+        (self.pinned,) = self.stage.lake.services.pipeline_pins.pin(self.lease, {table: fingerprint})
         return self.pinned
 
     def commit(self, **more: str) -> int:
@@ -86,7 +86,13 @@ class Attempt:
         """The step without a commit."""
         assert self.pinned is not None
         writer, until = self.pinned.writer, self.pinned.until
-        step: dict[str, Any] = {"epoch": writer.epoch, "start": writer.position, "end": until.id, **changes}
+        step: dict[str, Any] = {
+            "table": "mart.daily",
+            "epoch": writer.epoch,
+            "start": writer.position,
+            "end": until.id,
+            **changes,
+        }
         return self.stage.lake.services.pipeline_pins.move(self.lease, MoveCheckpoint.model_validate(step))
 
     def report(self) -> Job:

@@ -102,7 +102,7 @@ def test_a_table_follows_the_table_that_it_reads_at_once(stage: PipelineStage) -
     stage.create_target(RANK)
     assert run_once(stage) == 1
     attempt = stage.lease()
-    pinned = attempt.pin("b" * 64)
+    pinned = attempt.pin("b" * 64, RANK)
     attempt.move()
     attempt.report()
     stage.build()

@@ -1,0 +1,168 @@
+"""One target of a run, from its definition to rows that are ready to be committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from firn.pipelines import Plan, incremental
+from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.types import name_type
+from firn.protocol.names import format_sql_name, join_name
+from firn.protocol.pipelines import InputChanges, Refresh, RunResult, TableDefinition, TargetPins
+from optimizer.errors import Refused
+from optimizer.pipelines.auditing import Audit
+from optimizer.pipelines.computing import Computing, open_computing, read_result_schema
+from optimizer.pipelines.context import RunContext, SharedInputs
+from optimizer.pipelines.inputs import BASE, PinnedInput, list_changed
+from optimizer.pipelines.lake import Lake
+from optimizer.pipelines.mode import Mode, choose_mode, weigh
+from optimizer.pipelines.publishing import ComputedTable, Publishing
+from optimizer.pipelines.target import PipelineTarget, create_target, find_target
+from optimizer.pipelines.tuning import choose_settings, use_settings
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """One target: the parts of its name in the catalog, and its definition."""
+
+    context: RunContext
+    parts: tuple[str, ...]
+    definition: TableDefinition
+
+    @property
+    def name(self) -> str:
+        """NAMESPACE.TABLE, quoted where necessary."""
+        return join_name(self.parts)
+
+    def prepare(self) -> None:
+        """Create the target if it is missing: the writer's registration needs a table."""
+        if find_target(self.context.lake, self.name) is None:
+            self.context.stage("creating the table")
+            create_target(self.context.lake, self.name, self.definition, self._read_result_schema())
+            self.context.say(f"created {self.name}")
+
+    def compute(self, pins: TargetPins, inputs: SharedInputs) -> ComputedTable:
+        """Compute up to the new pins; nobody can read the rows yet. Raises Refused, AuditFailed."""
+        since = None if pins.since is None else pins.since.pins
+        changed = [] if since is None else list_changed(since, pins.until.pins)
+        # What the server shows now is not older than the writer's position.
+        target = self._find_target()
+        if since is not None and not changed and not self.context.is_full_asked:
+            return ComputedTable(target, pins, RunResult(mode="nothing", reason="no input has changed"))
+        opened = inputs.open(since, pins.until.pins)
+        computed = self._compute_pinned(target, pins, opened, changed)
+        return replace(
+            computed,
+            result=computed.result.model_copy(update={"inputs": [InputChanges(table=name) for name in changed]}),
+        )
+
+    def _compute_pinned(
+        self, target: PipelineTarget, pins: TargetPins, inputs: Mapping[str, PinnedInput], changed: Sequence[str]
+    ) -> ComputedTable:
+        context = self.context
+        states = [state for pinned in inputs.values() for state in pinned.list_states()]
+        context.check_reads([*states, *target.list_states()])
+        plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
+        measured = {name: pinned.measure() for name, pinned in inputs.items()}
+        mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
+        settings = choose_settings(sum(total for _, total in measured.values()) + target.total_bytes)
+        context.stack.enter_context(use_settings(context.spark, settings))
+        computing = context.stack.enter_context(open_computing(context.spark, plan, inputs))
+        computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed)
+        return replace(computed, result=computed.result.model_copy(update={"reason": mode.reason}))
+
+    def _choose_mode(
+        self,
+        target: PipelineTarget,
+        pins: TargetPins,
+        inputs: Mapping[str, PinnedInput],
+        plan: Plan,
+        measured: Mapping[str, tuple[int, int]],
+        changed: Sequence[str],
+    ) -> Mode:
+        refresh, asked = self.definition.refresh, self.context.is_full_asked
+        mode = choose_mode(plan, refresh, pins, inputs, is_keyed=target.is_keyed, asked=asked)
+        if refresh is Refresh.AUTO and not mode.is_full:
+            mode = weigh(plan, measured, changed, target.total_bytes)
+        if mode.reason is not None:
+            self.context.say(f"{'full' if mode.is_full else 'incremental'}: {mode.reason}")
+        return mode
+
+    def _compute_rows(
+        self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: Sequence[str] | None
+    ) -> ComputedTable:
+        """Compute all rows if `changed` is None, otherwise those that the changed inputs affect."""
+        affected, mode = None, "full" if changed is None else "incremental"
+        if changed is not None:
+            self.context.stage("finding affected rows")
+            affected = computing.find_affected(changed)
+            if affected is None:
+                return ComputedTable(target, pins, RunResult(mode=mode, keys=0))
+            self.context.say(f"{affected.count} values of {', '.join(affected.scope)} are affected")
+        self.context.stage("computing")
+        rows = computing.compute_full() if affected is None else computing.compute_affected(affected)
+        audit = self._build_audit(rows, computing)
+        computed = Publishing(target, pins, computing, self.context.stage, audit).prepare(rows, affected)
+        keys = None if affected is None else affected.count
+        return replace(computed, result=computed.result.model_copy(update={"mode": mode, "keys": keys}))
+
+    def _build_audit(self, rows: DataFrame, computing: Computing) -> Audit | None:
+        """The validators of the table. Raises Refused for one that does not fit the query."""
+        definition = self.definition
+        if not definition.validators:
+            return None
+        try:
+            return Audit(
+                spark=self.context.spark,
+                validators=definition.validators,
+                columns=rows.columns,
+                inputs=definition.inputs,
+                key=definition.key,
+                read_input=lambda name: computing.inputs[name].read_new(),
+            )
+        except InvalidDefinition as problem:
+            raise Refused(f"{definition.path}: {problem.message}") from problem
+
+    def _find_target(self) -> PipelineTarget:
+        """The target as it is now. Raises Refused if it has another key than the definition."""
+        target = find_target(self.context.lake, self.name)
+        if target is None:
+            raise Refused(f"{self.name} was dropped while the run began: run again")
+        given, keyed = [key.lower() for key in self.definition.key], [key.lower() for key in target.shown.primary_key]
+        if sorted(given) != sorted(keyed):
+            raise Refused(
+                f"{target.path} has the primary key {', '.join(keyed) or '(none)'}, and the pipeline says "
+                f"{', '.join(given) or '(none)'}: drop the table, or change the definition"
+            )
+        return target
+
+    def _read_result_schema(self) -> StructType:
+        """The columns of the query over the inputs of now. Nothing is read."""
+        heads = {name: _open_head(self.context.lake, name) for name in self.definition.inputs}
+        return read_result_schema(self.context.spark, self._plan(_read_schemas(heads)), heads)
+
+    def _plan(self, schema: Mapping[str, Mapping[str, str]]) -> Plan:
+        query, key = self.definition.query, self.definition.key
+        try:
+            return incremental(query, schema, key=key, deterministic=self.context.deterministic)
+        except InvalidDefinition as problem:
+            raise Refused(f"{self.definition.path}: {problem.message}") from problem
+
+
+def _open_head(lake: Lake, name: str) -> DataFrame:
+    """A frame with the columns of a table as it is now: those of the base store, if it is keyed."""
+    is_keyed = bool(lake.table(name).show().primary_key)
+    parts = lake.parts(name)
+    return lake.spark.table(format_sql_name((*parts, BASE) if is_keyed else parts))
+
+
+def _read_schemas(frames: Mapping[str, DataFrame]) -> dict[str, dict[str, str]]:
+    """The columns of tables and their types, as the planner takes them."""
+    return {
+        name: {field.name.lower(): name_type(field.dataType.simpleString()) for field in frame.schema.fields}
+        for name, frame in frames.items()
+    }
