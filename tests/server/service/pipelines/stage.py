@@ -87,7 +87,7 @@ class Attempt:
         assert self.pinned is not None
         writer, until = self.pinned.writer, self.pinned.until
         step: dict[str, Any] = {
-            "table": "mart.daily",
+            "table": str(self.pinned.table),
             "epoch": writer.epoch,
             "start": writer.position,
             "end": until.id,
