@@ -16,7 +16,10 @@ from pathlib import Path
 
 from bench.report import RESULTS
 
-BENCHMARKS = ("hive", "read", "merge", "rest", "cdc", "stream", "etl", "fleet", "compaction", "partial", "hdfs")
+BENCHMARKS = (
+    *("hive", "read", "merge", "rest", "cdc", "stream"),
+    *("etl", "fleet", "pipelines", "compaction", "partial", "hdfs"),
+)
 
 
 def main(argv: list[str] | None = None) -> int:

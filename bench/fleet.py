@@ -97,9 +97,9 @@ def first_look(fleet: Fleet, report: Report) -> None:
     report.line("looks", database=fleet.name, tables=looked, per_second=per_second, round_ms=quantiles(took))
 
 
-def analyze(fleet: Fleet) -> None:
+def analyze(url: str) -> None:
     """As the database does by itself in time."""
-    engine = open_engine(fleet.url)
+    engine = open_engine(url)
     with engine.begin() as connection:
         connection.execute(text("ANALYZE"))
     engine.dispose()
@@ -274,12 +274,12 @@ def main(argv: list[str] | None = None) -> int:
 def measure(fleet: Fleet, options: argparse.Namespace, report: Report) -> None:
     """All of it on one database, in the order in which a fleet grows busy."""
     first_look(fleet, report)
-    analyze(fleet)
+    analyze(fleet.url)
     idle(fleet, options.rounds, report)
     commit_costs(fleet, options.clients, options.seconds, report)
     first_look(fleet, report)
     busy(fleet, options.clients, options.seconds, report)
-    analyze(fleet)
+    analyze(fleet.url)
     pages(fleet, options.rounds, report)
     size(fleet, report)
 

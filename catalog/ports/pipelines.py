@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from catalog.commits.writers import Writer
+from catalog.jobs.job import Job, JobStatus
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.pipelines.pipeline import (
     Pipeline,
@@ -17,6 +20,7 @@ from catalog.pipelines.pipeline import (
     StoredCheckpoint,
 )
 from catalog.ports.page import Page
+from catalog.tables.relation import Relation
 
 
 class Pipelines(Protocol):
@@ -34,6 +38,9 @@ class Pipelines(Protocol):
 
     def get_by_id(self, pipeline_id: PipelineId) -> Pipeline:
         """Raises NotFound."""
+
+    def get_many(self, pipeline_ids: Collection[PipelineId]) -> Mapping[PipelineId, Pipeline]:
+        """The pipelines that exist, in one query."""
 
     def list(self, *, limit: int, cursor: str | None = None) -> Page[Pipeline]:
         """In order of names."""
@@ -54,8 +61,21 @@ class Pipelines(Protocol):
 
     def tables_of(self, pipeline_ids: Collection[PipelineId]) -> Mapping[PipelineId, Sequence[PipelineTable]]: ...
 
-    def list_triggered(self) -> Sequence[PipelineId]:
-        """The pipelines of which a table has another trigger than `manual`."""
+    def list_due(self, now: datetime, *, limit: int) -> Mapping[PipelineId, datetime]:
+        """The pipelines with triggers whose next runs are to be planned by now, with the times that they were to be,
+        earliest first.
+        """
+
+    def postpone(self, due: Mapping[PipelineId, datetime], until: Mapping[PipelineId, datetime | None]) -> None:
+        """Plan the next runs of these at the times of `until`, None for never, unless somebody has asked for another
+        time since `list_due`.
+        """
+
+    def request_plans(self, pipeline_ids: Collection[PipelineId] | None, at: datetime) -> None:
+        """Plan the next runs of these at this time or earlier, if they have triggers; None means all pipelines.
+
+        It leaves out pipelines that another transaction changes now; these are planned within a quarter of an hour.
+        """
 
     def find_table(self, table_id: UUID) -> PipelineTable | None: ...
 
@@ -89,3 +109,49 @@ class Checkpoints(Protocol):
         """The versions or snapshots of an input that expiry keeps: those of each table's checkpoint, and those of its
         newest run (docs/protocols.md, rule 8.6).
         """
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimes:
+    """When a run waited and worked."""
+
+    status: JobStatus
+    created_at: datetime
+    leased_at: datetime | None
+    ended_at: datetime | None
+
+
+class PipelineFacts(Protocol):
+    """What decides about many tables at once: the number of statements does not depend on the number of tables."""
+
+    def find_relations(self, catalog: CatalogName, names: Collection[TableName]) -> Mapping[TableName, Relation]: ...
+
+    def find_writers(self, keys: Collection[tuple[RelationId, str]]) -> Mapping[tuple[RelationId, str], Writer]:
+        """The writers with these names on these tables or change stores."""
+
+    def find_checkpoints(
+        self, keys: Collection[tuple[PipelineTableId, str]]
+    ) -> Mapping[PipelineTableId, StoredCheckpoint]:
+        """The checkpoints with these ids, one for each table."""
+
+    def find_version_times(self, keys: Collection[tuple[RelationId, int]]) -> Mapping[tuple[RelationId, int], datetime]:
+        """When versions of keyed tables were committed, as far as the database still has them."""
+
+    def find_first_commits(
+        self, keys: Collection[tuple[RelationId, int | None]]
+    ) -> Mapping[tuple[RelationId, int | None], datetime]:
+        """The times of the first commits after these snapshots; None is an empty table. See Events.first_after."""
+
+    def find_last_runs(self, table_ids: Collection[PipelineTableId]) -> Mapping[UUID, Job]:
+        """The newest run of each table, withdrawn or not."""
+
+    def find_run_times(
+        self, table_ids: Collection[PipelineTableId], *, limit: int
+    ) -> Mapping[UUID, Sequence[RunTimes]]:
+        """The times of at most `limit` runs of each table, newest first."""
+
+    def find_readers(self, tables: Collection[tuple[CatalogName, TableName]]) -> Collection[PipelineId]:
+        """The pipelines that read or write one of these tables, in any spelling of its name."""
+
+    def list_changed(self, after: int, *, limit: int) -> Sequence[tuple[CatalogName, TableName]] | None:
+        """The tables and stores with commits numbered above `after`; None for more than `limit` of them."""

@@ -545,9 +545,13 @@ def upgrade() -> None:
         sa.Column("owner_id", sa.Uuid(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("plan_after", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_pipeline")),
         sa.UniqueConstraint("name", name=op.f("uq_pipeline_name")),
     )
+    with op.batch_alter_table("pipeline", schema=None) as batch_op:
+        batch_op.create_index("ix_pipeline_plan_after", ["plan_after"], unique=False)
+
     op.create_table(
         "pipeline_checkpoint",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -565,6 +569,17 @@ def upgrade() -> None:
     with op.batch_alter_table("pipeline_checkpoint", schema=None) as batch_op:
         batch_op.create_index("ix_pipeline_checkpoint_id", ["id"], unique=False)
         batch_op.create_index("ix_pipeline_checkpoint_table", ["table_id", "number"], unique=False)
+
+    op.create_table(
+        "pipeline_name",
+        sa.Column("table_id", sa.Uuid(), nullable=False),
+        sa.Column("spelled", sa.String(length=64), nullable=False),
+        sa.Column("pipeline_id", sa.Uuid(), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.PrimaryKeyConstraint("table_id", "spelled", name=op.f("pk_pipeline_name")),
+    )
+    with op.batch_alter_table("pipeline_name", schema=None) as batch_op:
+        batch_op.create_index("ix_pipeline_name_spelled", ["spelled", "catalog"], unique=False)
 
     op.create_table(
         "pipeline_pin",
@@ -586,20 +601,12 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("spelled", sa.String(length=64), nullable=False),
         sa.Column("inputs", sa.JSON(), nullable=False),
-        sa.Column("triggered", sa.Boolean(), nullable=False),
         sa.Column("definition", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_pipeline_table")),
         sa.UniqueConstraint("catalog", "spelled", name=op.f("uq_pipeline_table_catalog_spelled")),
     )
     with op.batch_alter_table("pipeline_table", schema=None) as batch_op:
         batch_op.create_index("ix_pipeline_table_pipeline", ["pipeline_id"], unique=False)
-        batch_op.create_index(
-            "ix_pipeline_table_triggered",
-            ["pipeline_id"],
-            unique=False,
-            sqlite_where=sa.text("triggered"),
-            postgresql_where=sa.text("triggered"),
-        )
 
     op.create_table(
         "pipeline_version",
@@ -912,9 +919,6 @@ def downgrade() -> None:
     op.drop_table("policy")
     op.drop_table("pipeline_version")
     with op.batch_alter_table("pipeline_table", schema=None) as batch_op:
-        batch_op.drop_index(
-            "ix_pipeline_table_triggered", sqlite_where=sa.text("triggered"), postgresql_where=sa.text("triggered")
-        )
         batch_op.drop_index("ix_pipeline_table_pipeline")
 
     op.drop_table("pipeline_table")
@@ -923,11 +927,18 @@ def downgrade() -> None:
         batch_op.drop_index("ix_pipeline_pin_relation")
 
     op.drop_table("pipeline_pin")
+    with op.batch_alter_table("pipeline_name", schema=None) as batch_op:
+        batch_op.drop_index("ix_pipeline_name_spelled")
+
+    op.drop_table("pipeline_name")
     with op.batch_alter_table("pipeline_checkpoint", schema=None) as batch_op:
         batch_op.drop_index("ix_pipeline_checkpoint_table")
         batch_op.drop_index("ix_pipeline_checkpoint_id")
 
     op.drop_table("pipeline_checkpoint")
+    with op.batch_alter_table("pipeline", schema=None) as batch_op:
+        batch_op.drop_index("ix_pipeline_plan_after")
+
     op.drop_table("pipeline")
     with op.batch_alter_table("orphan_batch", schema=None) as batch_op:
         batch_op.drop_index("ix_orphan_batch_relation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from catalog.access.privileges import Securable
 from catalog.commits.writers import Writer
 from catalog.jobs.job import Job, JobId
 from catalog.names import TableName
-from catalog.pipelines.pipeline import PipelineVersion, StoredCheckpoint
+from catalog.pipelines.pipeline import Pipeline, PipelineVersion, StoredCheckpoint
 from firn.protocol import pipelines as protocol
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.pipelines import NextRunOut, PipelineOut, PipelineTableOut, PipelineVersionOut, PutOut, RunOut
@@ -39,8 +40,7 @@ def list_pipelines(services: ServicesDep, visible: VisibilityDep, paging: Paging
         limit=paging.size,
         cursor=paging.cursor,
     )
-    items = [_build_pipeline_out(services, defined) for defined in page.items]
-    return PageOut(items=items, next_cursor=page.next_cursor)
+    return PageOut(items=build_pipelines_out(services, page.items), next_cursor=page.next_cursor)
 
 
 @router.put("/pipelines/{pipeline}", summary="Put a pipeline", responses=refusals(400, 404, 409))
@@ -57,7 +57,7 @@ def put_pipeline(request: Request, services: ServicesDep, pipeline: PipelineDep,
 @router.get("/pipelines/{pipeline}", summary="Show a pipeline", responses=refusals(404))
 def show_pipeline(services: ServicesDep, pipeline: PipelineDep) -> PipelineOut:
     """Show a pipeline with the states of its tables."""
-    return _build_pipeline_out(services, services.pipelines.get(pipeline))
+    return build_pipelines_out(services, [services.pipelines.get(pipeline)])[0]
 
 
 @router.delete("/pipelines/{pipeline}", status_code=204, summary="Drop a pipeline", responses=refusals(404))
@@ -181,8 +181,13 @@ def _build_version_out(version: PipelineVersion) -> PipelineVersionOut:
     )
 
 
-def _build_pipeline_out(services: Services, defined: DefinedPipeline) -> PipelineOut:
-    pipeline = defined.pipeline
+def build_pipelines_out(services: Services, defined: Sequence[DefinedPipeline]) -> list[PipelineOut]:
+    """Build the answers about pipelines, with a fixed number of questions to the database."""
+    views = services.pipeline_states.describe(defined)
+    return [_build_pipeline_out(entry.pipeline, of) for entry, of in zip(defined, views, strict=True)]
+
+
+def _build_pipeline_out(pipeline: Pipeline, views: Sequence[TableView]) -> PipelineOut:
     return PipelineOut(
         name=pipeline.name,
         catalog=pipeline.catalog,
@@ -190,7 +195,7 @@ def _build_pipeline_out(services: Services, defined: DefinedPipeline) -> Pipelin
         owner=pipeline.owner,
         created_at=pipeline.created_at,
         changed_at=pipeline.changed_at,
-        tables=[_build_table_out(view) for view in services.pipeline_states.describe(defined)],
+        tables=[_build_table_out(view) for view in views],
     )
 
 

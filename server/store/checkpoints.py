@@ -59,7 +59,7 @@ class SqlCheckpoints:
         """Find the pins of a table by their id."""
         of = (PipelineCheckpointRow.table_id == table_id, PipelineCheckpointRow.id == checkpoint_id)
         row = self.session.scalar(select(PipelineCheckpointRow).where(*of))
-        return None if row is None else _to_checkpoint(row)
+        return None if row is None else to_checkpoint(row)
 
     def forget(self, table_id: PipelineTableId, *, keep: int, current: str) -> None:
         """Remove the oldest pins of a table."""
@@ -84,7 +84,8 @@ class SqlCheckpoints:
         return self.session.scalars(query.where(or_(_IS_POSITION, ~_HAS_LATER)).distinct()).all()
 
 
-def _to_checkpoint(row: PipelineCheckpointRow) -> StoredCheckpoint:
+def to_checkpoint(row: PipelineCheckpointRow) -> StoredCheckpoint:
+    """Convert a row to a checkpoint."""
     return StoredCheckpoint(
         id=CheckpointId(row.id),
         table_id=PipelineTableId(row.table_id),

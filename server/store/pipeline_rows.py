@@ -6,18 +6,17 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, String, Text, UniqueConstraint, text
+from sqlalchemy import Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.store.rows import BigKey, Row
 
-TRIGGERED = text("triggered")
-
 
 class PipelineRow(Row):
-    """A pipeline."""
+    """A pipeline. The planner looks for runs to start from `plan_after` on; None is never, without triggers."""
 
     __tablename__ = "pipeline"
+    __table_args__ = (Index("ix_pipeline_plan_after", "plan_after"),)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(128), unique=True)
     catalog: Mapped[str] = mapped_column(String(255))
@@ -26,6 +25,7 @@ class PipelineRow(Row):
     owner_id: Mapped[UUID | None]
     created_at: Mapped[datetime]
     changed_at: Mapped[datetime]
+    plan_after: Mapped[datetime | None]
 
 
 class PipelineVersionRow(Row):
@@ -48,7 +48,6 @@ class PipelineTableRow(Row):
     __table_args__ = (
         UniqueConstraint("catalog", "spelled"),
         Index("ix_pipeline_table_pipeline", "pipeline_id"),
-        Index("ix_pipeline_table_triggered", "pipeline_id", sqlite_where=TRIGGERED, postgresql_where=TRIGGERED),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
     pipeline_id: Mapped[UUID]
@@ -56,8 +55,18 @@ class PipelineTableRow(Row):
     name: Mapped[str] = mapped_column(Text)
     spelled: Mapped[str] = mapped_column(String(64))
     inputs: Mapped[list[str]]
-    triggered: Mapped[bool]
     definition: Mapped[dict[str, Any]]
+
+
+class PipelineNameRow(Row):
+    """A table that a pipeline's table reads, or the table itself, by the digest of its name in one spelling."""
+
+    __tablename__ = "pipeline_name"
+    __table_args__ = (Index("ix_pipeline_name_spelled", "spelled", "catalog"),)
+    table_id: Mapped[UUID] = mapped_column(primary_key=True)
+    spelled: Mapped[str] = mapped_column(String(64), primary_key=True)
+    pipeline_id: Mapped[UUID]
+    catalog: Mapped[str] = mapped_column(String(255))
 
 
 class PipelineCheckpointRow(Row):

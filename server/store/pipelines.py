@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import Table, bindparam, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.names import CatalogName, TableName, fold_case
 from catalog.pipelines.pipeline import Pipeline, PipelineId, PipelineTable, PipelineTableId, PipelineVersion
 from catalog.ports.page import Page
-from firn.protocol.pipelines import PipelineFile, TableDefinition, TriggerKind
+from firn.protocol.pipelines import PipelineFile, TableDefinition
 from server.store import cursor as cursors
 from server.store.job_rows import JobRow
 from server.store.pipeline_rows import (
     PipelineCheckpointRow,
+    PipelineNameRow,
     PipelinePinRow,
     PipelineRow,
     PipelineTableRow,
@@ -29,6 +31,14 @@ from server.store.session import ReadSession
 from server.store.upsert import upsert
 
 _FIELDS = tuple(field.name for field in fields(Pipeline))
+_AT_ONCE = 1_000
+"""The number of values in one statement, which databases limit."""
+_TABLE = cast("Table", PipelineRow.__table__)
+_POSTPONE = (
+    update(_TABLE)
+    .where(_TABLE.c.id == bindparam("of"), _TABLE.c.plan_after == bindparam("seen", type_=_TABLE.c.plan_after.type))
+    .values(plan_after=bindparam("next_at", type_=_TABLE.c.plan_after.type))
+)
 _HOLD = text("SELECT pg_advisory_xact_lock(hashtextextended(:catalog, 2))")
 
 
@@ -44,8 +54,9 @@ class SqlPipelines:
             self.session.execute(_HOLD, {"catalog": catalog})
 
     def put(self, pipeline: Pipeline) -> None:
-        """Insert or replace a pipeline."""
-        upsert(self.session, PipelineRow, {name: getattr(pipeline, name) for name in _FIELDS})
+        """Insert or replace a pipeline, and request a plan of its runs."""
+        values = {name: getattr(pipeline, name) for name in _FIELDS}
+        upsert(self.session, PipelineRow, values | {"plan_after": pipeline.changed_at})
 
     def find(self, name: str) -> Pipeline | None:
         """Find a pipeline by its name."""
@@ -65,6 +76,11 @@ class SqlPipelines:
         if row is None:
             raise NotFound(f"pipeline {pipeline_id} does not exist any more")
         return _to_pipeline(row)
+
+    def get_many(self, pipeline_ids: Collection[PipelineId]) -> Mapping[PipelineId, Pipeline]:
+        """Get existing pipelines, in one query."""
+        rows = self.session.scalars(select(PipelineRow).where(PipelineRow.id.in_(pipeline_ids)))
+        return {PipelineId(row.id): _to_pipeline(row) for row in rows}
 
     def list(self, *, limit: int, cursor: str | None = None) -> Page[Pipeline]:
         """List pipelines by name."""
@@ -126,10 +142,29 @@ class SqlPipelines:
             tables[PipelineId(row.pipeline_id)].append(_to_table(row))
         return tables
 
-    def list_triggered(self) -> Sequence[PipelineId]:
-        """List the pipelines of which a table has a trigger, by an index."""
-        query = select(PipelineTableRow.pipeline_id).where(PipelineTableRow.triggered).distinct()
-        return [PipelineId(pipeline_id) for pipeline_id in self.session.scalars(query)]
+    def list_due(self, now: datetime, *, limit: int) -> Mapping[PipelineId, datetime]:
+        """List the pipelines whose runs are to be planned, by an index."""
+        columns = select(PipelineRow.id, PipelineRow.plan_after).where(PipelineRow.plan_after <= now)
+        rows = self.session.execute(columns.order_by(PipelineRow.plan_after).limit(limit))
+        return {PipelineId(pipeline_id): plan_after for pipeline_id, plan_after in rows if plan_after is not None}
+
+    def postpone(self, due: Mapping[PipelineId, datetime], until: Mapping[PipelineId, datetime | None]) -> None:
+        """Plan again at these times; compare-and-set by the times of `due`."""
+        if until:
+            values = [{"of": key, "seen": due[key], "next_at": until[key]} for key in sorted(until)]
+            self.session.connection().execute(_POSTPONE, values)
+
+    def request_plans(self, pipeline_ids: Collection[PipelineId] | None, at: datetime) -> None:
+        """Plan at a time or earlier. Rows that another transaction has locked are left out, which avoids deadlocks."""
+        later = PipelineRow.plan_after > at
+        if pipeline_ids is None:
+            self.session.execute(update(PipelineRow).where(later).values(plan_after=at))
+            return
+        ids = sorted(pipeline_ids)
+        for start in range(0, len(ids), _AT_ONCE):
+            query = select(PipelineRow.id).where(PipelineRow.id.in_(ids[start : start + _AT_ONCE]), later)
+            free = self.session.scalars(query.with_for_update(skip_locked=True)).all()
+            self.session.execute(update(PipelineRow).where(PipelineRow.id.in_(free)).values(plan_after=at))
 
     def find_table(self, table_id: UUID) -> PipelineTable | None:
         """Find a table by its id."""
@@ -155,7 +190,7 @@ class SqlPipelines:
 
     def find_writing(self, catalog: CatalogName, name: TableName) -> PipelineTable | None:
         """Find the table of a pipeline by its target."""
-        of = (PipelineTableRow.catalog == catalog, PipelineTableRow.spelled == _digest(name))
+        of = (PipelineTableRow.catalog == catalog, PipelineTableRow.spelled == digest_name(name))
         row = self.session.scalar(select(PipelineTableRow).where(*of))
         return None if row is None else _to_table(row)
 
@@ -166,9 +201,8 @@ class SqlPipelines:
             "pipeline_id": table.pipeline_id,
             "catalog": table.catalog,
             "name": str(table.name),
-            "spelled": _digest(table.name),
+            "spelled": digest_name(table.name),
             "inputs": [*table.definition.inputs],
-            "triggered": table.definition.trigger.kind is not TriggerKind.MANUAL,
             "definition": table.definition.model_dump(mode="json"),
         }
         try:
@@ -176,16 +210,24 @@ class SqlPipelines:
                 upsert(self.session, PipelineTableRow, values)
         except IntegrityError as error:
             raise AlreadyExists(f"another pipeline writes {table.name}") from error
+        self._put_names(table)
+
+    def _put_names(self, table: PipelineTable) -> None:
+        """Store what a table reads and writes, by which commits find it."""
+        self.session.execute(delete(PipelineNameRow).where(PipelineNameRow.table_id == table.id))
+        names = {digest_name(table.name), *(digest_name(TableName.parse(name)) for name in table.definition.inputs)}
+        same = {"table_id": table.id, "pipeline_id": table.pipeline_id, "catalog": table.catalog}
+        self.session.execute(insert(PipelineNameRow), [{"spelled": spelled, **same} for spelled in sorted(names)])
 
     def remove_tables(self, table_ids: Collection[PipelineTableId]) -> None:
         """Remove tables with their checkpoints and pins; the server forgets their jobs once they are old."""
         self.session.execute(update(JobRow).where(JobRow.subject_id.in_(table_ids)).values(superseded=True))
-        for row in (PipelinePinRow, PipelineCheckpointRow):
+        for row in (PipelinePinRow, PipelineCheckpointRow, PipelineNameRow):
             self.session.execute(delete(row).where(row.table_id.in_(table_ids)))
         self.session.execute(delete(PipelineTableRow).where(PipelineTableRow.id.in_(table_ids)))
 
 
-def _digest(name: TableName) -> str:
+def digest_name(name: TableName) -> str:
     """Digest a name in one spelling: a database's index cannot hold every name."""
     return sha256(fold_case(str(name)).encode()).hexdigest()
 

@@ -58,6 +58,7 @@ from server.store.metrics import SqlMetrics
 from server.store.operations import SqlOperations
 from server.store.optimizers import SqlOptimizers
 from server.store.orphans import SqlOrphanBatches
+from server.store.pipeline_facts import SqlPipelineFacts
 from server.store.pipelines import SqlPipelines
 from server.store.plans import SqlPlans
 from server.store.policies import SqlPolicies
@@ -93,6 +94,7 @@ class SqlUnitOfWork:
         self.consumers: consumers.Consumers = SqlConsumers(session)
         self.pipelines: pipelines.Pipelines = SqlPipelines(session)
         self.checkpoints: pipelines.Checkpoints = SqlCheckpoints(session)
+        self.pipeline_facts: pipelines.PipelineFacts = SqlPipelineFacts(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)

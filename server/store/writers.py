@@ -32,22 +32,22 @@ class SqlWriters:
     def find(self, relation_id: RelationId, name: str) -> Writer | None:
         """Find a writer by its name."""
         row = self.session.scalar(_select_writer(relation_id, name))
-        return None if row is None else _to_writer(row)
+        return None if row is None else to_writer(row)
 
     def lock(self, relation_id: RelationId, name: str) -> Writer | None:
         """Find a writer, and lock it until the transaction ends (SQLite has one writing transaction at a time)."""
         row = self.session.scalar(_select_writer(relation_id, name).with_for_update())
-        return None if row is None else _to_writer(row)
+        return None if row is None else to_writer(row)
 
     def lock_all(self, relation_id: RelationId) -> Sequence[Writer]:
         """Lock all writers of a table, in one order for all transactions."""
         query = select(WriterRow).where(WriterRow.relation_id == relation_id).order_by(WriterRow.name)
-        return [_to_writer(row) for row in self.session.scalars(query.with_for_update())]
+        return [to_writer(row) for row in self.session.scalars(query.with_for_update())]
 
     def list_all(self, relation_id: RelationId) -> Sequence[Writer]:
         """List all writers of a table by name."""
         query = select(WriterRow).where(WriterRow.relation_id == relation_id).order_by(WriterRow.name)
-        return [_to_writer(row) for row in self.session.scalars(query)]
+        return [to_writer(row) for row in self.session.scalars(query)]
 
     def put(self, writer: Writer) -> None:
         """Replace a stored writer."""
@@ -64,7 +64,7 @@ class SqlWriters:
             query = query.where(WriterRow.name > cursors.decode_texts(cursor, 1)[0])
         rows = self.session.scalars(query.order_by(WriterRow.name).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].name) if len(rows) > limit else None
-        return Page([_to_writer(row) for row in rows[:limit]], more)
+        return Page([to_writer(row) for row in rows[:limit]], more)
 
     def delete(self, relation_id: RelationId) -> None:
         """Remove the writers of a table that is gone."""
@@ -79,5 +79,6 @@ def _to_values(writer: Writer) -> dict[str, Any]:
     return {name: getattr(writer, name) for name in _FIELDS}
 
 
-def _to_writer(row: WriterRow) -> Writer:
+def to_writer(row: WriterRow) -> Writer:
+    """Convert a row to a writer."""
     return Writer(**{name: getattr(row, name) for name in _FIELDS})

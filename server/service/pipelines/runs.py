@@ -78,6 +78,7 @@ class PipelineRuns:
             pipeline = uow.pipelines.get(name)
             entry = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
             fence_writer(uow, name, entry, resets=True)
+            uow.pipelines.request_plans([pipeline.id], uow.now())
 
     def fence(self, uow: UnitOfWork, job: Job) -> None:
         """Keep copies of a cancelled run from committing, in the caller's transaction (docs/protocols.md, rule 8.7)."""
@@ -220,4 +221,5 @@ def add_run(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: s
         active = uow.jobs.active_of(table.id)
         run = "a run" if active is None else f"run {active.id}"
         raise Conflict(f"{run} of {table.name} is active", hint="wait for it to end, or cancel it")
+    uow.pipelines.request_plans([pipeline.id], now)  # triggers count its outcome
     return job

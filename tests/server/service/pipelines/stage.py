@@ -155,7 +155,7 @@ class PipelineStage:
 
     def view(self, table: TableName = DAILY) -> TableView:
         services = self.lake.services
-        views = services.pipeline_states.describe(services.pipelines.get("orders"))
+        (views,) = services.pipeline_states.describe([services.pipelines.get("orders")])
         return next(view for view in views if view.table.name == table)
 
     def writer(self) -> Writer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from catalog.errors import InvalidDefinition
 from catalog.history.commit import Outcome
 from catalog.jobs.job import JobStatus
+from catalog.pipelines.pipeline import PipelineId
 from firn.protocol.pipelines import TriggerKind
 from tests.server.lake import PLAIN, appended
 from tests.server.service.pipelines.stage import DEFINED, RANK, RANKED, PipelineStage
@@ -154,8 +157,14 @@ def test_a_trigger_that_makes_no_sense_is_refused(stage: PipelineStage, trigger:
 
 def test_a_pipeline_without_a_trigger_is_not_even_listed(stage: PipelineStage) -> None:
     stage.put(defined(kind=TriggerKind.COMMIT))
-    with stage.lake.database.reading() as uow:
-        assert len(uow.pipelines.list_triggered()) == 1
+    assert run_once(stage) == 1
+    assert len(list_planned(stage)) == 1
     stage.put(DEFINED)
+    assert run_once(stage) == 0
+    assert list_planned(stage) == {}
+
+
+def list_planned(stage: PipelineStage) -> Mapping[PipelineId, datetime]:
+    """The pipelines that will be planned at any time, and when."""
     with stage.lake.database.reading() as uow:
-        assert uow.pipelines.list_triggered() == []
+        return uow.pipelines.list_due(uow.now() + timedelta(days=1), limit=10)
