@@ -48,7 +48,7 @@ def build_all(stage: PipelineStage, count: int) -> None:
     assert run_once(stage) == count
     for _ in range(count):
         attempt = stage.lease()
-        attempt.pin()
+        attempt.pin(table=stage.job(attempt.lease.job_id).table)
         attempt.move()
         attempt.report()
 
