@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -25,12 +26,16 @@ from firn.pipelines.settings import (
     read_firn_settings,
     read_spark_settings,
 )
-from firn.pipelines.statements import Statement, StatementKind, read_statements
+from firn.pipelines.statements import Statement, StatementKind
 from firn.pipelines.tables import find_tables, table_name
+from firn.pipelines.templated_statements import read_file
 from firn.pipelines.triggers import read_fresh_within
 from firn.pipelines.views import View, is_view, resolve_views
 from firn.protocol.pipelines import Refresh, Trigger
 from firn.protocol.validators import Validator
+
+if TYPE_CHECKING:
+    from firn.pipelines.templates import Reference
 
 _MOST_FILES = 2_000
 
@@ -51,6 +56,7 @@ class _FolderReader:
     problems: list[InvalidDefinition] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
+    references: list[tuple[Path, Reference]] = field(default_factory=list)
 
     def read(self) -> Pipeline:
         for settings_path in filter(None, (self.spark.path, self.firn.path)):
@@ -63,6 +69,7 @@ class _FolderReader:
             if statement.kind is StatementKind.TABLE:
                 self._add(definitions, statement, path, tables)
         self._refuse_unknown(tables, definitions)
+        self._refuse_unknown_references(definitions)
         resolved = resolve_views(definitions, self.views)
         ordered, problems = order_definitions(self._check_outputs(resolved.definitions))
         sources = {self._qualify(split_name(name)): columns for name, columns in self.firn.sources.items() if columns}
@@ -101,7 +108,9 @@ class _FolderReader:
     def _read_file(self, path: Path) -> Iterator[Statement]:
         try:
             text = self.files[str(path.relative_to(self.folder))] = _read_text(path)
-            yield from read_statements(text)
+            statements, references = read_file(text, self.firn.variables)
+            self.references += [(path, reference) for reference in references]
+            yield from statements
         except InvalidDefinition as problem:
             self._note(path, problem)
         except RecursionError:
@@ -210,6 +219,18 @@ class _FolderReader:
                 hint = f"did you mean {near[0]}?" if near else None
                 text = f"no file defines {name}"
                 self.problems.append(InvalidDefinition(text, path=self.firn.path, line=settings.line, hint=hint))
+
+    def _refuse_unknown_references(self, definitions: Mapping[str, Definition]) -> None:
+        """`ref()` names what the pipeline makes. The file of another table may have had an error."""
+        known = [*definitions, *(view.name for view in self.views.values())]
+        for path, reference in [] if self.problems else self.references:
+            name = self._qualify(reference.parts)
+            if name not in definitions and ".".join(reference.parts).lower() not in self.views:
+                near = get_close_matches(name, known, n=1) or get_close_matches(reference.parts[-1], known, n=1)
+                hint = (
+                    f"did you mean {near[0]}?" if near else "name an input of the pipeline by source(NAMESPACE, TABLE)"
+                )
+                self._note(path, InvalidDefinition(f"ref(): no file defines {name}", line=reference.line, hint=hint))
 
     def _qualify(self, parts: Sequence[str]) -> str:
         """The name of a table within the pipeline's catalog."""

@@ -58,15 +58,25 @@ def mark_file(tree: exp.Expr, path: str) -> None:
         node.meta[_FILE] = path
 
 
+def start_of(node: exp.Expr) -> Place | None:
+    """Where the word of a node begins; None for a node that has none of its own."""
+    meta = node.meta
+    if not {"line", "col", "start", "end"} <= meta.keys():
+        return None
+    return Place(meta["line"], meta["col"] - (meta["end"] - meta["start"]), meta.get(_FILE))
+
+
+def set_place(node: exp.Expr, place: Place) -> None:
+    """Say where a node begins."""
+    node.meta.update(line=place.line, col=place.column, start=0, end=0)
+
+
 def find_place(node: exp.Expr) -> Place:
     """The place of the first word of a node, or of one near it; without line where the tree knows none."""
     around: exp.Expr | None = node
     while around is not None:
-        places = [
-            (meta.get(_FILE), meta["line"], meta["col"] - (meta["end"] - meta["start"]))
-            for meta in (part.meta for part in around.walk())
-            if {"line", "col", "start", "end"} <= meta.keys()
-        ]
+        starts = (start_of(part) for part in around.walk())
+        places = [(start.path, start.line or 0, start.column or 0) for start in starts if start is not None]
         if places:
             files = {path for path, _, _ in places}
             # Lines of different files cannot be compared. A node without a file of its own is of the definition, unless
@@ -119,7 +129,7 @@ def _refuse_templates(tokens: list[Token]) -> None:
         is_expression = first.token_type is second.token_type is TokenType.L_BRACE and first.end + 1 == second.start
         if is_expression or first.token_type is TokenType.BLOCK_START:
             raise InvalidDefinition(
-                "Firn reads no Jinja templates", line=first.line, column=first.col, hint="write the SQL that they give"
+                "only the SQL files of a folder may have Jinja", line=first.line, column=first.col, hint="write SQL"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from firn.names import split_name
 from firn.pipelines.outputs import PLAIN_OUTPUT, Output, read_on_change, read_output
@@ -14,10 +15,12 @@ from firn.protocol.names import join_name
 from firn.protocol.pipeline_outputs import OnChange
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 from firn.protocol.validators import Validator
-from firn.yaml_reading import Section, read_yaml
+from firn.yaml_reading import Node, Section, read_yaml
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 FIRN_FILES = ("firn-pipeline.yml", "firn-pipeline.yaml")
+Variable: TypeAlias = str | int | bool | list[str | int | bool]
+_MOST_DIGITS = 18
 _EXTRA, _PAGE = "pipelines", "docs/pipelines.md"
 
 
@@ -55,6 +58,7 @@ class FirnSettings:
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deterministic: tuple[str, ...] = ()
+    variables: Mapping[str, Variable] = field(default_factory=dict)
 
 
 def read_spark_settings(path: Path) -> SparkSettings:
@@ -82,8 +86,9 @@ def read_firn_settings(path: Path) -> FirnSettings:
     tables = {name: _read_table(section) for name, section in _named_sections(file, "tables")}
     sources = {name: _read_source(section) for name, section in _named_sections(file, "sources")}
     deterministic = file.texts("deterministic")
+    variables = _read_variables(file.section("vars"))
     file.finish()
-    return FirnSettings(str(path), refresh, trigger, on_change, tables, sources, deterministic)
+    return FirnSettings(str(path), refresh, trigger, on_change, tables, sources, deterministic, variables)
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
@@ -120,6 +125,27 @@ def _read_source(section: Section) -> dict[str, str]:
     columns = section.pairs("columns")
     section.finish()
     return columns
+
+
+def _read_variables(section: Section | None) -> dict[str, Variable]:
+    """Variables of templates: texts, whole numbers, true and false, and lists of these."""
+    if section is None:
+        return {}
+    return {
+        name: [_read_variable(section, name, item) for item in node.value]
+        if node.id == "sequence"
+        else _read_variable(section, name, node)
+        for name, node in section.items()
+    }
+
+
+def _read_variable(section: Section, name: str, node: Node) -> str | int | bool:
+    text, kind = section.read_text(name, node), str(node.tag).rpartition(":")[2]
+    if kind == "bool":
+        return text.lower() in ("true", "yes", "on")
+    if kind == "int" and text.lstrip("+-").isdecimal() and len(text) <= _MOST_DIGITS:
+        return int(text)
+    return text
 
 
 def _read_refresh(section: Section) -> Refresh | None:

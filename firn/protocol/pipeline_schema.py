@@ -114,6 +114,11 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
             **_NAMES,
             "description": "functions of yours that give one value for equal arguments",
         },
+        "vars": {
+            "type": "object",
+            "description": "values of var('name') in SQL files with Jinja",
+            "additionalProperties": {"oneOf": [_SCALAR, {"type": "array", "items": _SCALAR}]},
+        },
         "tables": {
             "type": "object",
             "description": "settings of tables, by name",

@@ -13,7 +13,7 @@ from tests.docs.pipeline_tables import PAGE
 
 TEXT = PAGE.read_text("utf-8")
 COLUMNS = {
-    "raw.trip": {"driver": "bigint", "day": "date", "status": "string", "fare": "decimal(10,2)"},
+    "raw.trip": {"driver": "bigint", "day": "date", "status": "string", "fare": "decimal(10,2)", "tip": "decimal(10,2)"},
     "dim.driver": {"driver": "bigint", "city": "int"},
 }
 
@@ -26,7 +26,10 @@ def blocks(title: str, language: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("title", "tables"),
-    [("Temporary views", {"mart.fares_of_day": True, "mart.fares_of_driver": True})],
+    [
+        ("Temporary views", {"mart.fares_of_day": True, "mart.fares_of_driver": True}),
+        ("Jinja", {"mart.amounts_of_day": True}),
+    ],
 )
 def test_its_files_make_a_pipeline(title: str, tables: dict[str, bool], tmp_path: Path) -> None:
     (tmp_path / "transformations").mkdir()

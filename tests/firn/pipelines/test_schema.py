@@ -32,6 +32,7 @@ GOOD = (
     "tables: {a: {mode: overwrite, on_change: rebuild}, b: {mode: {columns: [x, y]}}, c: {mode: upsert}}",
     "tables: {a: {mode: append, streams: raw.trip, skip_changes: true}, b: {mode: append, streams: [raw.trip]}}",
     "defaults: {on_change: ask}",
+    "vars: {first: '2026-01-01', n: 3, share: 0.5, is_small: true, days: [mon, 2]}",
 )
 BAD = (
     "version: 2",
@@ -63,6 +64,9 @@ BAD = (
     "tables: {a: {mode: append, streams: {raw.trip: x}}}",
     "tables: {a: {skip_changes: often}}",
     "tables: {a: {on_change: never}}",
+    "vars: [first]",
+    "vars: {first: {day: 1}}",
+    "vars: {first: null}",
 )
 
 
