@@ -13,7 +13,13 @@ from tests.docs.pipeline_tables import PAGE
 
 TEXT = PAGE.read_text("utf-8")
 COLUMNS = {
-    "raw.trip": {"driver": "bigint", "day": "date", "status": "string", "fare": "decimal(10,2)", "tip": "decimal(10,2)"},
+    "raw.trip": {
+        "driver": "bigint",
+        "day": "date",
+        "status": "string",
+        "fare": "decimal(10,2)",
+        "tip": "decimal(10,2)",
+    },
     "dim.driver": {"driver": "bigint", "city": "int"},
 }
 
