@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,10 +36,13 @@ Rows = list[tuple[Any, ...]]
 class HiveEngine:
     """One Spark with the Hive catalog of a metastore."""
 
-    def __init__(self, metastore_uri: str, directory: Path) -> None:
+    def __init__(self, metastore_uri: str, directory: Path, conf: Mapping[str, str] | None = None) -> None:
+        """Start it; `conf` are further settings of the session."""
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, metastore_uri, str(directory)), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(other, metastore_uri, str(directory), dict(conf or {})), daemon=True
+        )
         self._process.start()
         other.close()
         self._asked = 0
@@ -92,8 +96,8 @@ class HiveEngine:
         return answer
 
 
-def _serve(pipe: Connection, metastore_uri: str, directory: str) -> None:
-    engine = _Engine(metastore_uri, directory)
+def _serve(pipe: Connection, metastore_uri: str, directory: str, conf: dict[str, str]) -> None:
+    engine = _Engine(metastore_uri, directory, conf)
     while True:
         try:
             number, command, *arguments = pipe.recv()
@@ -107,7 +111,7 @@ def _serve(pipe: Connection, metastore_uri: str, directory: str) -> None:
 
 
 class _Engine:
-    def __init__(self, metastore_uri: str, directory: str) -> None:
+    def __init__(self, metastore_uri: str, directory: str, conf: dict[str, str]) -> None:
         hive = {
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.hive.metastore.uris": metastore_uri,
@@ -117,7 +121,7 @@ class _Engine:
         }
         os.environ["PYSPARK_PYTHON"] = sys.executable  # as an optimizer sets it
         builder = SparkSession.builder.master("local[2]").appName("hive's users")
-        self.spark = builder.config(map={**spark_conf(), **ICEBERG, **hive}).getOrCreate()
+        self.spark = builder.config(map={**spark_conf(), **ICEBERG, **hive, **conf}).getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
         self.workers: dict[str, tuple[Worker, str]] = {}
 

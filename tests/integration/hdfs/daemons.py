@@ -53,7 +53,15 @@ class Daemons:
     name_nodes: tuple[str, ...] = ("nn1",)
     data_nodes: tuple[str, ...] = ("dn1", "dn2")
     own_settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the name nodes that clients do not have."""
+    """Settings of the nodes that clients do not have."""
+    host: str = LOOPBACK
+    """The name of the machine in the addresses of name nodes."""
+    core: Mapping[str, str] = field(default_factory=dict)
+    """Further settings of `core-site.xml`."""
+    java: tuple[str, ...] = ()
+    """Further options of each Java."""
+    administrator: Mapping[str, str] = field(default_factory=dict)
+    """Further environment of the tools of HDFS's superuser."""
     running: dict[str, GuardedProcess] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
 
@@ -63,7 +71,7 @@ class Daemons:
             self.ports[name] = free_port()
         self.conf_dir.mkdir(parents=True)
         (self.conf_dir / "log4j2.properties").write_text(LOG, encoding="utf-8")
-        _write(self.conf_dir / "core-site.xml", {"fs.defaultFS": self.uri})
+        _write(self.conf_dir / "core-site.xml", {"fs.defaultFS": self.uri, **self.core})
         _write(self.conf_dir / "hdfs-site.xml", {**_SETTINGS, **self._names()})
 
     @property
@@ -74,7 +82,7 @@ class Daemons:
     @property
     def uri(self) -> str:
         """The file system."""
-        return f"hdfs://{SERVICE}" if self._is_ha else f"hdfs://{LOOPBACK}:{self.ports['nn1']}"
+        return f"hdfs://{SERVICE}" if self._is_ha else f"hdfs://{self.host}:{self.ports['nn1']}"
 
     @property
     def _is_ha(self) -> bool:
@@ -82,7 +90,7 @@ class Daemons:
 
     def _names(self) -> dict[str, str]:
         if not self._is_ha:
-            address = f"{LOOPBACK}:{self.ports['nn1']}"
+            address = f"{self.host}:{self.ports['nn1']}"
             return {"dfs.namenode.rpc-address": address, **self._http("nn1", "")}
         settings = {
             "dfs.nameservices": SERVICE,
@@ -92,7 +100,7 @@ class Daemons:
             "ConfiguredFailoverProxyProvider",
         }
         for name in self.name_nodes:
-            settings[f"dfs.namenode.rpc-address.{SERVICE}.{name}"] = f"{LOOPBACK}:{self.ports[name]}"
+            settings[f"dfs.namenode.rpc-address.{SERVICE}.{name}"] = f"{self.host}:{self.ports[name]}"
             settings |= self._http(name, f".{SERVICE}.{name}")
         return settings
 
@@ -145,8 +153,7 @@ class Daemons:
         is_name_node = name in self.name_nodes
         directory = self.directory / name
         own = {"dfs.namenode.name.dir" if is_name_node else "dfs.datanode.data.dir": directory.as_uri()}
-        if is_name_node:
-            own |= self.own_settings
+        own |= self.own_settings
         if is_name_node and self._is_ha:
             own["dfs.ha.namenode.id"] = name
         options = [word for key, value in own.items() for word in ("-D", f"{key}={value}")]
@@ -154,10 +161,13 @@ class Daemons:
 
     def _java(self, name: str) -> list[str]:
         logs = self.directory / "logs" / name
-        return java_command(self.conf_dir, f"-Dhadoop.log.dir={logs}", "-Xmx256m")
+        return java_command(self.conf_dir, f"-Dhadoop.log.dir={logs}", "-Xmx256m", *self.java)
 
     def _run(self, *command: str) -> None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_START_SECONDS)
+        environment = {**os.environ, **self.administrator}
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_START_SECONDS, env=environment
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
     # -- what an administrator does --------------------------------------------------------------------------------

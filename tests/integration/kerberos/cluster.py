@@ -129,7 +129,7 @@ def secure_hdfs(directory: Path) -> Iterator[SecureHdfs]:
     with pytest.MonkeyPatch.context() as patch:
         for name, text in (realm.environment | realm.client(keytab) | {"HADOOP_CONF_DIR": str(conf_dir)}).items():
             patch.setenv(name, text)
-        hdfs = MiniCluster(directory / "hdfs", host="localhost", settings=_secure_nodes(keytab), java=[realm.java])
+        hdfs = MiniCluster(directory / "hdfs", host="localhost", settings=secure_nodes(keytab), java=[realm.java])
         try:
             hdfs.wait()
             _make_warehouse(hdfs.uri)
@@ -147,7 +147,8 @@ def add_metastore(hdfs: SecureHdfs, directory: Path) -> Iterator[SecureCluster]:
         yield SecureCluster(hdfs.realm, hdfs.hdfs, hdfs.conf_dir, metastore)
 
 
-def _secure_nodes(keytab: Path) -> dict[str, str]:
+def secure_nodes(keytab: Path) -> dict[str, str]:
+    """The settings of nodes with Kerberos."""
     return {
         **KERBEROS,
         **PROXIES,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from thrift.transport.TSocket import TSocket
 
-from tests.integration.kerberos.cluster import SecureCluster, SecureHdfs, add_metastore, secure_hdfs
+from firn.embedded.ports import LOOPBACK
+from tests.integration.kerberos.clients import Clients
+from tests.integration.kerberos.cluster import SECURITY, SecureCluster, SecureHdfs, add_metastore, secure_hdfs
+from tests.server.metastore.hive_side import HiveSide
 
 
 @pytest.fixture(scope="package")
@@ -20,3 +25,20 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureHdfs]:
 def cluster(hdfs: SecureHdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]:
     with add_metastore(hdfs, tmp_path_factory.mktemp("secure-hive")) as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def hive(cluster: SecureCluster) -> Iterator[HiveSide]:
+    """Another program at the metastore, as HDFS's superuser."""
+    transport = SECURITY.transport(TSocket(LOOPBACK, cluster.metastore.port), LOOPBACK)
+    side = HiveSide(cluster.metastore.uri, f"{cluster.hdfs.uri}/hive", transport)
+    side.add_database("db")
+    yield side
+    side.close()
+
+
+@pytest.fixture
+def clients(cluster: SecureCluster, tmp_path: Path) -> Iterator[Clients]:
+    made = Clients(cluster, tmp_path)
+    yield made
+    made.close()

@@ -1,50 +1,30 @@
-"""A server on a cluster with Kerberos, with nothing but a principal and a keytab.
-
-A soak run renews tickets of two minutes for twenty minutes.
-"""
+"""A server on a cluster with Kerberos, with nothing but a principal and a keytab."""
 
 from __future__ import annotations
 
-import io
-import os
 import socket
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hdfs_native import Client
-from pyiceberg.catalog import load_catalog
-from thrift.transport.TSocket import TSocket
 
-import firn
 from catalog.errors import Unavailable
-from firn.embedded.ports import LOOPBACK
-from firn.hdfs import calls, files
-from firn.hdfs.files import HdfsReader
-from firn.hdfs.registration import register_file_io
+from firn.hdfs import files
 from server.kerberos.errors import KerberosError
-from server.kerberos.keytab import find_principal
-from server.kerberos.tickets import KeytabTickets
-from server.metastore import HiveMetastore, MetastoreSettings
-from server.metastore.security import Authentication, MetastoreSecurity
-from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
-from tests.integration.kerberos.cluster import HIVE, SECURITY, SecureCluster
+from tests.integration.kerberos.clients import Clients
+from tests.integration.kerberos.cluster import HIVE, SecureCluster
 from tests.integration.kerberos.realm import NAME
+from tests.integration.kerberos.servers import secure_server
+from tests.integration.kerberos.tables import append, read, scan, upgrade, wait_for, write
 from tests.server.kerberos.keytabs import write_keytab
 from tests.server.metastore.hive_side import HiveSide
-from tests.spark_fixtures import ServerProcess, interpret_queries, server_process, wait_for_images
+from tests.spark_fixtures import ServerProcess
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 SERVER = f"firn/{socket.getfqdn().lower()}"
-IS_SOAK = "SOAK_SECONDS" in os.environ
-LIFETIME_SECONDS = 120 if IS_SOAK else 15
+LIFETIME_SECONDS = 15
 """The lifetime of the tickets of the principal `brief`."""
-RENEWING_SECONDS = 10 * LIFETIME_SECONDS if IS_SOAK else 2.5 * LIFETIME_SECONDS
-JOB_SECONDS = 540
+RENEWING_SECONDS = 2.5 * LIFETIME_SECONDS
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,124 +36,15 @@ def principals(cluster: SecureCluster) -> None:
 
 @pytest.fixture(scope="module")
 def server(cluster: SecureCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    directory = tmp_path_factory.mktemp("firn")
-    settings = {
-        **cluster.settings,
-        **interpret_queries(directory),
-        "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {cluster.realm.java}",
-        "FIRN_HADOOP__PRINCIPAL": f"firn/_HOST@{NAME}",
-        "FIRN_HADOOP__KEYTAB": str(cluster.realm.export("firn.keytab", SERVER)),
-        "FIRN_OPTIMIZERS__LOCAL": "1",
-        "FIRN_OPTIMIZERS__SCALING_SECONDS": "1",
-        "FIRN_BACKGROUND__OPERATION_SECONDS": "1",
-        "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "1",
-    }
-    for name in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME"):
-        settings[name] = "FILE:/nowhere"  # the settings win
-    with server_process(directory / "data", **settings) as running:
-        wait_for_images(running.http)
+    keytab = cluster.realm.export("firn.keytab", SERVER)
+    with secure_server(cluster, tmp_path_factory.mktemp("firn"), f"firn/_HOST@{NAME}", keytab) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def hive(cluster: SecureCluster) -> Iterator[HiveSide]:
-    """Another program at the metastore, as HDFS's superuser."""
-    transport = SECURITY.transport(TSocket(LOOPBACK, cluster.metastore.port), LOOPBACK)
-    side = HiveSide(cluster.metastore.uri, f"{cluster.hdfs.uri}/hive", transport)
-    side.add_database("db")
-    yield side
-    side.close()
-
-
-class Clients:
-    """A server's clients of the cluster, in this process and with a principal of their own."""
-
-    def __init__(self, cluster: SecureCluster, directory: Path) -> None:
-        self._cluster, self._directory = cluster, directory
-        self._before = {name: os.environ[name] for name in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME")}
-
-    def close(self) -> None:
-        os.environ.update(self._before)
-
-    def act_as(self, principal: str, keytab: Path) -> KeytabTickets:
-        """Do what the server does when it starts."""
-        tickets = KeytabTickets(find_principal(keytab, principal), keytab, self._directory / "krb5cc")
-        tickets.prepare()
-        return tickets
-
-    def ask_metastore(self, tickets: KeytabTickets, principal: str = f"hive/_HOST@{NAME}") -> list[str]:
-        """Ask over a new connection."""
-        security = MetastoreSecurity(authentication=Authentication.KERBEROS, principal=principal, tickets=tickets)
-        metastore = HiveMetastore(MetastoreSettings(uris=(self._cluster.metastore.uri,), security=security))
-        try:
-            return metastore.databases()
-        finally:
-            metastore.close()
-
-    def ask_hdfs(self) -> list[str]:
-        """Ask over a new connection."""
-        client: Client = calls.make_client(self._cluster.hdfs.uri, self._cluster.conf_dir)
-        return [status.path for status in calls.iterate(lambda: client.list_status("/"))]
-
-
-@pytest.fixture
-def clients(cluster: SecureCluster, tmp_path: Path) -> Iterator[Clients]:
-    made = Clients(cluster, tmp_path)
-    yield made
-    made.close()
-
-
-def write(location: str, *rows: tuple[int, str]) -> None:
-    """Write a Parquet file as Hive would, an hour ago, so that no sync waits for it to settle."""
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"id": [row[0] for row in rows], "v": [row[1] for row in rows]}), sink)
-    files.write_new(location, sink.getvalue())
-    client, path = calls.connect(location)
-    long_ago = int(time.time() - 3600) * 1000
-    client.set_times(path, long_ago, long_ago)
-
-
-def read(directory: str) -> list[tuple[int, str]]:
-    """The rows of all Parquet files in a directory."""
-    names = [status.path for status in files.list_directory(directory) if status.path.endswith(".parquet")]
-    tables = [pq.ParquetFile(HdfsReader(f"{directory}/{name}")).read(columns=["id", "v"]) for name in names]
-    return sorted((row["id"], row["v"]) for table in tables for row in table.to_pylist())
-
-
-def append(server: ServerProcess, table: str, row: dict[str, Any]) -> None:
-    """Append a row with PyIceberg, as the current principal."""
-    register_file_io()
-    catalog = load_catalog("lake", type="rest", uri=f"{server.url}/iceberg", warehouse="lake")
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("p", pa.string())])
-    catalog.load_table(table).append(pa.Table.from_pylist([row], schema=schema))
-
-
-def scan(server: ServerProcess, table: str) -> list[tuple[int, str]]:
-    """The rows as a reader without Spark gets them, read as the current principal."""
-    with firn.connect(server.url) as client:
-        return sorted((row["id"], row["v"]) for row in client.scan(table).to_arrow().to_pylist())
-
-
-def wait_for(look: Callable[[], Any], done: Callable[[Any], bool], seconds: float = JOB_SECONDS) -> Any:
-    until = time.monotonic() + seconds
-    while not done(seen := look()):
-        assert time.monotonic() < until, seen
-        time.sleep(0.5)
-    return seen
 
 
 def test_a_hive_table_is_upgraded_and_synced(
     cluster: SecureCluster, server: ServerProcess, hive: HiveSide, clients: Clients
 ) -> None:
-    location = f"{cluster.hdfs.uri}/hive/orders"
-    write(f"{location}/p=x/1.parquet", (1, "a"), (2, "b"))
-    storage = a_storage(location, "id bigint; v string")
-    hive.add_table(a_hive_table(name="orders", storage=storage, partitioned_by="p string"))
-    partition = a_hive_partition("x", storage=a_storage(f"{location}/p=x", "id bigint; v string"))
-    hive.add_partition("db", "orders", partition)
-    operation = server.post("catalogs/lake/hive/db.orders/upgrade", {"primary_key": ["id"], "properties": {}})
-    ended = wait_for(lambda: server.get(f"operations/{operation['id']}"), lambda seen: seen["status"] != "running", 60)
-    assert ended["status"] == "succeeded", ended
+    location = upgrade(cluster, server, hive, "orders")
     assert scan(server, "db.orders") == [(1, "a"), (2, "b")]
     write(f"{location}/p=x/2.parquet", (3, "theirs"))
     assert server.post("catalogs/lake/hive/db.orders/sync")["message"] == "partitions new files: 1"

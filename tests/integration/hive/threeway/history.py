@@ -16,13 +16,12 @@ from uuid import UUID
 from tests.hive_lake import NUMBERS
 from tests.integration.hdfs.paths import AnyPath, path_at
 from tests.integration.hive.threeway import hive_users
-from tests.integration.hive.threeway.deaths import DEATHS
 from tests.integration.hive.threeway.firn_side import FirnSide
 from tests.integration.hive.threeway.hive_table import KEYS, PARTITIONS, removed
 from tests.integration.hive.threeway.hive_users import HiveUsers
 from tests.integration.hive.threeway.oracle import Oracle
 from tests.integration.hive.threeway.oracle_values import File, Ground, Part, Place
-from tests.integration.hive.threeway.outages import OUTAGES, Outages
+from tests.integration.hive.threeway.outages import Outages, deaths_in
 from tests.integration.hive.threeway.told import by_key, in_order, same, told
 from tests.integration.hive.threeway.weights import OF_ALL, OF_PARTITIONS, OPERATIONS_OF_FIRN
 from tests.integration.hive.threeway.world import World
@@ -36,13 +35,14 @@ class History:
     """One table, all who work on it, and what must come of it. The same seed takes the same steps."""
 
     def __init__(self, world: World, seed: int, *, partitioned: bool = True, managed: bool = False) -> None:
-        self.deaths: Mapping[str, Callable[[Outages], str]] = DEATHS if world.hdfs is None else OUTAGES
+        self.deaths = deaths_in(world)
         self.random = random.Random(f"{seed} {partitioned} {managed}")
         self.world = world
         self.name = f"{world.database}.three{next(NUMBERS)}"
         self.hive = HiveUsers(
             *(world.engine, world.metastore.uri, world.tables, world.directory),
             *(self.name, self.random, partitioned, managed),
+            security=world.security,
         )
         self.weights = {**OPERATIONS_OF_FIRN, **OF_ALL, **(OF_PARTITIONS if partitioned else {})}
         self.firn = FirnSide(world, self.name, partitioned)

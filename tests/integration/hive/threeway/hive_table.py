@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 from hmsclient.hmsclient import HMSClient
 
 from catalog.hive.partition_names import escape_value
+from catalog.locations.paths import parse_metastore_address
 from firn.hdfs.files import is_on_hdfs
+from server.metastore.security import MetastoreSecurity
 from tests.hive_engine import HiveEngine
 from tests.integration.hdfs.paths import AnyPath, HdfsPath, path_at
 from tests.integration.hive.threeway.oracle_values import WHOLE, File, Part, Place
@@ -50,6 +52,8 @@ class HiveTable:
     written: int = 0
     opened: list[AnyPath] = field(default_factory=list)
     """Files that are being written in place: nothing of them is seen yet."""
+    security: MetastoreSecurity | None = None
+    """How the metastore wants to be asked; None if it lets in everybody."""
     _rows: dict[tuple[str, int, int], tuple[Row, ...]] = field(default_factory=dict)
 
     def create(self) -> None:
@@ -125,7 +129,11 @@ class HiveTable:
 
     @contextmanager
     def asking(self) -> Iterator[HMSClient]:
-        side = HiveSide(self.metastore, self.scratch)
+        transport = None
+        if self.security is not None:
+            host, port = parse_metastore_address(self.metastore)
+            transport = self.security.transport(self.security.socket(host, port), host)
+        side = HiveSide(self.metastore, self.scratch, transport)
         try:
             yield side.client
         finally:

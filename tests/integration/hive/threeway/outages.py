@@ -1,4 +1,7 @@
-"""Outages of HDFS while something is done: nodes end and come back, the name node stands still or is in safe mode."""
+"""Outages of HDFS while something is done: nodes end and come back, the name node stands still or is in safe mode.
+
+In a world with Kerberos the KDC ends, too, for longer than the tickets of the server last.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,11 @@ from tests.integration.hive.threeway.deaths import DEATHS, Death, Deaths
 
 if TYPE_CHECKING:
     from tests.integration.hdfs.daemons import Daemons
+    from tests.integration.hive.threeway.world import World
 
 LONGEST_DELAY_SECONDS = 3.0
+TICKET_SECONDS = 30
+"""The lifetime of the tickets of the server in a world with Kerberos."""
 
 
 class Outages(Deaths):
@@ -34,6 +40,26 @@ class Outages(Deaths):
 
     def data_node_dies(self) -> str:
         return self._while_away(self._without_data_node, 1.0, 8.0)
+
+    def kdc_is_away(self) -> str:
+        """What is done begins while the tickets of the server are valid, or after they have expired."""
+        realm = self.history.world.realm
+        assert realm is not None
+        what = self.history.random.choice(["publish", "sync", "write"])
+        before = self.history.random.choice([0.0, TICKET_SECONDS + 2.0])
+        away = self.history.random.choice([3.0, 15.0])
+
+        def disturbed(act: Callable[[], object], _: Callable[[], object]) -> None:
+            realm.stop()
+            time.sleep(before)
+            thread = threading.Thread(target=_try, args=(act,))
+            thread.start()
+            time.sleep(away)
+            realm.start()
+            thread.join()
+
+        kill: Death = disturbed
+        return self._while_dying(what, kill, f"begun after {before:g} s, for {away:g} s more")
 
     @property
     def _hdfs(self) -> Daemons:
@@ -96,3 +122,11 @@ OUTAGES: Mapping[str, Callable[[Outages], str]] = {
     "freeze the name node": Outages.name_node_hangs,
     "kill the server": DEATHS["kill the server"],
 }
+SECURE_OUTAGES: Mapping[str, Callable[[Outages], str]] = {**OUTAGES, "stop the KDC": Outages.kdc_is_away}
+
+
+def deaths_in(world: World) -> Mapping[str, Callable[[Outages], str]]:
+    """What histories meet in a world."""
+    if world.hdfs is None:
+        return DEATHS
+    return OUTAGES if world.realm is None else SECURE_OUTAGES

@@ -34,11 +34,16 @@ def world(metastore: EmbeddedMetastore, hive: HiveEngine, tmp_path_factory: pyte
 
 
 def test_hive_firn_and_the_oracle_agree_whatever_hdfs_does(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    take_histories(world, KILLS, capsys)
+
+
+def take_histories(world: World, kills: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """One history after another for SOAK_SECONDS, at least one; each meets that many outages."""
     met, seed, deadline = Counter[str](), SEED, time.monotonic() + SOAK_SECONDS
     while not met or time.monotonic() < deadline:
         history = History(world, seed, **shapes(seed))
         try:
-            history.run(HISTORY_STEPS, KILLS)
+            history.run(HISTORY_STEPS, kills)
         except Exception as error:
             error.add_note("\n".join((f"HISTORY_SEED={seed} on {history.name}:", *history.said)))
             raise

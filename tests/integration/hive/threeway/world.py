@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,11 @@ import httpx
 from catalog.locations.paths import parse_metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import is_open
+from server.metastore.security import MetastoreSecurity
 from tests.hive_engine import HiveEngine
 from tests.integration.hdfs.daemons import Daemons
 from tests.integration.hdfs.paths import AnyPath, HdfsPath
+from tests.integration.kerberos.realm import Realm
 from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for, wait_for_kill
 from tests.spark_fixtures import wait_for_images
 
@@ -107,6 +109,10 @@ class World:
     database: str = "db"
     hdfs: Daemons | None = None
     """Where all of them lie; None for this machine's disk."""
+    realm: Realm | None = None
+    """The Kerberos realm of all of them; None if nobody authenticates."""
+    security: MetastoreSecurity | None = None
+    """How Hive's users authenticate at the metastore."""
 
     @property
     def url(self) -> str:
@@ -174,8 +180,16 @@ def kill(metastore: EmbeddedMetastore) -> None:
 
 @contextmanager
 def a_world(
-    metastore: EmbeddedMetastore, engine: HiveEngine, directory: Path, hdfs: Daemons | None = None
+    metastore: EmbeddedMetastore,
+    engine: HiveEngine,
+    directory: Path,
+    hdfs: Daemons | None = None,
+    *,
+    realm: Realm | None = None,
+    security: MetastoreSecurity | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[World]:
+    """Start a server; `settings` are further ones of it."""
     line = Line(parse_metastore_address(metastore.uri), lambda: kill(metastore))
     quiet = {
         "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
@@ -188,12 +202,13 @@ def a_world(
     if hdfs is not None:
         quiet |= {"FIRN_WAREHOUSE": str(warehouse), "FIRN_HADOOP__CONF_DIR": str(hdfs.conf_dir)}
         engine.sql(f"CREATE DATABASE {database} LOCATION '{tables / 'managed'}'")
+    quiet |= dict(settings or {})
     supervisor = Supervisor(directory / "data", free_port(), "tests.integration.hive.dying", quiet)
     supervisor.start()
     wait_for_images(supervisor.http)
     try:
         engine.attach(supervisor.url, CATALOG)
-        yield World(supervisor, engine, metastore, line, directory, tables, warehouse, database, hdfs)
+        yield World(supervisor, engine, metastore, line, directory, tables, warehouse, database, hdfs, realm, security)
     finally:
         supervisor.stop()
         line.close()
