@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from firn.hdfs.errors import NO_DELEGATION
 from firn.protocol.leases import Lease
 from firn.spark.errors import java_causes, reason
 
@@ -38,6 +39,9 @@ _IS_DENIED = re.compile(
 )
 _NO_KEYS = re.compile(r"Unable to load credentials from any of the providers")
 _ANY_FILE = re.compile(r"(?P<file>(?:[a-z][a-z0-9+.-]*:)?/[^\s,;'\"]+\.(?:parquet|orc|avro|puffin|json|metadata))")
+_IS_ENDED_TOKEN = re.compile(
+    r"SecretManager\$InvalidToken|HDFS_DELEGATION_TOKEN.*(?:is expired|can't be found in cache)"
+)
 _IS_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _IS_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit")
 _PARTITION = re.compile(r"/([^/=]+=[^/]*)(?=/)")
@@ -127,6 +131,10 @@ def _explain_denial(failure: _Failure) -> str | None:
     )
 
 
+def _explain_ended_token(failure: _Failure) -> str | None:
+    return f"{_innermost(failure)}: {NO_DELEGATION}" if failure.says(_IS_ENDED_TOKEN) else None
+
+
 def _explain_full_disk(failure: _Failure) -> str | None:
     if not failure.says(_IS_FULL):
         return None
@@ -149,6 +157,7 @@ def _innermost(failure: _Failure) -> str:
 
 
 _KINDS: tuple[Callable[[_Failure], str | None], ...] = (
+    _explain_ended_token,
     _explain_full_disk,
     _explain_memory,
     _explain_lost_file,

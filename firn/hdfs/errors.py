@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import re
 
-_RPC = re.compile(r'RPCError\("(?P<kind>[\w.$]+)", "(?P<words>.*)"\)\Z', re.DOTALL)
+_RPC = re.compile(r'(?:Fatal)?RPCError\("(?P<kind>[\w.$]+)", "(?P<words>.*)"\)\Z', re.DOTALL)
 _OTHER = re.compile(r'(?P<kind>\w+)\((?:"(?P<words>.*)"|(?P<bare>.*))\)\Z', re.DOTALL)
 _KERBEROS = re.compile(r'GSSAPIError\(GssMajorCodes \{.*\}, \d+, "[^:]*: *(?P<words>.*)"\)\Z', re.DOTALL)
 """The status of GSSAPI, then what Kerberos says about it."""
@@ -33,6 +33,11 @@ _DISCONNECTED = "RPC listener disconnected"
 _MAY_BE_SECURE = (
     ": the name node has closed the connection. If it demands Kerberos, core-site.xml in HADOOP_CONF_DIR must say "
     "hadoop.security.authentication=kerberos"
+)
+_TOKEN = "InvalidToken"  # noqa: S105 -- a kind of refusal
+NO_DELEGATION = (
+    "the HDFS tokens of this application have ended. Start another optimizer; if its launch has a principal and a "
+    "keytab, Spark gets new tokens in time (docs/clusters.md)"
 )
 _NO_FILE = "Path is not a file"
 
@@ -65,7 +70,7 @@ def translate(error: BaseException) -> OSError | ValueError | None:
 def _translate_words(text: str) -> OSError | ValueError:
     if (match := _RPC.match(text)) is None:
         return _translate_own(text)
-    kind = match["kind"].rpartition(".")[2]
+    kind = re.split(r"[.$]", match["kind"])[-1]
     words = _first_line(_unescape(match["words"]))
     if kind in _BUSY:
         return NameNodeBusy(errno.EAGAIN, words)
@@ -75,6 +80,8 @@ def _translate_words(text: str) -> OSError | ValueError:
         return ValueError(words)
     if kind == "AclException" and "disabled" in words:
         return AclsDisabled(errno.EOPNOTSUPP, words)
+    if kind == _TOKEN:
+        return OSError(None, f"{kind}: {words}; {NO_DELEGATION}")
     number = _NUMBERS.get(kind)
     return OSError(None, f"{kind}: {words}") if number is None else OSError(number, words)
 

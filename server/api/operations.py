@@ -169,6 +169,10 @@ def _describe_value(name: str, value: object) -> str:
         return "; ".join(f"{key} {text}" for key, text in value.items())
     if isinstance(value, Sequence | frozenset | set) and not isinstance(value, str):
         return _describe_count(len(value), name)
+    if isinstance(value, datetime):
+        return f"{name} {value:%Y-%m-%d %H:%M} UTC"
+    if isinstance(value, str):
+        return f"{name} {value}"
     return _describe_count(value, name) if isinstance(value, int) else f"{value} {name}"
 
 

@@ -101,15 +101,17 @@ class HadoopChecks:
 
     def _ask(self) -> Iterator[ClusterStatus]:
         warehouses = self._list_warehouses()
-        ticket = None if self.tickets is None else self.tickets.status()
-        with self.database.reading() as uow:
-            now = uow.now()
         first: dict[str, str] = {}
         for warehouse in warehouses.values():
             first.setdefault(self.file_systems.get_address(warehouse), warehouse)
-        for address, warehouse in first.items():
+        pings = {address: self.file_systems.ping(warehouse) for address, warehouse in first.items()}
+        # Afterwards, because the first call to a cluster gets a ticket.
+        ticket = None if self.tickets is None else self.tickets.status()
+        with self.database.reading() as uow:
+            now = uow.now()
+        for address, status in pings.items():
             catalogs = [name for name, at in warehouses.items() if self.file_systems.get_address(at) == address]
-            yield _join(self.file_systems.ping(warehouse), catalogs, ticket, now)
+            yield _join(status, catalogs, ticket, now)
 
     def _find_unmovable(self, catalog: CatalogName, warehouse: str) -> Iterator[Finding]:
         """Tables whose files cannot be renamed into the quarantine."""

@@ -99,6 +99,13 @@ def test_a_file_of_a_plain_table_that_is_gone_is_named_with_what_to_do() -> None
             ),
             "no credentials for the storage",
         ),
+        (
+            (
+                "org.apache.hadoop.ipc.RemoteException",
+                "token (HDFS_DELEGATION_TOKEN token 3 for ann) is expired, current time: 2026-11-27 09:00:00,000",
+            ),
+            "the HDFS tokens of this application have ended. Start another optimizer",
+        ),
     ],
 )
 def test_what_people_can_do_something_about_says_what(cause: tuple[str, str], words: str) -> None:

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from firn.hdfs.errors import NameNodeBusy, translate
+from firn.hdfs.errors import NO_DELEGATION, NameNodeBusy, translate
 
 TRACE = r"\n\tat org.apache.hadoop.hdfs.server.namenode.FSPermissionChecker.check(FSPermissionChecker.java:661)\n\tat x"
 
@@ -82,6 +82,15 @@ def rpc(kind: str, words: str) -> RuntimeError:
                 "RPC listener disconnected: the name node has closed the connection. If it demands Kerberos, "
                 "core-site.xml in HADOOP_CONF_DIR must say hadoop.security.authentication=kerberos"
             ),
+        ),
+        (
+            RuntimeError(
+                'FatalRPCError("org.apache.hadoop.security.token.SecretManager$InvalidToken", "token (HDFS_DELEGATION_'
+                'TOKEN token 1 for ann) is expired")'
+            ),
+            OSError,
+            None,
+            f"InvalidToken: token (HDFS_DELEGATION_TOKEN token 1 for ann) is expired; {NO_DELEGATION}",
         ),
         (RuntimeError("something else"), OSError, None, "something else"),
         (OSError("Connection refused (os error 111)"), OSError, None, "Connection refused (os error 111)"),

@@ -52,7 +52,7 @@ class Clients:
         finally:
             metastore.close()
 
-    def ask_hdfs(self) -> list[str]:
-        """Ask over a new connection."""
-        client: Client = calls.make_client(self._cluster.hdfs.uri, self._cluster.conf_dir)
+    def ask_hdfs(self, uri: str | None = None) -> list[str]:
+        """Ask over a new connection, at another address of the cluster if one is named."""
+        client: Client = calls.make_client(uri or self._cluster.hdfs.uri, self._cluster.conf_dir)
         return [status.path for status in calls.iterate(lambda: client.list_status("/"))]

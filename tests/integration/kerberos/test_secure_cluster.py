@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from catalog.errors import Unavailable
+from firn.embedded.ports import LOOPBACK
 from firn.hdfs import files
+from firn.hdfs.errors import NO_DELEGATION
 from server.kerberos.errors import KerberosError
+from tests.integration.hdfs.mini_cluster import run_tool
 from tests.integration.kerberos.clients import Clients
 from tests.integration.kerberos.cluster import HIVE, SecureCluster
 from tests.integration.kerberos.realm import NAME
@@ -22,6 +27,7 @@ from tests.spark_fixtures import ServerProcess
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 SERVER = f"firn/{socket.getfqdn().lower()}"
+FETCHER = "org.apache.hadoop.hdfs.tools.DelegationTokenFetcher"
 LIFETIME_SECONDS = 15
 """The lifetime of the tickets of the principal `brief`."""
 RENEWING_SECONDS = 2.5 * LIFETIME_SECONDS
@@ -126,6 +132,22 @@ def test_a_metastore_with_another_principal_or_key_is_explained(cluster: SecureC
     cluster.realm.export("hive.keytab", HIVE)
     tickets.cache.unlink()
     assert "default" in clients.ask_metastore(tickets)
+
+
+def test_an_ended_token_is_explained(
+    cluster: SecureCluster, clients: Clients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancelled token is refused as one is whose time is over, which takes a day at least."""
+    by_address, token = cluster.hdfs.uri.replace("localhost", LOOPBACK), str(tmp_path / "token")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", cluster.realm.java)
+    run_tool(cluster.conf_dir, FETCHER, "-fs", cluster.hdfs.uri, "--renewer", "hdfs", token)
+    with monkeypatch.context() as as_on_yarn:
+        as_on_yarn.setenv("HADOOP_TOKEN_FILE_LOCATION", token)
+        assert "/warehouse" in clients.ask_hdfs(by_address)
+    run_tool(cluster.conf_dir, FETCHER, "-fs", cluster.hdfs.uri, "--cancel", token)
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", token)
+    with pytest.raises(OSError, match=rf"^InvalidToken: .*can't be found in cache; {re.escape(NO_DELEGATION)}$"):
+        clients.ask_hdfs(by_address)
 
 
 @pytest.mark.timeout(900)

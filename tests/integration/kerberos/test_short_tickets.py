@@ -52,7 +52,7 @@ class Work:
     path: str = "catalogs/lake/hive/db.tickets"
 
     def take_round(self) -> None:
-        """Hive writes and the server syncs, a client commits and reads, an optimizer merges, the server publishes."""
+        """Hive writes, the server and an optimizer sync, a client commits and reads, both publish."""
         self.rounds += 1
         self._sync()
         self._commit_and_read()
@@ -69,13 +69,14 @@ class Work:
         number = 100 + self.rounds
         write(f"{self._location()}/{number}.parquet", (number, "theirs"))
         self.rows[number] = "theirs"
-        self.server.post(f"{self.path}/sync")
+        message = self.server.post(f"{self.path}/sync")["message"]
+        assert message == "partitions new files: 1"
 
     def _commit_and_read(self) -> None:
         self.rows[1] = f"mine {self.rounds}"
         with self.clients.acting_as(CLIENT, self.keytab):
             append(self.server, "db.tickets", {"id": 1, "v": self.rows[1], "p": "x"})
-            assert scan(self.server, "db.tickets") == self._expected
+            wait_for(lambda: scan(self.server, "db.tickets"), lambda rows: rows == self._expected)
 
     def _publish(self) -> None:
         self.server.post(f"{self.path}/publish?merge=true")

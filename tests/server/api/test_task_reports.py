@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from catalog.ports.tickets import TicketStatus
 from server.api.operations import describe_status
 
 
@@ -23,6 +25,14 @@ def test_counts_agree_with_their_names_and_zeros_are_left_out() -> None:
         == "2,000 tables, 2 import entries, 1 catalog"
     )
     assert describe_status(Report()) == "nothing to do"
+
+
+def test_names_and_times_are_shown_after_what_they_are() -> None:
+    expiry = datetime(2026, 11, 27, 8, 37, 13, 113917, tzinfo=UTC)
+    assert (
+        describe_status(TicketStatus(principal="firn@EXAMPLE.COM", expires_at=expiry))
+        == "principal firn@EXAMPLE.COM, expires at 2026-11-27 08:37 UTC"
+    )
 
 
 def test_a_task_that_has_not_run_reports_nothing() -> None:

@@ -52,14 +52,26 @@ class Outages(Deaths):
         def disturbed(act: Callable[[], object], _: Callable[[], object]) -> None:
             realm.stop()
             time.sleep(before)
-            thread = threading.Thread(target=_try, args=(act,))
-            thread.start()
+            thread = self._begin(act)
             time.sleep(away)
             realm.start()
             thread.join()
 
         kill: Death = disturbed
         return self._while_dying(what, kill, f"begun after {before:g} s, for {away:g} s more")
+
+    def _begin(self, act: Callable[[], object]) -> threading.Thread:
+        """Do something beside an outage; what the steps say shows whether it was refused."""
+
+        def attempt() -> None:
+            try:
+                act()
+            except (AssertionError, httpx.TransportError):
+                self.history.said[-1] += " refused;"
+
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        return thread
 
     @property
     def _hdfs(self) -> Daemons:
@@ -73,8 +85,7 @@ class Outages(Deaths):
         away = self.history.random.choice(seconds)
 
         def disturbed(act: Callable[[], object], _: Callable[[], object]) -> None:
-            thread = threading.Thread(target=_try, args=(act,))
-            thread.start()
+            thread = self._begin(act)
             time.sleep(delay)
             with outage():
                 time.sleep(away)
@@ -107,12 +118,6 @@ class Outages(Deaths):
         self._hdfs.kill(name)
         yield
         self._hdfs.start(name)
-
-
-def _try(act: Callable[[], object]) -> None:
-    """Whether it succeeds shows later."""
-    with contextlib.suppress(AssertionError, httpx.TransportError):
-        act()
 
 
 OUTAGES: Mapping[str, Callable[[Outages], str]] = {

@@ -39,7 +39,7 @@ def test_hive_firn_and_the_oracle_agree_whatever_hdfs_does(world: World, capsys:
 
 def take_histories(world: World, kills: int, capsys: pytest.CaptureFixture[str]) -> None:
     """One history after another for SOAK_SECONDS, at least one; each meets that many outages."""
-    met, seed, deadline = Counter[str](), SEED, time.monotonic() + SOAK_SECONDS
+    met, outages, seed, deadline = Counter[str](), list[str](), SEED, time.monotonic() + SOAK_SECONDS
     while not met or time.monotonic() < deadline:
         history = History(world, seed, **shapes(seed))
         try:
@@ -48,6 +48,8 @@ def take_histories(world: World, kills: int, capsys: pytest.CaptureFixture[str])
             error.add_note("\n".join((f"HISTORY_SEED={seed} on {history.name}:", *history.said)))
             raise
         met += Counter(history.done)
+        outages += [step for step, name in zip(history.said, history.done, strict=True) if name in history.deaths]
         seed += 1
     with capsys.disabled():
-        print(f"\n{met.total()} steps on HDFS: {dict(met.most_common())}")  # noqa: T201 -- whoever soaks wants to know
+        steps = f"{met.total()} steps on HDFS: {dict(met.most_common())}"
+        print("", steps, *outages, sep="\n")  # noqa: T201 -- whoever soaks wants to know
