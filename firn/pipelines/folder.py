@@ -14,6 +14,7 @@ from firn.errors import Invalid
 from firn.names import split_name
 from firn.pipelines.definition import Definition, Pipeline, qualify_name
 from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.flows import PlacedStatement, add_flows
 from firn.pipelines.graph import order_definitions
 from firn.pipelines.outputs import Output, check_output
 from firn.pipelines.parsing import MAX_CHARACTERS, mark_file, too_deep
@@ -27,10 +28,12 @@ from firn.pipelines.settings import (
     read_spark_settings,
 )
 from firn.pipelines.statements import Statement, StatementKind
+from firn.pipelines.streams import check_streams, find_streams
 from firn.pipelines.tables import find_tables, table_name
 from firn.pipelines.templated_statements import read_file
 from firn.pipelines.triggers import read_fresh_within
 from firn.pipelines.views import View, is_view, resolve_views
+from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipelines import Refresh, Trigger
 from firn.protocol.validators import Validator
 
@@ -62,11 +65,11 @@ class _FolderReader:
         for settings_path in filter(None, (self.spark.path, self.firn.path)):
             self.files[Path(settings_path).name] = _read_text(Path(settings_path))
         tables = {self._qualify(split_name(name)): settings for name, settings in self.firn.tables.items()}
-        statements = [(statement, path) for path in self._find_files() for statement in self._read_file(path)]
+        statements = self._read_statements()
         self._add_views([pair for pair in statements if pair[0].kind is StatementKind.VIEW])
         definitions: dict[str, Definition] = {}
         for statement, path in statements:
-            if statement.kind is StatementKind.TABLE:
+            if statement.kind is not StatementKind.VIEW:
                 self._add(definitions, statement, path, tables)
         self._refuse_unknown(tables, definitions)
         self._refuse_unknown_references(definitions)
@@ -116,6 +119,17 @@ class _FolderReader:
         except RecursionError:
             self._note(path, too_deep())
 
+    def _read_statements(self) -> list[tuple[Statement, Path]]:
+        """The statements of all files, with the queries of flows in their streaming tables."""
+        placed = [
+            PlacedStatement(statement, str(path.relative_to(self.folder)))
+            for path in self._find_files()
+            for statement in self._read_file(path)
+        ]
+        statements, problems = add_flows(placed, self._qualify)
+        self.problems += problems
+        return [(placed.statement, self.folder / placed.path) for placed in statements]
+
     def _add_views(self, statements: Sequence[tuple[Statement, Path]]) -> None:
         """Collect the temporary views: their names first, because they may read each other."""
         named: dict[str, tuple[Statement, Path]] = {}
@@ -155,23 +169,32 @@ class _FolderReader:
             partitioned_by=statement.partitioned_by,
             trigger=_read_trigger(statement, settings) or self.firn.trigger,
             validators=self._read_validators(statement, settings),
-            output=self._read_output(settings),
+            output=self._read_output(statement, settings),
         )
 
-    def _read_output(self, settings: TableSettings | None) -> Output:
-        """How the table is written, with the names of its streams within the catalog."""
+    def _read_output(self, statement: Statement, settings: TableSettings | None) -> Output:
+        """How the table is written, with the names of its streams within the catalog, as far as YAML has them."""
         given = Output() if settings is None else settings.output
         streams = tuple(self._qualify(split_name(name)) for name in given.streams)
-        return replace(given, streams=streams, on_change=given.on_change or self.firn.on_change)
+        mode = OutputMode.APPEND if statement.kind is StatementKind.STREAMING else None
+        if mode is not None and given.mode not in (None, mode):
+            text = f"a streaming table is appended to, and firn-pipeline.yml says mode: {given.mode}"
+            raise InvalidDefinition(text, line=statement.line, hint="write CREATE MATERIALIZED VIEW")
+        return replace(
+            given, mode=mode or given.mode, streams=streams, on_change=given.on_change or self.firn.on_change
+        )
 
     def _check_outputs(self, definitions: Mapping[str, Definition]) -> dict[str, Definition]:
         """The definitions whose outputs are possible. Their queries read tables alone, no views."""
         checked: dict[str, Definition] = {}
         for name, definition in definitions.items():
             inputs = sorted({table_name(table) for table in find_tables(definition.query)})
+            streams = tuple(dict.fromkeys((*definition.output.streams, *find_streams(definition.query))))
+            output = replace(definition.output, streams=streams)
             try:
-                check_output(definition.output, definition.key, inputs, definition.line)
-                checked[name] = definition
+                check_output(output, definition.key, inputs, definition.line)
+                check_streams(definition.query, streams)
+                checked[name] = replace(definition, output=output)
             except InvalidDefinition as problem:
                 self.problems.append(problem.in_file(definition.path))
         return checked
@@ -272,6 +295,10 @@ def _rename(table: exp.Table, parts: Sequence[str]) -> None:
 
 def _read_key(statement: Statement, settings: TableSettings | None) -> tuple[str, ...]:
     value, line = statement.properties.get("firn.primary-key", ("", 0))
+    if statement.key:
+        if value or (settings is not None and settings.key):
+            raise InvalidDefinition("KEYS of the flow is the key already", line=statement.line, hint="remove the other")
+        return statement.key
     if value and settings is not None and settings.key:
         raise InvalidDefinition("the key stands in firn-pipeline.yml, too", line=line, hint="keep one of them")
     if value:

@@ -1,4 +1,4 @@
-"""The statements of a pipeline's SQL files, as Spark writes them: materialized and temporary views."""
+"""The statements of a pipeline's SQL files, as Spark writes them: views, streaming tables and flows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pydantic import ValidationError
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from firn.pipelines.auto_cdc import read_changes_flow
 from firn.pipelines.parsing import parse_query, tokenize
+from firn.pipelines.streams import hide_streams, mark_streams
 from firn.pipelines.token_reader import TokenReader, place_of
 from firn.pipelines.validate_settings import explain_limits
 from firn.protocol.validators import Severity, Validator, ValidatorKind
 
 _NOT_YET: Final = {
-    "STREAMING": "Firn plans no streaming tables yet",
-    "FLOW": "Firn plans no flows yet",
     "VIEW": "Firn plans no lasting views: write CREATE MATERIALIZED VIEW or CREATE TEMPORARY VIEW",
     "TABLE": "Firn plans no tables of their own: write CREATE MATERIALIZED VIEW",
 }
@@ -29,13 +29,17 @@ class StatementKind(Enum):
 
     TABLE = "a materialized view"
     VIEW = "a temporary view"
+    STREAMING = "a streaming table"
+    FLOW = "a flow"
+    CHANGES = "a flow of changes"  # AUTO CDC
 
 
 @dataclass(frozen=True)
 class Statement:
     """One statement. `columns` are the names that it lists; `properties` have the lines on which they stand.
 
-    `partitioned_by` has columns and transforms as they are written.
+    `partitioned_by` has columns and transforms as they are written. A flow has a `target`, and a `key` if it is one of
+    changes. A streaming table that flows fill has a query without columns.
     """
 
     name: tuple[str, ...]
@@ -46,6 +50,13 @@ class Statement:
     partitioned_by: tuple[str, ...] = ()
     validators: tuple[Validator, ...] = ()
     properties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    target: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no query of its own."""
+        return not self.query.selects
 
 
 def read_statements(text: str) -> Iterator[Statement]:
@@ -73,11 +84,13 @@ class _StatementReader(TokenReader):
         name = self.read_name()
         if self.kind is StatementKind.VIEW and len(name) > 1:
             self.refuse("a temporary view has no namespace", self.tokens[self.position - 1])
+        if self.kind is StatementKind.FLOW:
+            return self._read_flow(name, line)
         if self.is_at("("):
             self.columns = tuple(self._read_columns())
-        while not self.take("AS"):
+        while not self.take("AS") and not self._ends_without_query():
             self._read_clause()
-        query = self._read_query()
+        query = exp.Select() if self._ends_without_query() else self._read_query()
         return Statement(
             name=name,
             query=query,
@@ -98,13 +111,37 @@ class _StatementReader(TokenReader):
             self.refuse("a view of a pipeline is not global", hint="write CREATE TEMPORARY VIEW")
         if self.word() in _NOT_YET:
             self.refuse(_NOT_YET[self.word()])
-        if self.take("TEMPORARY") or self.take("TEMP"):
+        if self.take("FLOW"):
+            self.kind = StatementKind.FLOW
+            return
+        if self.take("STREAMING"):
+            self.kind = StatementKind.STREAMING
+            self.require("TABLE")
+        elif self.take("TEMPORARY") or self.take("TEMP"):
             self.kind = StatementKind.VIEW
+            self.require("VIEW")
         else:
-            self.require("MATERIALIZED")
-        self.require("VIEW")
+            self.require("MATERIALIZED", "VIEW")
         if self.take("IF"):
             self.require("NOT", "EXISTS")
+
+    def _ends_without_query(self) -> bool:
+        """Whether it is a streaming table that flows fill."""
+        return self.is_at_end and self.kind is StatementKind.STREAMING and self.tokens[-1].text.upper() != "AS"
+
+    def _read_flow(self, name: tuple[str, ...], line: int) -> Statement:
+        if self.take("COMMENT"):
+            self.next_token("a text")
+        self.require("AS")
+        if self.take("AUTO", "CDC"):
+            target, key, query = read_changes_flow(self)
+            return Statement(name, query, line, StatementKind.CHANGES, target=target, key=key)
+        self.require("INSERT", "INTO")
+        if self.is_at("ONCE"):
+            self.refuse("a flow that runs once has no place in a definition", hint="insert these rows into the source")
+        target = self.read_name()
+        self.require("BY", "NAME")
+        return Statement(name, self._read_query(), line, StatementKind.FLOW, target=target)
 
     def _read_columns(self) -> Iterator[str]:
         self.require("(")
@@ -193,8 +230,11 @@ class _StatementReader(TokenReader):
         if self.is_at_end:
             self.refuse("the query is missing after AS")
         first, last = self.peek("the query"), self.tokens[-1]
+        text, streams = hide_streams(self.text, self.tokens[self.position :])
         place = place_of(first)
-        return parse_query(self.text[first.start : last.end + 1], line=first.line, column=place.column or 1)
+        query = parse_query(text[first.start : last.end + 1], line=first.line, column=place.column or 1)
+        mark_streams(query, streams)
+        return query
 
     def _read_partitions(self) -> None:
         self.require("(")

@@ -20,6 +20,8 @@ COLUMNS = {
         "fare": "decimal(10,2)",
         "tip": "decimal(10,2)",
     },
+    "raw.old_trip": {"driver": "bigint", "fare": "decimal(10,2)"},
+    "raw.driver_change": {"driver": "bigint", "city": "int", "at": "bigint", "op": "string"},
     "dim.driver": {"driver": "bigint", "city": "int"},
 }
 
@@ -34,6 +36,7 @@ def blocks(title: str, language: str) -> list[str]:
     ("title", "tables"),
     [
         ("Temporary views", {"mart.fares_of_day": True, "mart.fares_of_driver": True}),
+        ("Streaming tables and flows", {"mart.all_fare": True, "mart.driver_now": True, "mart.paid_fare": True}),
         ("Jinja", {"mart.amounts_of_day": True}),
     ],
 )
