@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from catalog.errors import CatalogError
+from server.kerberos.errors import KerberosError
 from server.prometheus import TASK_FAILED, TASK_SECONDS
 
 log = logging.getLogger(__name__)
@@ -106,7 +108,12 @@ class Driver:
             run = LastRun(at=at, seconds=time.monotonic() - began, status=status)
         except Exception as error:  # the next tick tries again
             log.exception("background task failed", extra={"task": name})
-            run = LastRun(at=at, seconds=time.monotonic() - began, error=f"{type(error).__name__}: {error}")
+            run = LastRun(at=at, seconds=time.monotonic() - began, error=_describe_error(error))
         self.last[name] = run
         TASK_SECONDS.labels(name).set(run.seconds)
         TASK_FAILED.labels(name).set(run.error is not None)
+
+
+def _describe_error(error: Exception) -> str:
+    """The words for people; of an error that nobody expects, its kind as well."""
+    return str(error) if isinstance(error, CatalogError | KerberosError) else f"{type(error).__name__}: {error}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from catalog.errors import Unavailable
 from catalog.names import CatalogName
 from catalog.ports.hadoop import FileSystems, FileSystemStatus, Finding, Hop, Severity
 from catalog.ports.store import Database
@@ -37,7 +38,7 @@ class ClusterStatus:
     """Whether the server has a principal of its own."""
 
 
-class ClusterDown(Exception):
+class ClusterDown(Unavailable):
     """A cluster does not answer, or the server has no ticket; the message says which and why."""
 
 

@@ -73,7 +73,8 @@ def test_a_cluster_that_does_not_answer_and_a_missing_ticket_are_told_on_setting
     server: ServerProcess, open_page: OpenPage
 ) -> None:
     page = signed_in(server, open_page, "/settings")
-    clusters = page.get_by_role("table", name="HDFS clusters")
+    heading = page.get_by_role("heading", name="HDFS cluster hdfs://prod")
+    clusters = page.locator("section", has=heading)
     expect(clusters).to_contain_text("hdfs://prod")
     for address in NAME_NODES.values():
         expect(clusters).to_contain_text(address)
@@ -81,7 +82,10 @@ def test_a_cluster_that_does_not_answer_and_a_missing_ticket_are_told_on_setting
     expect(clusters).to_contain_text(f"firn@{REALM}")
     expect(clusters).to_contain_text("no ticket")
     assert violations(page) == []
-    page.goto(server.url)
+    page.goto(f"{server.url}/c/cluster")
+    expect(clusters).to_contain_text("does not answer")  # the page of the catalog shows its cluster
+    expect(page.get_by_text("KerberosError")).to_have_count(0)
+    expect(page.get_by_text("ClusterDown")).to_have_count(0)
     expect(page.get_by_text("An HDFS cluster has stopped answering")).to_be_visible()
     expect(page.get_by_text("The server cannot renew its Kerberos ticket")).to_be_visible()
     expect(page.get_by_text(f"Cannot contact any KDC for realm '{REALM}'; no KDC answers")).to_be_visible()

@@ -16,6 +16,7 @@ import { Page } from '../components/panel';
 import { engineText, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { taskTitle } from '../lib/tasks';
+import { Clusters } from './clusters';
 import styles from './home.module.css';
 import { RunningOperations } from './operations';
 
@@ -32,6 +33,7 @@ export function HomePage() {
       <RunningOperations catalog={catalog} />
       <Queue catalog={catalog} />
       <Recent catalog={catalog} />
+      <Clusters catalog={catalog} />
     </Page>
   );
 }

@@ -6,8 +6,8 @@ import { useState, type SyntheticEvent } from 'react';
 import { Link } from 'react-router';
 
 import { answered, api } from '../api/client';
-import { catalogs, clusters } from '../api/queries';
-import type { BackgroundTask, Catalog, Cluster } from '../api/types';
+import { catalogs } from '../api/queries';
+import type { BackgroundTask, Catalog } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Span, When } from '../components/figures';
@@ -19,6 +19,7 @@ import { SERVER, type Need } from '../lib/access';
 import { span } from '../lib/format';
 import { paths } from '../lib/paths';
 import { taskTitle } from '../lib/tasks';
+import { Clusters } from './clusters';
 import { Connections } from './connections';
 import { Retention } from './retention';
 
@@ -82,35 +83,6 @@ function Outcome({ task }: { task: BackgroundTask }) {
   );
 }
 
-const CLUSTERS: Column<Cluster>[] = [
-  { key: 'address', title: 'File system', cell: (row) => <span className="mono">{row.address}</span> },
-  { key: 'state', title: 'State', cell: (row) => <Mark look={row.error === null ? { ...HEALTHY, says: 'answers' } : { ...BROKEN, says: 'does not answer' }} /> },
-  { key: 'nodes', title: 'Name nodes', cell: (row) => <NameNodes of={row} /> },
-  { key: 'user', title: 'User', cell: (row) => <span className="mono">{row.user}</span> },
-  { key: 'ticket', title: 'Ticket valid until', cell: (row) => <Ticket of={row} /> },
-  { key: 'catalogs', title: 'Catalogs', cell: (row) => row.catalogs.join(', ') },
-  { key: 'error', title: 'Last error', cell: (row) => <div className="wrap-anywhere bad" style={{ minWidth: 160 }}>{row.error ?? row.ticket_error ?? ''}</div>, wide: true },
-  { key: 'checked', title: 'Checked', cell: (row) => <When at={row.checked_at} />, right: true },
-];
-
-/** One below the other: two hosts with their ports side by side would push the last columns out of the card. */
-function NameNodes({ of: row }: { of: Cluster }) {
-  if (row.name_nodes.length === 0) return <span className="dim">none known</span>;
-  return row.name_nodes.map((address) => <div key={address} className="mono dim">{address}</div>);
-}
-
-function Ticket({ of: row }: { of: Cluster }) {
-  if (!row.has_ticket) return <span className="dim">no Kerberos principal</span>;
-  return row.ticket_expires_at === null ? <Mark look={{ ...BROKEN, says: 'no ticket' }} /> : <When at={row.ticket_expires_at} />;
-}
-
-/** Asked for only where a warehouse is on HDFS: others have nothing to learn from an empty table. */
-function Clusters() {
-  const { data, error } = useQuery(clusters());
-  if (error === null && (data === undefined || data.length === 0)) return null;
-  return <DataTable name="HDFS clusters" title="HDFS clusters" columns={CLUSTERS} rows={data} error={error} id={(row) => row.address} empty={<Empty title="No HDFS" />} />;
-}
-
 /** Catalogs, metastores and how the server itself is. */
 export function SettingsPage() {
   const found = useQuery(catalogs());
@@ -135,7 +107,7 @@ export function SettingsPage() {
         link={(row) => paths.home(row.name)}
         empty={<Empty title="No catalog">Create one: a name and a location for its tables.</Empty>}
       />
-      {seesServer && <Clusters />}
+      <Clusters />
       <Connections />
       {seesServer && (
         <DataTable
