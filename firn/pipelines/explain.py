@@ -18,6 +18,8 @@ def explain_table(table: TablePlan) -> list[str]:
     if plan is None:
         return [f"{definition.name}  not planned: the columns of {_join(table.unknown)} are not known"]
     lines = [f"{definition.name}  {_describe_strategy(table, plan)}"]
+    if table.is_append:
+        return [*lines, *(f"  {line}" for line in _align(list(_describe_streams(table, plan))))]
     if table.is_incremental:
         lines += [f"  {line}" for line in _align(list(_describe_inputs(plan)))]
         lines += [f"  {line}" for line in _describe_pruning(plan)]
@@ -48,13 +50,15 @@ def write_table(table: TablePlan) -> dict[str, Any]:
     }
     if plan is not None:
         document |= {
+            "mode": str(definition.mode),
+            "streams": list(definition.output.streams),
             "strategy": "incremental" if table.is_incremental else "full",
             "columns": [{"name": column.name, "type": column.type} for column in plan.columns],
             "inputs": [source.name for source in plan.inputs],
             "scope": list(plan.scope),
-            "terms": [_write_term(term) for term in plan.terms],
+            "terms": [] if table.is_append else [_write_term(term) for term in plan.terms],
             "pruned": {name: list(columns) for name, columns in plan.pruned_columns().items()},
-            "reasons": [_write_reason(reason) for reason in plan.reasons],
+            "reasons": [] if table.is_append else [_write_reason(reason) for reason in plan.reasons],
             "warnings": [_write_reason(warning) for warning in plan.warnings],
         }
     return document
@@ -75,6 +79,8 @@ def describe_term(term: Term) -> str:
 
 def _describe_strategy(table: TablePlan, plan: Plan) -> str:
     policy = table.definition.refresh
+    if table.is_append:
+        return "append: rows that a run adds stay as they are"
     if not table.is_incremental:
         return "full, as refresh says" if policy is Refresh.FULL else "full"
     part = " (its key)" if plan.key and set(plan.scope) == set(plan.key) else ""
@@ -85,6 +91,14 @@ def _describe_inputs(plan: Plan) -> Iterator[tuple[str, str]]:
     for term in plan.terms:
         name = _join(term.inputs)
         yield (f"{name} (in {term.derived})" if term.derived else name), describe_term(term)
+
+
+def _describe_streams(table: TablePlan, plan: Plan) -> Iterator[tuple[str, str]]:
+    output = table.definition.output
+    others = "are left out" if output.skip_changes else "fail the run"
+    for read in plan.inputs:
+        is_stream = read.name in output.streams
+        yield read.name, f"only new rows are read; changed and deleted ones {others}" if is_stream else "read as it is"
 
 
 def _describe_pruning(plan: Plan) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
@@ -31,6 +31,12 @@ def fingerprint_query(query: exp.Query, schema: Schema) -> str:
     _restore_names(form, names)
     text = form.sql(DIALECT, comments=False, normalize_functions="upper")
     return hashlib.sha256(f"{_VERSION}\n{text}".encode()).hexdigest()
+
+
+def fingerprint_append(fingerprint: str, streams: Collection[str]) -> str:
+    """The fingerprint of a query that appends: what a table has then depends on what its streams had at each run."""
+    text = "\n".join((_VERSION, "append", *sorted(streams), fingerprint))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _normalize(tree: exp.Query, schema: Schema) -> exp.Expr:

@@ -10,12 +10,12 @@ from firn.errors import FirnError, Invalid
 from firn.names import split_name
 from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition, Place
-from firn.pipelines.fingerprint import fingerprint_query
+from firn.pipelines.fingerprint import fingerprint_append, fingerprint_query
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.parsing import DIALECT, parse_query
 from firn.pipelines.plan import Plan, Reason
 from firn.pipelines.table_plans import TablePlan, plan_pipeline
-from firn.protocol.pipeline_outputs import OnChange
+from firn.protocol.pipeline_outputs import OnChange, OutputMode
 from firn.protocol.pipelines import MOST_TABLES, FullReason, PipelineFile, PutPipeline, Refresh, TableDefinition
 
 LoadColumns = Callable[[str], Mapping[str, str] | None]
@@ -79,6 +79,7 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
     schema = {name: columns.known[name] for name in inputs}
     columns.add(definition.name, plan)
     query, fingerprint = _write_query(definition, schema)
+    is_append = definition.mode is OutputMode.APPEND
     return TableDefinition(
         name=definition.name,
         query=query,
@@ -94,10 +95,10 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         refresh=Refresh(definition.refresh),
         trigger=definition.trigger,
         validators=[*definition.validators],
-        fingerprint=fingerprint,
+        fingerprint=fingerprint_append(fingerprint, definition.output.streams) if is_append else fingerprint,
         incremental=table.is_incremental,
-        scope=[*plan.scope],
-        reasons=[*_write_reasons(plan.reasons)],
+        scope=[] if is_append else [*plan.scope],
+        reasons=[] if is_append else [*_write_reasons(plan.reasons)],
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from firn.pipelines.append_queries import check_append
 from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.plan import Plan
 from firn.pipelines.planner import plan_query
 from firn.pipelines.validators import check_validator
+from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipelines import Refresh
 
 LoadColumns = Callable[[str], Mapping[str, str] | None]
@@ -33,7 +35,14 @@ class TablePlan:
     @property
     def is_incremental(self) -> bool:
         """Whether runs compute only what changed: the query allows it, and the owner has not asked for full."""
-        return self.plan is not None and self.plan.is_incremental and self.definition.refresh is not Refresh.FULL
+        if self.plan is None or self.is_append:
+            return self.plan is not None
+        return self.plan.is_incremental and self.definition.refresh is not Refresh.FULL
+
+    @property
+    def is_append(self) -> bool:
+        """Whether runs add rows of new rows of streams."""
+        return self.definition.mode is OutputMode.APPEND
 
 
 def plan_pipeline(pipeline: Pipeline, load: LoadColumns) -> list[TablePlan]:
@@ -60,7 +69,7 @@ def _plan_table(
     try:
         plan = plan_query(definition.query, schema, key=definition.key, deterministic=pipeline.deterministic)
         _check_columns(definition, plan)
-        _check_policy(definition, plan)
+        _check_mode(definition, plan)
         for validator in definition.validators:
             names = [column.name for column in plan.columns]
             check_validator(validator, names, list(inputs), definition.key)
@@ -75,6 +84,13 @@ def _check_columns(definition: Definition, plan: Plan) -> None:
     if definition.columns and names and definition.columns != names:
         text = f"the statement lists {', '.join(definition.columns)}, the query gives {', '.join(names)}"
         raise InvalidDefinition(text, line=definition.line, hint="name the columns of the query with AS")
+
+
+def _check_mode(definition: Definition, plan: Plan) -> None:
+    if definition.mode is OutputMode.APPEND:
+        check_append(definition.query, definition.output.streams)
+    else:
+        _check_policy(definition, plan)
 
 
 def _check_policy(definition: Definition, plan: Plan) -> None:
