@@ -94,6 +94,13 @@ class KeyedInput:
         )
         return before, after
 
+    def read_new_keys(self, columns: Sequence[str]) -> DataFrame:
+        """The rows of the keys that only the new version has."""
+        feed = self._feed(columns)
+        net = feed.compare(self.plan.since, self.plan.until, feed.list_changed_keys())
+        gained = net.where(F.col("before").isNull() & F.col("after").isNotNull())
+        return gained.select(*(F.col("after").getField(name).alias(name) for name in columns))
+
     def list_states(self) -> list[StateRead]:
         """Both stores at the new version."""
         until, parts = self.plan.until, split_name(self.name)
