@@ -9,7 +9,7 @@ from catalog.names import TableName, fold_case
 from firn.protocol.pipeline_outputs import OnChange, OutputMode, explain_wrong_output
 from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
 
-_NOT_YET = (OutputMode.APPEND, OutputMode.COLUMNS)
+_NOT_YET = (OutputMode.COLUMNS,)
 _PLACE = frozenset({"path", "line"})
 _VERDICT = frozenset({"incremental", "scope", "reasons"})
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.full_reasons import is_aggregated
 from firn.pipelines.normalization import ORDERS, inline_ctes
-from firn.pipelines.parsing import find_position
+from firn.pipelines.parsing import find_place
 from firn.pipelines.tables import find_tables, table_name
 
 _KNOWN: Final = frozenset({"expressions", "from_", "joins", "where", "laterals", "hint", "kind", "with_", *ORDERS})
@@ -112,5 +112,4 @@ def _list_conditions(select: exp.Select, joins: list[exp.Join]) -> Iterator[exp.
 
 
 def _refuse(node: exp.Expr, text: str) -> NoReturn:
-    line, column = find_position(node)
-    raise InvalidDefinition(f"mode: append: {text}", line=line, column=column, hint=_OTHER_MODE)
+    raise InvalidDefinition.at(find_place(node), f"mode: append: {text}", hint=_OTHER_MODE)

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -57,10 +58,11 @@ class Computing:
         self.stack.callback(kept.unpersist)
         return kept
 
-    def compute_full(self) -> DataFrame:
-        """All rows of the table at the new pins."""
+    def compute_full(self, frames: Mapping[str, DataFrame] = MappingProxyType({})) -> DataFrame:
+        """All rows of the table at the new pins, or those of the query over other `frames` of some inputs."""
         for read in self.plan.inputs:
-            self._show(read, State.NEW, self.inputs[read.name].read_new())
+            frame = frames[read.name] if read.name in frames else self.inputs[read.name].read_new()
+            self._show(read, State.NEW, frame)
         return self.spark.sql(self.plan.full())
 
     def find_affected(self, changed: Sequence[str]) -> Affected | None:

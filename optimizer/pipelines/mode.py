@@ -25,7 +25,7 @@ class Mode:
 
 
 def choose_mode(
-    plan: Plan, refresh: Refresh, pins: TargetPins, inputs: Mapping[str, PinnedInput], *, is_keyed: bool, asked: bool
+    plan: Plan, refresh: Refresh, pins: TargetPins, inputs: Mapping[str, PinnedInput], *, asked: bool
 ) -> Mode:
     """Decide what a run computes; raise Refused if it would be full, and the owner's policy is strict.
 
@@ -36,7 +36,7 @@ def choose_mode(
     if refresh is Refresh.FULL and pins.since is not None:
         return Mode(is_full=True, reason="refresh: full")
     no_checkpoint = pins.full_reason or "there is no checkpoint"
-    reason = _find_obstacle(plan, inputs, is_keyed=is_keyed) if pins.since is not None else no_checkpoint
+    reason = _find_obstacle(plan, inputs) if pins.since is not None else no_checkpoint
     if reason is None:
         return Mode(is_full=False)
     if refresh is Refresh.STRICT and (pins.since is not None or pins.is_fallback):
@@ -46,11 +46,9 @@ def choose_mode(
     return Mode(is_full=True, reason=reason)
 
 
-def _find_obstacle(plan: Plan, inputs: Mapping[str, PinnedInput], *, is_keyed: bool) -> str | None:
+def _find_obstacle(plan: Plan, inputs: Mapping[str, PinnedInput]) -> str | None:
     if not plan.is_incremental:
         return str(plan.reasons[0]) if plan.reasons else "the query cannot be computed incrementally"
-    if not is_keyed:
-        return "the table has no primary key, by which rows could be replaced"
     columns = plan.read_columns()
     for name, pinned in inputs.items():
         if (obstacle := pinned.find_obstacle(columns[name])) is not None:

@@ -6,7 +6,7 @@ a file that a compaction has copied in between would stay, and its rows would be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from firn.spark.errors import is_refusal, is_uncertain, java_causes, reason
 from firn.spark.java import call_static, iterate
 from firn.spark.stream_writer import SUMMARY_OPTION
 from optimizer.errors import Refused
+from optimizer.pipelines.snapshots import load_iceberg_table, read_snapshot
 
 FILE = "_file"
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
@@ -37,6 +38,7 @@ class PlainSnapshot:
     """A plain table, as Iceberg's Java knows it, at one snapshot."""
 
     spark: SparkSession
+    parts: Sequence[str]
     table: Any
     snapshot_id: int
 
@@ -49,6 +51,10 @@ class PlainSnapshot:
     def columns(self) -> list[str]:
         """The columns of now, in order."""
         return [field.name() for field in self.table.schema().columns()]
+
+    def read(self) -> DataFrame:
+        """The rows, with the columns of now and their files as `_file`."""
+        return read_snapshot(self.spark, self.parts, str(self.snapshot_id), more=(FILE,))
 
     def count_files(self) -> int:
         """The data files of the snapshot, as its summary counts them."""
@@ -129,8 +135,7 @@ class StagedFiles:
         except Exception as error:  # Java throws many types of errors
             if is_refusal(error) and not is_uncertain(error):
                 self._discard()
-            if is_conflict(error):
-                raise TargetChanged(f"somebody has changed the table since the run read it: {reason(error)}") from error
+            raise_conflict(error)
             raise
 
     def _discard(self) -> None:
@@ -144,9 +149,17 @@ class StagedFiles:
         return coordinator.fetchNewFiles(self.snapshot.table, self.name)
 
 
-def is_conflict(error: BaseException) -> bool:
-    """Whether Iceberg has refused a commit because of another one."""
-    return any(name == _CONFLICT for name, _ in java_causes(error))
+def open_plain(spark: SparkSession, parts: Sequence[str]) -> PlainSnapshot:
+    """The table of these parts of a name at its head, which is a snapshot."""
+    table = load_iceberg_table(spark, parts)
+    table.refresh()
+    return PlainSnapshot(spark, parts, table, int(table.currentSnapshot().snapshotId()))
+
+
+def raise_conflict(error: BaseException) -> None:
+    """Raise TargetChanged if Iceberg has refused a commit because of another one."""
+    if any(name == _CONFLICT for name, _ in java_causes(error)) and not is_uncertain(error):
+        raise TargetChanged(f"somebody has changed the table since the run read it: {reason(error)}") from error
 
 
 def add_lineage(rows: DataFrame, snapshot: PlainSnapshot) -> DataFrame:

@@ -14,8 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name
 from firn.spark.comparing import make_comparable
-from optimizer.pipelines.computing import Affected
-from optimizer.pipelines.plain_files import FILE, PlainSnapshot, add_lineage
+from optimizer.pipelines.computing import Affected, Computing
+from optimizer.pipelines.plain_files import FILE, LINEAGE, PlainSnapshot, add_lineage, open_plain
+from optimizer.pipelines.target import PipelineTarget
+from optimizer.pipelines.writing import PlainRows, WritableRows
 
 _ROW, _VALUE, _NEW, _OLD = "firn_row", "firn_value", "firn_new", "firn_old"
 
@@ -45,6 +47,11 @@ class PlainDifference:
         copies = F.when(F.col(_NEW) > F.col(_OLD), few).otherwise(many)
         rows = self.values.where(copies > 0).select(_ROW, F.explode(F.sequence(F.lit(1), copies)))
         return rows.select(f"{_ROW}.*")
+
+    def read_missing(self) -> DataFrame:
+        """The rows that the table gets and did not have."""
+        rows = self.values.where(F.col(_NEW) > F.col(_OLD))
+        return rows.select(_ROW, F.explode(F.sequence(F.lit(1), F.col(_NEW) - F.col(_OLD)))).select(f"{_ROW}.*")
 
     def read_gone(self) -> DataFrame:
         """The values that their files lose, as `firn_value`."""
@@ -96,6 +103,51 @@ def exclude(rows: DataFrame, affected: Affected) -> DataFrame:
 
 
 @dataclass(frozen=True)
+class PlainComparison:
+    """What a run of a table without a key has computed, and the table's rows that it replaces.
+
+    `affected` is None if the run has computed all rows.
+    """
+
+    snapshot: PlainSnapshot
+    table: str
+    computed: DataFrame
+    affected: Affected | None
+    difference: PlainDifference
+
+    def read_current(self) -> DataFrame:
+        """The rows of the table."""
+        return self.snapshot.read().drop(FILE)
+
+    def read_audited(self) -> DataFrame:
+        """The rows that the table would have."""
+        if self.affected is None:
+            return self.computed
+        return exclude(self.read_current(), self.affected).unionByName(self.computed)
+
+    def choose_rows(self) -> WritableRows:
+        """What to write: files with wrong rows; all rows, if these are computed and most files are wrong."""
+        if self.affected is None and 2 * len(self.difference.files) > self.snapshot.count_files():
+            return PlainRows(self.computed, self.table, since=self.snapshot.snapshot_id)
+        return ReplacedFiles(self.snapshot, self.difference)
+
+
+def compare_plain(
+    target: PipelineTarget, computing: Computing, computed: DataFrame, affected: Affected | None
+) -> PlainComparison:
+    """Compare computed rows, which have the target's columns, with those of the table as it is now."""
+    snapshot = open_plain(target.lake.spark, target.parts)
+    computed = computing.keep(computed)
+    current = snapshot.read() if affected is None else affected.restrict(snapshot.read())
+    current = current.select(*computed.columns, FILE)
+    counted = computing.keep(compare_copies(computed, current))
+    counts = count_copies(counted)
+    different = select_different(counted)
+    files = find_files(different, current) if counts[2] else frozenset[str]()
+    return PlainComparison(snapshot, target.name, computed, affected, PlainDifference(different, files, *counts))
+
+
+@dataclass(frozen=True)
 class ReplacedFiles:
     """What a run writes to a plain table: some of its files again, without some values, and rows."""
 
@@ -119,7 +171,7 @@ class ReplacedFiles:
 
 def _remove(rows: DataFrame, gone: DataFrame) -> DataFrame:
     """The rows whose values are not among `gone`. Ids of rows are no part of their values."""
-    ids = [name for name in rows.columns if name in ("_row_id", "_last_updated_sequence_number")]
+    ids = [name for name in rows.columns if name in LINEAGE]
     packed = pack(rows, *ids)
     kept = packed.join(gone, packed[_VALUE].eqNullSafe(gone[_VALUE]), "left_anti")
     return kept.select(f"{_ROW}.*", *ids)

@@ -27,6 +27,7 @@ from optimizer.pipelines.difference import (
     find_identity,
     unpack,
 )
+from optimizer.pipelines.plain_target import compare_plain
 from optimizer.pipelines.target import PipelineTarget, fit_columns
 from optimizer.pipelines.writing import ChangeRows, PlainRows, WritableRows
 
@@ -61,17 +62,27 @@ class Publishing:
 
         Raises Refused if keys are null or repeated, AuditFailed if a validator fails the run.
         """
-        dropped: list[ValidatorResult] = []
-        if self.audit is not None:
-            self.stage("auditing")
-            rows, dropped = self.audit.drop_wrong(self.computing.keep(rows))
-        computed = self._prepare(rows, affected)
+        rows, dropped = self._drop_wrong(rows)
+        return self._add_dropped(self._prepare(rows, affected), dropped)
+
+    def prepare_append(self, rows: DataFrame) -> ComputedTable:
+        """Audit rows that are added to a table without a key. Raises AuditFailed."""
+        rows, dropped = self._drop_wrong(rows)
+        return self._add_dropped(self._prepare_append(rows), dropped)
+
+    def _drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult]]:
+        if self.audit is None:
+            return rows, []
+        self.stage("auditing")
+        return self.audit.drop_wrong(self.computing.keep(rows))
+
+    def _add_dropped(self, computed: ComputedTable, dropped: list[ValidatorResult]) -> ComputedTable:
         validators = [*dropped, *computed.result.validators]
         return replace(computed, result=computed.result.model_copy(update={"validators": validators}))
 
     def _prepare(self, rows: DataFrame, affected: Affected | None) -> ComputedTable:
         if not self.target.is_keyed:
-            return self._prepare_overwrite(rows)
+            return self._prepare_plain(rows, affected)
         keyed = self.target.load_keyed()
         computed = fit_columns(rows, self.target, {field.name: field for field in keyed.fields})
         if self.target.is_empty:
@@ -103,11 +114,37 @@ class Publishing:
         explain = partial(explain_wrong_keys, computed, keyed)
         return self._build(result, ChangeRows(checked, keyed, explain, is_counted=False))
 
-    def _prepare_overwrite(self, rows: DataFrame) -> ComputedTable:
-        fields = {field.name: field for field in self.target.lake.spark.table(self.target.name).schema.fields}
-        fitted = fit_columns(rows, self.target, fields)
-        result = RunResult(mode="", validators=self._check_all(fitted))
-        return self._build(result, PlainRows(fitted, self.target.name))
+    def _prepare_plain(self, rows: DataFrame, affected: Affected | None) -> ComputedTable:
+        fitted = self._fit_plain(rows)
+        if self.target.is_empty:
+            return self._build(
+                RunResult(mode="", validators=self._check_all(fitted)), PlainRows(fitted, self.target.name)
+            )
+        comparison = compare_plain(self.target, self.computing, fitted, affected)
+        difference = comparison.difference
+        result = RunResult(
+            mode="", written=difference.written, unchanged=difference.unchanged, deleted=difference.deleted
+        )
+        if difference.is_empty:
+            return self._build(result, None)
+        changed = difference.read_missing()
+        validators = self._check(AuditedRows(changed, comparison.read_audited, comparison.read_current))
+        return self._build(result.model_copy(update={"validators": validators}), comparison.choose_rows())
+
+    def _prepare_append(self, rows: DataFrame) -> ComputedTable:
+        fitted = self.computing.keep(self._fit_plain(rows))
+        result, current = RunResult(mode="", written=fitted.count()), self._read_plain
+        if not result.written:
+            return self._build(result, None)
+        validators = self._check(AuditedRows(fitted, lambda: current().unionByName(fitted), current))
+        rows_to_add = PlainRows(fitted, self.target.name, is_append=True)
+        return self._build(result.model_copy(update={"validators": validators}), rows_to_add)
+
+    def _fit_plain(self, rows: DataFrame) -> DataFrame:
+        return fit_columns(rows, self.target, {field.name: field for field in self._read_plain().schema.fields})
+
+    def _read_plain(self) -> DataFrame:
+        return self.target.lake.spark.table(self.target.name)
 
     def _build(self, result: RunResult, rows: WritableRows | None) -> ComputedTable:
         return ComputedTable(self.target, self.pins, result, rows)
@@ -116,7 +153,6 @@ class Publishing:
         """Run the validators on the rows that are written, and on the table with them."""
         if self.audit is None:
             return []
-        self.stage("auditing")
         written = unpack(changes, keyed)
         changed = written.where(F.col(OP) == UPSERT).drop(OP)
 
@@ -125,14 +161,15 @@ class Publishing:
             kept = self.target.read_rows().join(written.select(*map(quote_name, keys)), keys, "left_anti")
             return kept.select(*map(quote_name, keyed.columns)).unionByName(changed)
 
-        return self.audit.check(AuditedRows(changed, read_audited, self.target.read_rows))
+        return self._check(AuditedRows(changed, read_audited, self.target.read_rows))
 
     def _check_all(self, computed: DataFrame) -> list[ValidatorResult]:
         """Run the validators on rows that are the whole table."""
+        current = self.target.read_rows if self.target.is_keyed else self._read_plain
+        return self._check(AuditedRows(computed, lambda: computed, current))
+
+    def _check(self, rows: AuditedRows) -> list[ValidatorResult]:
         if self.audit is None:
             return []
         self.stage("auditing")
-        current = (
-            self.target.read_rows if self.target.is_keyed else partial(self.target.lake.spark.table, self.target.name)
-        )
-        return self.audit.check(AuditedRows(computed, lambda: computed, current))
+        return self.audit.check(rows)

@@ -20,8 +20,12 @@ from optimizer.pipelines.commit import Checkpoints, commit_run
 from optimizer.pipelines.context import RunContext, SharedInputs
 from optimizer.pipelines.inputs import StateRead
 from optimizer.pipelines.lake import Lake, open_lake
+from optimizer.pipelines.plain_files import TargetChanged
 from optimizer.pipelines.table_run import TableRun
 from optimizer.pipelines.tuning import NO_VARIABLES, use_settings
+
+MOST_REPEATS = 3
+"""A run begins again as often as this if others change the table without a key that it writes."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,19 @@ class PipelineRun:
     """Raises Refused if the run may not open the files of one of these."""
 
     def run(self) -> RunResult:
-        """Compute all targets up to new pins, and commit them.
+        """Compute all targets up to new pins, and commit them; again if somebody else has changed a target meanwhile.
 
         Raises Refused if nothing was committed and the same run would fail again, WriteUnknown if the next attempt has
         to find out.
         """
+        for _ in range(MOST_REPEATS):
+            try:
+                return self._run_once()
+            except TargetChanged as changed:
+                self.say(f"again from the start: {changed}")
+        return self._run_once()
+
+    def _run_once(self) -> RunResult:
         with use_settings(self.spark, NO_VARIABLES), open_lake(self.spark, self.catalog) as lake, ExitStack() as stack:
             tables = self._list_tables(self._build_context(lake, stack))
             for table in tables:

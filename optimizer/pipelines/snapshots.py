@@ -16,9 +16,12 @@ from firn.protocol.names import format_sql_name, quote_name
 from optimizer.errors import Refused
 
 
-def read_snapshot(spark: SparkSession, parts: Sequence[str], snapshot: str | None) -> DataFrame:
+def read_snapshot(
+    spark: SparkSession, parts: Sequence[str], snapshot: str | None, more: Sequence[str] = ()
+) -> DataFrame:
     """The rows of a snapshot of the table `parts`, none without one. Raises Refused if its columns cannot be read.
 
+    `more` are columns that Iceberg has for each row, such as `_file`.
     The session has to see the table with this snapshot.
     """
     name, table = format_sql_name(parts), load_iceberg_table(spark, parts)
@@ -26,8 +29,8 @@ def read_snapshot(spark: SparkSession, parts: Sequence[str], snapshot: str | Non
         return spark.table(name).where(F.lit(False))
     frame, old = spark.read.option("versionAsOf", snapshot).table(name), _schema_of(table, snapshot)
     if table.schema().sameSchema(old):
-        return frame
-    return frame.select(*(_read_column(field, old, name) for field in table.schema().columns()))
+        return frame.select("*", *more) if more else frame
+    return frame.select(*(_read_column(field, old, name) for field in table.schema().columns()), *more)
 
 
 def _read_column(field: Any, old: Any, table: str) -> Column:

@@ -12,8 +12,10 @@ from firn.pipelines import Plan, incremental
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.types import name_type
 from firn.protocol.names import format_sql_name, join_name
+from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipelines import InputChanges, Refresh, RunResult, TableDefinition, TargetPins
 from optimizer.errors import Refused
+from optimizer.pipelines.append import choose_append_mode, compute_new_rows
 from optimizer.pipelines.auditing import Audit
 from optimizer.pipelines.computing import Computing, open_computing, read_result_schema
 from optimizer.pipelines.context import RunContext, SharedInputs
@@ -69,6 +71,8 @@ class TableRun:
         plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
         measured = {name: pinned.measure() for name, pinned in inputs.items()}
         mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
+        if mode.reason is not None:
+            context.say(f"{'full' if mode.is_full else 'append' if self._is_append else 'incremental'}: {mode.reason}")
         settings = choose_settings(sum(total for _, total in measured.values()) + target.total_bytes)
         context.stack.enter_context(use_settings(context.spark, settings))
         computing = context.stack.enter_context(open_computing(context.spark, plan, inputs))
@@ -85,17 +89,19 @@ class TableRun:
         changed: Sequence[str],
     ) -> Mode:
         refresh, asked = self.definition.refresh, self.context.is_full_asked
-        mode = choose_mode(plan, refresh, pins, inputs, is_keyed=target.is_keyed, asked=asked)
+        if self._is_append:
+            return choose_append_mode(self.definition, target, pins, asked=asked)
+        mode = choose_mode(plan, refresh, pins, inputs, asked=asked)
         if refresh is Refresh.AUTO and not mode.is_full:
             mode = weigh(plan, measured, changed, target.total_bytes)
-        if mode.reason is not None:
-            self.context.say(f"{'full' if mode.is_full else 'incremental'}: {mode.reason}")
         return mode
 
     def _compute_rows(
         self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: Sequence[str] | None
     ) -> ComputedTable:
-        """Compute all rows if `changed` is None, otherwise those that the changed inputs affect."""
+        """Compute all rows if `changed` is None, otherwise those that the changed inputs affect, or add."""
+        if changed is not None and self._is_append:
+            return self._append_rows(target, pins, computing, changed)
         affected, mode = None, "full" if changed is None else "incremental"
         if changed is not None:
             self.context.stage("finding affected rows")
@@ -109,6 +115,22 @@ class TableRun:
         computed = Publishing(target, pins, computing, self.context.stage, audit).prepare(rows, affected)
         keys = None if affected is None else affected.count
         return replace(computed, result=computed.result.model_copy(update={"mode": mode, "keys": keys}))
+
+    def _append_rows(
+        self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: Sequence[str]
+    ) -> ComputedTable:
+        """Compute the rows that new rows of streams add."""
+        self.context.stage("computing")
+        rows = compute_new_rows(computing, self.definition.streams, changed)
+        if rows is None:
+            return ComputedTable(target, pins, RunResult(mode="append"))
+        audit = self._build_audit(rows, computing)
+        computed = Publishing(target, pins, computing, self.context.stage, audit).prepare_append(rows)
+        return replace(computed, result=computed.result.model_copy(update={"mode": "append"}))
+
+    @property
+    def _is_append(self) -> bool:
+        return self.definition.output_mode is OutputMode.APPEND
 
     def _build_audit(self, rows: DataFrame, computing: Computing) -> Audit | None:
         """The validators of the table. Raises Refused for one that does not fit the query."""

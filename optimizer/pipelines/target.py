@@ -71,8 +71,10 @@ class PipelineTarget:
         return [column.name for column in self.shown.columns]
 
     def list_states(self) -> list[StateRead]:
-        """What a run reads of it: the heads of both stores of a keyed table."""
-        return [StateRead((*self.parts[1:], store), None) for store in (BASE, CHANGE)] if self.is_keyed else []
+        """What a run reads of it: its head, or the heads of both stores of a keyed table."""
+        if self.is_keyed:
+            return [StateRead((*self.parts[1:], store), None) for store in (BASE, CHANGE)]
+        return [] if self.is_empty else [StateRead(self.parts[1:], None)]
 
     def load_keyed(self) -> Target:
         """The facts for writes to the change store. Raises Refused for tables that do not take any row."""

@@ -14,6 +14,7 @@ from firn.spark.quiet_logs import silence_failure_logs
 from firn.spark.target import Target
 from firn.spark.write import SMALL_BYTES, estimate_bytes
 from optimizer.pipelines.difference import unpack
+from optimizer.pipelines.plain_files import raise_conflict
 
 
 class WritableRows(Protocol):
@@ -59,17 +60,32 @@ class ChangeRows:
 
 @dataclass(frozen=True)
 class PlainRows:
-    """All rows of a plain table."""
+    """All rows of a plain table, or rows that it gets.
+
+    `since` is the snapshot that the run has read: the commit is refused if somebody has changed the table since.
+    """
 
     rows: DataFrame
     table: str
+    since: int | None = None
+    is_append: bool = False
 
     def commit(self, options: Mapping[str, str]) -> int | None:
-        """Replace all rows of the table."""
+        """Replace all rows of the table, or append. Raises TargetChanged, and Java's errors."""
         rows, counter = _count(self.rows)
-        with silence_failure_logs(rows.sparkSession):
-            _add_options(rows.writeTo(self.table), options).overwrite(F.lit(True))
+        writer = _add_options(rows.writeTo(self.table), {**options, **self._write_checks()})
+        try:
+            with silence_failure_logs(rows.sparkSession):
+                writer.append() if self.is_append else writer.overwrite(F.lit(True))
+        except Exception as error:  # Java throws many types of errors
+            raise_conflict(error)
+            raise
         return _read(counter)
+
+    def _write_checks(self) -> Mapping[str, str]:
+        if self.since is None:
+            return {}
+        return {"isolation-level": "serializable", "validate-from-snapshot-id": str(self.since)}
 
     def explain(self) -> None:
         """Any rows are right."""

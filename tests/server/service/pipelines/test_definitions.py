@@ -54,7 +54,6 @@ def test_a_version_is_stored_once_and_shown(stage: PipelineStage) -> None:
         ({"streams": [{"table": "db.plain"}]}, "mode: upsert reads whole tables, and db.plain is a stream"),
         ({"mode": "append", "key": [], "streams": [{"table": "db.x"}]}, "the stream db.x is no input of the query"),
         ({"columns": ["n"]}, "mode: columns names the columns"),
-        ({"mode": "append", "key": [], "streams": [{"table": "db.plain"}]}, "Firn runs no mode: append yet"),
         ({"mode": "columns", "columns": ["n"]}, "Firn runs no mode: columns yet"),
     ],
 )
