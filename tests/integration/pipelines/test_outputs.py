@@ -83,9 +83,9 @@ def test_rows_of_a_table_without_a_key_may_be_equal(server: RunningServer) -> No
     assert (table.runs.run().deleted, table.rows()) == (2, table.full())
 
 
-@pytest.mark.parametrize("keyed", [False, True])
-def test_new_rows_of_a_stream_are_appended_once(server: RunningServer, keyed: bool) -> None:
-    table = Streamed(server, JOINED, keyed=keyed, streams={})
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_new_rows_of_a_stream_are_appended_once(server: RunningServer, kind: str) -> None:
+    table = Streamed(server, JOINED, keyed=kind == "keyed", streams={})
     table.sql(f"INSERT INTO lake.{table.d} VALUES (1, 10), (2, 20)")
     table.add((1, 1), (2, 2))
     assert (table.runs.run().mode, table.rows()) == ("full", [(1, 10), (2, 20)])
@@ -98,12 +98,12 @@ def test_new_rows_of_a_stream_are_appended_once(server: RunningServer, keyed: bo
     assert (table.runs.run().written, table.runs.run().mode) == (0, "nothing")
 
 
-@pytest.mark.parametrize("keyed", [False, True])
-def test_a_changed_row_of_a_stream_fails_the_run(server: RunningServer, keyed: bool) -> None:
-    table = Streamed(server, "SELECT id, k FROM {s}", keyed=keyed, streams={})
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_a_changed_row_of_a_stream_fails_the_run(server: RunningServer, kind: str) -> None:
+    table = Streamed(server, "SELECT id, k FROM {s}", keyed=kind == "keyed", streams={})
     table.add((1, 1), (2, 2))
     table.runs.run()
-    if keyed:
+    if table.keyed:
         table.add((1, 7), (3, 3))
     else:
         table.sql(f"UPDATE lake.{table.s} SET k = 7 WHERE id = 1")
