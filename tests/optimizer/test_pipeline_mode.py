@@ -10,7 +10,7 @@ import pytest
 
 from firn.pipelines import Plan, incremental
 from firn.protocol.answers.writers import WriterOut
-from firn.protocol.pipelines import Checkpoint, Pins, Refresh
+from firn.protocol.pipelines import Checkpoint, Refresh, TargetPins
 from optimizer.errors import Refused
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.tuning import choose_settings
@@ -35,7 +35,7 @@ class FakeInput:
         return self.obstacle if "fare" not in columns else None
 
 
-def build_pins(reason: str | None = None, *, is_fallback: bool = False) -> Pins:
+def build_pins(reason: str | None = None, *, is_fallback: bool = False) -> TargetPins:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     checkpoint = Checkpoint(id="c", fingerprint="0" * 64, pinned_at=now, pins=[])
     writer = WriterOut(
@@ -48,7 +48,8 @@ def build_pins(reason: str | None = None, *, is_fallback: bool = False) -> Pins:
         snapshot_id=None,
         fenced_at=None,
     )
-    return Pins(
+    return TargetPins(
+        table="mart.t",
         writer=writer,
         since=checkpoint if reason is None else None,
         full_reason=reason,
@@ -60,14 +61,13 @@ def build_pins(reason: str | None = None, *, is_fallback: bool = False) -> Pins:
 def choose(
     plan: Plan,
     refresh: Refresh = Refresh.INCREMENTAL,
-    pins: Pins | None = None,
+    pins: TargetPins | None = None,
     *,
-    is_keyed: bool = True,
     asked: bool = False,
     obstacle: str | None = None,
 ) -> Mode:
     inputs: Any = {"raw.trip": FakeInput(obstacle=obstacle)}
-    return choose_mode(plan, refresh, pins or build_pins(), inputs, is_keyed=is_keyed, asked=asked)
+    return choose_mode(plan, refresh, pins or build_pins(), inputs, asked=asked)
 
 
 def weigh_trips(query: str, changed: str, target_bytes: int, **measured: tuple[int, int]) -> Mode:
@@ -96,25 +96,23 @@ def test_strict_does_not_fall_back_if_a_checkpoint_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "is_keyed", "obstacle", "reason"),
+    ("query", "obstacle", "reason"),
     [
-        ("SELECT count(*) AS n FROM raw.trip", True, None, "an aggregate without GROUP BY"),
-        (BY_DAY, False, None, "the table has no primary key"),
-        (BY_DAY, True, "the column day of raw.trip has changed since the checkpoint", "the column day"),
+        ("SELECT count(*) AS n FROM raw.trip", None, "an aggregate without GROUP BY"),
+        (BY_DAY, "the column day of raw.trip has changed since the checkpoint", "the column day"),
     ],
 )
 def test_a_run_that_cannot_be_incremental_says_why_and_strict_refuses_it(
     query: str,
-    is_keyed: bool,  # noqa: FBT001 -- a parameter of a test
     obstacle: str | None,
     reason: str,
 ) -> None:
     plan = incremental(query, SCHEMA)
-    mode = choose(plan, is_keyed=is_keyed, obstacle=obstacle)
+    mode = choose(plan, obstacle=obstacle)
     assert mode.is_full
     assert reason in (mode.reason or "")
     with pytest.raises(Refused, match=reason):
-        choose(plan, Refresh.STRICT, is_keyed=is_keyed, obstacle=obstacle)
+        choose(plan, Refresh.STRICT, obstacle=obstacle)
 
 
 def test_small_tables_are_cheaper_in_full() -> None:

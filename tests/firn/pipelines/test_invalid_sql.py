@@ -40,8 +40,8 @@ INVALID = {
     "select k from f where (k, g) in (select k from d)": "IN compares 2 with 1 columns",
     "select date_trunc() as x from f": "the SQL cannot be read",
     "select k from f where k = :p": "the query has the parameter :p",
-    "select {{ column }} from f": "line 1, column 8: Firn reads no Jinja templates",
-    "select k from {% if x %} f": "Firn reads no Jinja templates",
+    "select {{ column }} from f": "line 1, column 8: only the SQL files of a folder may have Jinja",
+    "select k from {% if x %} f": "line 1, column 16: only the SQL files of a folder may have Jinja",
     "select firn_q.k from f firn_q": "the name firn_q begins with firn_",
     "select k from f for update": "Spark has no such SQL",
 }

@@ -34,11 +34,13 @@ def queue(opened: OpenDatabase, write: Callable[[int], None]) -> Iterator[list[F
     """Writers that have all queued up behind one; in the block that one still holds the transaction."""
     with ThreadPoolExecutor(WRITERS) as pool, opened.database.writing() as first:
         first.namespaces.add(LAKE, ("first",), {})
-        futures = [pool.submit(write, number) for number in range(WRITERS)]
         group = sessions_of(opened)._group
         assert group is not None
-        while len(group._queue) < WRITERS:
-            time.sleep(0.001)
+        futures: list[Future[None]] = []
+        for number in range(WRITERS):  # each in its turn, however slowly a thread starts
+            futures.append(pool.submit(write, number))
+            while len(group._queue) <= number:
+                time.sleep(0.001)
         yield futures
 
 
