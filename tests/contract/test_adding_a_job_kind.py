@@ -38,7 +38,7 @@ NAMED_ELSEWHERE = {
     "server/service/jobs/admission.py": {"PIPELINE"},
     "server/api/leases.py": {"PIPELINE"},
     "server/service/pipelines/runs.py": {"PIPELINE"},
-    "server/service/pipelines/states.py": {"PIPELINE"},
+    "server/store/pipeline_facts.py": {"PIPELINE"},
     # The server commits a merge that the optimizer has built without Spark.
     "server/service/images/adoption.py": {"MERGE"},
     # A reader plans the build of an image that is too large for the server.
