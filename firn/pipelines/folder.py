@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from firn.errors import Invalid
 from firn.names import split_name
+from firn.pipelines.append_queries import check_append
 from firn.pipelines.definition import Definition, Pipeline, qualify_name
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.flows import PlacedStatement, add_flows
@@ -28,7 +29,7 @@ from firn.pipelines.settings import (
     read_spark_settings,
 )
 from firn.pipelines.statements import Statement, StatementKind
-from firn.pipelines.streams import check_streams, find_streams
+from firn.pipelines.streams import find_streams
 from firn.pipelines.tables import find_tables, table_name
 from firn.pipelines.templated_statements import read_file
 from firn.pipelines.triggers import read_fresh_within
@@ -193,7 +194,8 @@ class _FolderReader:
             output = replace(definition.output, streams=streams)
             try:
                 check_output(output, definition.key, inputs, definition.line)
-                check_streams(definition.query, streams)
+                if streams:
+                    check_append(definition.query, streams)
                 checked[name] = replace(definition, output=output)
             except InvalidDefinition as problem:
                 self.problems.append(problem.in_file(definition.path))

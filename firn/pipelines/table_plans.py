@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from firn.pipelines.append_queries import check_append
 from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.graph import read_inputs
@@ -87,9 +86,7 @@ def _check_columns(definition: Definition, plan: Plan) -> None:
 
 
 def _check_mode(definition: Definition, plan: Plan) -> None:
-    if definition.mode is OutputMode.APPEND:
-        check_append(definition.query, definition.output.streams)
-    else:
+    if definition.mode is not OutputMode.APPEND:  # the folder has checked the queries of those
         _check_policy(definition, plan)
 
 
