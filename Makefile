@@ -17,7 +17,8 @@ ARGS ?=
 # Where the compatibility kit lies; it is not part of this repository.
 RCK_KIT ?= ../shared/tools/rck
 # Each process of tests needs about 6 GiB, for Spark and what it starts; files stay whole, for the servers that their
-# tests share. A third one uses what two leave idle, where there is memory for it.
+# tests share. A third one uses what two leave idle, where there is memory for it. Both tiers start one more: some of
+# them always wait for a database or a browser.
 free_gib := $(shell awk '/^MemAvailable/ { print int($$2 / 1048576) }' /proc/meminfo 2>/dev/null)
 TEST_PROCESSES ?= $(shell [ "$(or $(free_gib),0)" -ge 20 ] && echo 3 || echo 2)
 
@@ -168,7 +169,7 @@ parts: engines clusters $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) -n $$(($(TEST_PROCESSES) + 1)) $(ARGS)
 
 .PHONY: test-rest
 test-rest: setup parts ## the second tier: what `make test` leaves out; downloads 2 GB
