@@ -1,8 +1,4 @@
-"""Rows that are written to a table and looked at before any commit names their files.
-
-Spark's own append writes and commits in one. Iceberg's rewrites do not: they write files under a name of their own,
-which stands for a table that reads and writes nothing else. So do these; until `append` the files are in no snapshot.
-"""
+"""Rows that are written to a table and looked at before any commit names their files."""
 
 from __future__ import annotations
 
@@ -10,51 +6,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.spark.java import call_static, iterate
 from optimizer.spark import JobSession
+from optimizer.staged_files import StagedFiles, stage_files
 
-_TABLE_CACHE = "org.apache.iceberg.spark.SparkTableCache"
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 """Columns that a rewrite hands on. Null in a new row, which means that the commit gives them."""
 
 
 @dataclass(frozen=True)
 class UncommittedRows:
-    """Rows in files that only this process knows of, under a `name` that Iceberg's source takes for a path."""
+    """Rows in files that no snapshot names until `append`."""
 
-    session: JobSession
-    table: Any
-    name: str
+    files: StagedFiles
 
     def write(self, rows: DataFrame) -> None:
         """Write rows that have the table's columns; what ends before its end leaves no file that is listed here."""
-        if self.session.jvm.org.apache.iceberg.TableUtil.supportsRowLineage(self.table):
+        if self.files.iceberg.TableUtil.supportsRowLineage(self.files.table):
             rows = rows.withColumns({column: F.lit(None).cast("bigint") for column in _LINEAGE})
-        rows.write.format("iceberg").mode("append").save(self.name)
+        self.files.write(rows)
 
     def read(self) -> DataFrame:
         """All that was written, out of the files."""
-        iceberg, tasks = self.session.jvm.org.apache.iceberg, self.session.jvm.java.util.ArrayList()
-        schema, specs = iceberg.SchemaParser.toJson(self.table.schema()), self.table.specs()
-        every = iceberg.expressions.ResidualEvaluator.unpartitioned(iceberg.expressions.Expressions.alwaysTrue())
-        no_deletes = self.session.spark.sparkContext._gateway.new_array(iceberg.DeleteFile, 0)  # type: ignore[union-attr]
-        for file in iterate(self._files()):
-            spec = iceberg.PartitionSpecParser.toJson(specs.get(file.specId()))
-            tasks.add(iceberg.BaseFileScanTask(file, no_deletes, schema, spec, every))
-        if tasks.isEmpty():  # which Iceberg takes for a name that it does not know
-            return self.session.spark.read.format("iceberg").load(self.name).limit(0)
-        iceberg.spark.ScanTaskSetManager.get().stageTasks(self.table, self.name, tasks)
-        return self.session.spark.read.format("iceberg").load(self.name)
+        tasks = [*self._build_tasks()]
+        spark = self.files.spark
+        if not tasks:  # which Iceberg takes for a name that it does not know
+            return spark.read.format("iceberg").load(self.files.name).limit(0)
+        return self.files.read(tasks)
 
     def append(self, marks: Mapping[str, str]) -> None:
         """Commit the files, in a snapshot that says this of itself."""
-        append = self.table.newAppend()
-        for file in iterate(self._files()):
+        append = self.files.table.newAppend()
+        for file in self.files.list_new():
             append.appendFile(file)
         for key, value in marks.items():
             append.set(key, value)
@@ -62,26 +48,21 @@ class UncommittedRows:
 
     def discard(self) -> None:
         """Delete the files. The caller must not have sent a commit with them."""
-        places = self.session.jvm.java.util.ArrayList()
-        for file in iterate(self._files()):
-            places.add(file.location())
-        self.session.jvm.org.apache.iceberg.CatalogUtil.deleteFiles(self.table.io(), places, "data", True)
+        self.files.discard()
 
-    def _files(self) -> Any:
-        return self.session.jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get().fetchNewFiles(
-            self.table, self.name
-        )
+    def _build_tasks(self) -> Iterator[Any]:
+        iceberg, table = self.files.iceberg, self.files.table
+        schema, specs = iceberg.SchemaParser.toJson(table.schema()), table.specs()
+        every = iceberg.expressions.ResidualEvaluator.unpartitioned(iceberg.expressions.Expressions.alwaysTrue())
+        gateway: Any = self.files.spark.sparkContext._gateway
+        no_deletes = gateway.new_array(iceberg.DeleteFile, 0)
+        for file in self.files.list_new():
+            spec = iceberg.PartitionSpecParser.toJson(specs.get(file.specId()))
+            yield iceberg.BaseFileScanTask(file, no_deletes, schema, spec, every)
 
 
 @contextmanager
 def stage_rows(session: JobSession, parts: Sequence[str]) -> Iterator[UncommittedRows]:
-    """Rows for a table. At the end Java forgets them: their files are the table's by then, or nobody's."""
-    iceberg, staged = session.jvm.org.apache.iceberg.spark, UncommittedRows(session, session.table(parts), str(uuid4()))
-    cache = call_static(session.spark, _TABLE_CACHE, "get")
-    cache.add(staged.name, staged.table)
-    try:
-        yield staged
-    finally:
-        cache.remove(staged.name)
-        iceberg.ScanTaskSetManager.get().removeTasks(staged.table, staged.name)
-        iceberg.FileRewriteCoordinator.get().clearRewrite(staged.table, staged.name)
+    """Rows for a table. At the end Java forgets their files: they are the table's by then, or nobody's."""
+    with stage_files(session.spark, session.table(parts)) as files:
+        yield UncommittedRows(files)

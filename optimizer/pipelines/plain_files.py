@@ -10,22 +10,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name
-from firn.spark.errors import is_refusal, is_uncertain, java_causes, reason
-from firn.spark.java import call_static, iterate
+from firn.spark.errors import is_uncertain, java_causes, reason
+from firn.spark.java import iterate
 from firn.spark.stream_writer import SUMMARY_OPTION
 from optimizer.errors import Refused
 from optimizer.pipelines.snapshots import load_iceberg_table, read_snapshot
+from optimizer.staged_files import StagedFiles, stage_files
 
 FILE = "_file"
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
 """Of tables of version 3: a row that is written again keeps both, so that it is no change for readers of changes."""
-_TABLE_CACHE = "org.apache.iceberg.spark.SparkTableCache"
 _CONFLICT = "org.apache.iceberg.exceptions.ValidationException"
 
 
@@ -72,17 +71,10 @@ class PlainSnapshot:
         return tasks
 
     @contextmanager
-    def stage(self, tasks: Collection[Any]) -> Iterator[StagedFiles]:
-        """New files for the table. At the end Java forgets them: they are the table's by then, or nobody's."""
-        staged = StagedFiles(self, str(uuid4()), tasks)
-        cache = call_static(self.spark, _TABLE_CACHE, "get")
-        cache.add(staged.name, self.table)
-        try:
-            yield staged
-        finally:
-            cache.remove(staged.name)
-            self._java.spark.ScanTaskSetManager.get().removeTasks(self.table, staged.name)
-            self._java.spark.FileRewriteCoordinator.get().clearRewrite(self.table, staged.name)
+    def stage(self, tasks: Collection[Any]) -> Iterator[Replacement]:
+        """New files for the table, instead of those of the tasks."""
+        with stage_files(self.spark, self.table) as files:
+            yield Replacement(self, files, tasks)
 
     @property
     def _java(self) -> Any:
@@ -90,41 +82,35 @@ class PlainSnapshot:
 
 
 @dataclass(frozen=True)
-class StagedFiles:
-    """Files that replace those of `tasks`; no snapshot names them yet."""
+class Replacement:
+    """Files that replace those of `tasks` with one commit."""
 
     snapshot: PlainSnapshot
-    name: str
+    files: StagedFiles
     tasks: Collection[Any]
 
     def read_old(self) -> DataFrame:
         """The rows of the old files, with their ids if they have any. Only if there are old files."""
-        spark, java = self.snapshot.spark, self.snapshot._java  # noqa: SLF001 -- one thing in two classes
-        tasks: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        for task in self.tasks:
-            tasks.add(task)
-        java.spark.ScanTaskSetManager.get().stageTasks(self.snapshot.table, self.name, tasks)
         more = LINEAGE if self.snapshot.has_lineage else ()
-        frame = spark.read.format("iceberg").load(self.name)
-        return frame.select(*map(quote_name, self.snapshot.columns), *more)
+        return self.files.read(self.tasks).select(*map(quote_name, self.snapshot.columns), *more)
 
     def write(self, rows: DataFrame) -> None:
         """Write the rows, which have the columns of `read_old`."""
-        rows.write.format("iceberg").mode("append").option("fanout-enabled", "true").save(self.name)
+        self.files.write(rows, {"fanout-enabled": "true"})  # rows come in no order of partitions
 
     def commit(self, options: Mapping[str, str]) -> None:
         """Replace the old files by the new ones, with the entries of the summary among `options`.
 
         Raises TargetChanged if somebody else has changed rows of the table, or has written a file of it again. Raises
-        Java's errors.
+        Java's errors; then the new files stay, and the server removes them as orphans if no snapshot names them.
         """
-        java, change = self.snapshot._java, self.snapshot.table.newOverwrite()  # noqa: SLF001 -- as above
+        change = self.snapshot.table.newOverwrite()
         for task in self.tasks:
             change.deleteFile(task.file())
-        for file in iterate(self._list_new()):
+        for file in self.files.list_new():
             change.addFile(file)
         change.validateFromSnapshot(self.snapshot.snapshot_id)
-        change.conflictDetectionFilter(java.expressions.Expressions.alwaysTrue())
+        change.conflictDetectionFilter(self.files.iceberg.expressions.Expressions.alwaysTrue())
         change.validateNoConflictingData()
         change.validateNoConflictingDeletes()
         for key, value in options.items():
@@ -133,20 +119,12 @@ class StagedFiles:
         try:
             change.commit()
         except Exception as error:  # Java throws many types of errors
-            if is_refusal(error) and not is_uncertain(error):
-                self._discard()
+            if is_conflict(error):
+                # Only here is it certain that no snapshot names the files: a repeated request that is refused for an
+                # ended token, for example, may have been applied before.
+                self.files.discard()
             raise_conflict(error)
             raise
-
-    def _discard(self) -> None:
-        places: Any = self.snapshot.spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        for file in iterate(self._list_new()):
-            places.add(file.location())
-        self.snapshot._java.CatalogUtil.deleteFiles(self.snapshot.table.io(), places, "data", True)  # noqa: SLF001
-
-    def _list_new(self) -> Any:
-        coordinator = self.snapshot._java.spark.FileRewriteCoordinator.get()  # noqa: SLF001 -- as above
-        return coordinator.fetchNewFiles(self.snapshot.table, self.name)
 
 
 def open_plain(spark: SparkSession, parts: Sequence[str]) -> PlainSnapshot:
@@ -156,9 +134,14 @@ def open_plain(spark: SparkSession, parts: Sequence[str]) -> PlainSnapshot:
     return PlainSnapshot(spark, parts, table, int(table.currentSnapshot().snapshotId()))
 
 
+def is_conflict(error: BaseException) -> bool:
+    """Whether Iceberg has refused a commit because of another one, before it sent anything that was applied."""
+    return any(name == _CONFLICT for name, _ in java_causes(error)) and not is_uncertain(error)
+
+
 def raise_conflict(error: BaseException) -> None:
     """Raise TargetChanged if Iceberg has refused a commit because of another one."""
-    if any(name == _CONFLICT for name, _ in java_causes(error)) and not is_uncertain(error):
+    if is_conflict(error):
         raise TargetChanged(f"somebody has changed the table since the run read it: {reason(error)}") from error
 
 

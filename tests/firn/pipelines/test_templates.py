@@ -131,12 +131,12 @@ def test_each_place_of_the_text_is_found_in_the_file() -> None:
     )
     rendered = render(template, VARIABLES)
     lines = rendered.text.split("\n")
-    found = {}
+    places = {}
     for word in ("a", "bc", "2026", "d", "x0", "x1", "end"):
         line = next(number for number, text in enumerate(lines, 1) if word in text)
         place = rendered.find_source(Place(line, lines[line - 1].index(word) + 1))
-        found[word] = (place.line, place.column)
-    assert found == {
+        places[word] = (place.line, place.column)
+    assert places == {
         "a": (1, 1),
         "bc": (3, 1),
         "2026": (3, 4),
