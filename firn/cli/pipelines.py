@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Define tables by SQL, and see which of them can be kept incrementally.", no_args_is_help=True)
 
+
+class System(StrEnum):
+    """Systems whose definitions can be imported."""
+
+    DBT = "dbt"
+
+
 FolderArg = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the pipeline.", file_okay=False)]
 SchemaOption = Annotated[
     Path | None,
@@ -34,13 +42,48 @@ SchemaOption = Annotated[
 
 
 @command(app, "init", local=True)
-def init(ctx: CliContext, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")]) -> None:
-    """Make a folder with a small pipeline."""
+def init(
+    ctx: CliContext,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
+    source: Annotated[
+        Path | None, typer.Argument(metavar="SOURCE", help="With --from: the dbt project.", exists=True)
+    ] = None,
+    *,
+    system: Annotated[
+        System | None, typer.Option("--from", help="Import the definitions of another system.", case_sensitive=False)
+    ] = None,
+) -> None:
+    """Make a folder with a small pipeline, or with the tables of a dbt project.
+
+    With --from dbt, SOURCE is a project after `dbt compile --full-refresh`. Firn reads its manifest alone, runs
+    nothing, and reports what did not map.
+    """
+    if (system is None) != (source is None):
+        raise Invalid("--from and SOURCE belong together", hint="firn pipeline init orders --from dbt DIR")
+    if source is not None:
+        _import(ctx, folder, source)
+        return
     paths = example.write_example(folder)
     ctx.show.emit(
         {"files": [str(path) for path in paths]},
         lambda: ctx.show.line(f"{folder} has a pipeline of 3 tables. See: firn pipeline plan {folder}"),
     )
+
+
+def _import(ctx: CliContext, folder: Path, source: Path) -> None:
+    result = pipelines.import_dbt(source)
+    paths = result.write(folder)
+
+    def write() -> None:
+        for gap in result.gaps:
+            ctx.show.line(f"{gap.subject}: {gap.text}")
+        ctx.show.line(
+            f"{folder} has {_count(len(result.statements), 'statement')}; {_count(len(result.gaps), 'gap')}. "
+            f"See: firn pipeline validate {folder}"
+        )
+
+    gaps = [{"subject": gap.subject, "text": gap.text} for gap in result.gaps]
+    ctx.show.emit({"files": [str(path) for path in paths], "gaps": gaps}, write)
 
 
 @command(app, "validate")

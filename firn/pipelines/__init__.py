@@ -19,6 +19,7 @@ from firn.errors import FirnError
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
+    from firn.pipelines.dbt_import import import_dbt
     from firn.pipelines.explain import explain_reason, explain_table, write_table
     from firn.pipelines.folder import read_folder
     from firn.pipelines.plan import Plan, Strategy
@@ -35,6 +36,7 @@ __all__ = [
     "build_put",
     "explain_reason",
     "explain_table",
+    "import_dbt",
     "incremental",
     "plan_pipeline",
     "read_folder",
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "firn.pipelines.dbt_import": ("import_dbt",),
     "firn.pipelines.explain": ("explain_reason", "explain_table", "write_table"),
     "firn.pipelines.folder": ("read_folder",),
     "firn.pipelines.plan": ("Plan", "Strategy"),
