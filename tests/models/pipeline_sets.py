@@ -1,8 +1,8 @@
-"""Model of tables of a pipeline that move together, and of runs that wait for approval (docs/protocols.md#pipelines).
+"""Model of tables of a pipeline that move together (docs/protocols.md#pipelines, rules 8.15 and 8.16).
 
 One input has versions 0, 1, 2 and so on. The rows of table A change with each version, those of table B only with each
-even one. Two optimizers attempt the runs of both; a network delays requests and loses answers. Staged files have the
-number of the run that has written them. A user may approve or discard a held run, and roll back or reset one table.
+even one. Two optimizers attempt the runs of both; a network delays requests and loses answers. A user may cancel a run,
+and reset or roll back one table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.models.explore import Check, Steps
 
 SET = (0, 1)
 NAMES = "AB"
-EVENTS = dict.fromkeys(("hold", "cancel", "reset", "rollback", "clean", "repeat"), 1)
+EVENTS = dict.fromkeys(("cancel", "reset", "rollback", "repeat"), 1)
 """Events that `budget` leaves out."""
 
 
@@ -35,35 +35,20 @@ class Rules(NamedTuple):
     """8.15: and moves the position of each."""
     pins_together: bool = True
     """8.16: one transaction registers the writers of all tables and pins the inputs of all."""
-    holds_as_commit: bool = True
-    """8.17: the server checks a hold as it checks a commit."""
-    publishes_as_commit: bool = True
-    """8.18: publishing compares epochs and positions again."""
-    publishes_held: bool = True
-    """8.18: the transaction that publishes looks whether the run is still held, and ends the hold."""
-    deletes_last: bool = True
-    """8.19: a discard ends the hold in a transaction, and deletes the files after it."""
-    keeps_held_files: bool = True
-    """8.20: orphan removal keeps the staged files of held runs."""
-    discard_fences: bool = True
-    """8.19: that transaction increments the epochs."""
-    held_blocks_pins: bool = True
-    """8.17: no run of the tables gets pins while one is held."""
 
 
 class Table(NamedTuple):
-    """One table: rows of a version of the input, its position, and the files of runs that it needs."""
+    """One table: rows of a version of the input, the position of its writer, and the writer's epoch."""
 
     rows: int = 0
     position: int = 0
     epoch: int = 0
-    files: tuple[int, ...] = ()
-    earlier: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
-    """Rows, position and files of the snapshots before."""
+    earlier: tuple[tuple[int, int], ...] = ()
+    """Rows and position of the snapshot before."""
 
 
 class Request(NamedTuple):
-    """A commit or a hold. `rows` has the version of each table that gets rows, None for one that gets none."""
+    """A commit. `rows` has the version of each table that gets rows, None for one that gets none."""
 
     copy: int
     run: int
@@ -71,7 +56,6 @@ class Request(NamedTuple):
     epochs: tuple[int, int]
     starts: tuple[int, int]
     rows: tuple[int | None, int | None]
-    holds: bool
     tables: tuple[int, ...] = SET
     """Those that this transaction is about."""
 
@@ -83,24 +67,19 @@ class Copy(NamedTuple):
     versions: tuple[int, int] = (0, 0)
     epochs: tuple[int, int] = (0, 0)
     starts: tuple[int, int] = (0, 0)
-    holds: bool = False
 
 
 class World(NamedTuple):
     version: int = 0
     tables: tuple[Table, Table] = (Table(), Table())
     runs: tuple[tuple[int, int], ...] = ((0, 0),)
-    """The versions that each run has pinned for the tables, by the number of the run, which is the position that it reaches."""
+    """The versions that runs have pinned for the tables. The number of a run is the position that it reaches."""
     copies: tuple[Copy, Copy] = (Copy(), Copy())
     requests: frozenset[Request] = frozenset()
     lease: int = 0
     leases: int = 0
     ended: frozenset[int] = frozenset()
     """Runs that were cancelled."""
-    held: Request | None = None
-    approving: Request | None = None
-    discarding: Request | None = None
-    deleted: frozenset[int] = frozenset()
     is_excused: bool = False
     """Whether a user has moved one table alone, and no run has committed since."""
     broken: str | None = None
@@ -121,10 +100,6 @@ def check(world: World) -> str | None:
     for number, table in enumerate(world.tables):
         if table.position >= 0 and rows_of(number, world.runs[table.position][number]) != table.rows:
             return "a table is not the result of its checkpoint"
-        if set(table.files) & world.deleted:
-            return "a table needs a file that was deleted"
-    if world.held is not None and world.held.run in world.deleted and world.discarding is None:
-        return "a held run has lost its files"
     if not world.is_excused and world.tables[0].position != world.tables[1].position:
         return "the tables have checkpoints of two runs"
     return world.broken
@@ -147,7 +122,6 @@ class SetModel:
         if (after := spend(world, "change")) is not None:
             yield "the input changes", after._replace(version=world.version + 1)
         yield from self._user(world)
-        yield from self._approval(world)
         yield from self._lease(world)
         for number, copy in enumerate(world.copies):
             yield from self._copy(world, number, copy)
@@ -156,48 +130,16 @@ class SetModel:
 
     def _user(self, world: World) -> Iterator[tuple[str, World]]:
         if world.lease and (after := spend(world, "cancel")) is not None:
-            tables = tuple(table._replace(epoch=table.epoch + 1) for table in world.tables)
+            first, second = (table._replace(epoch=table.epoch + 1) for table in world.tables)
             ended = world.ended | {copy.run for copy in world.copies if copy.lease == world.lease and copy.run}
-            yield "a user cancels the run", after._replace(tables=tables, lease=0, ended=ended)
+            yield "a user cancels the run", after._replace(tables=(first, second), lease=0, ended=ended)
         if (after := spend(world, "reset")) is not None:
             moved = world.tables[1]._replace(epoch=world.tables[1].epoch + 1, position=-1)
             yield "a user resets table B", _set_table(after, 1, moved)._replace(is_excused=True)
         if world.tables[1].earlier and (after := spend(world, "rollback")) is not None:
-            rows, position, files = world.tables[1].earlier[-1]
-            back = world.tables[1]._replace(rows=rows, position=position, files=files, earlier=())
+            rows, position = world.tables[1].earlier[-1]
+            back = world.tables[1]._replace(rows=rows, position=position, earlier=())
             yield "a user rolls table B back", _set_table(after, 1, back)._replace(is_excused=True)
-        if (after := spend(world, "clean")) is not None:
-            kept = {copy.run for copy in world.copies} | {request.run for request in world.requests}
-            kept |= {run for table in world.tables for run in _reach(table)}
-            if self.rules.keeps_held_files and world.held is not None:
-                kept.add(world.held.run)
-            yield "orphan removal", after._replace(deleted=world.deleted | set(range(1, len(world.runs))) - kept)
-
-    def _approval(self, world: World) -> Iterator[tuple[str, World]]:
-        """Publish and discard each read the hold first, and act later: two users may do both."""
-        if world.held is not None and world.approving is None:
-            yield "a user publishes the held run", world._replace(approving=world.held)
-        if world.held is not None and world.discarding is None:
-            if self.rules.deletes_last:
-                fenced = tuple(table._replace(epoch=table.epoch + 1) for table in world.tables)
-                tables = fenced if self.rules.discard_fences else world.tables
-                ended = world._replace(held=None, discarding=world.held, tables=(tables[0], tables[1]))
-                yield "a user discards the run", ended
-            else:
-                early = world._replace(discarding=world.held, deleted=world.deleted | {world.held.run})
-                yield "a user discards the run, and its files go first", early
-        if world.discarding is not None:
-            run, held = world.discarding.run, world.held
-            gone = world._replace(discarding=None, deleted=world.deleted | {run})
-            yield "the discard ends", gone._replace(held=None if held == world.discarding else held)
-        if world.approving is not None:
-            request, ready = world.approving, world._replace(approving=None)
-            if self.rules.publishes_held and world.held != request:
-                yield "nothing is published: the run is no longer held", ready
-            elif self.rules.publishes_as_commit and not self._is_current(world, request):
-                yield "nothing is published: superseded", ready
-            else:
-                yield "the held run is published", self._apply(ready, request)._replace(held=None)
 
     def _lease(self, world: World) -> Iterator[tuple[str, World]]:
         if world.lease:
@@ -209,7 +151,7 @@ class SetModel:
                 yield f"copy {number} takes the lease", leased._replace(lease=lease, leases=lease)
 
     def _copy(self, world: World, number: int, copy: Copy) -> Iterator[tuple[str, World]]:
-        if copy.phase in ("leased", "half") and self._gets_no_pins(world, copy):
+        if copy.phase in ("leased", "half") and copy.lease != world.lease:
             yield f"copy {number} gets no pins", _set_copy(world, number, Copy())
         elif copy.phase in ("leased", "half"):
             yield from self._pin(world, number, copy)
@@ -217,9 +159,6 @@ class SetModel:
             yield from self._send(world, number, copy)
         if copy.phase != "idle" and (after := spend(world, "crash")) is not None:
             yield f"copy {number} dies", _set_copy(after, number, Copy())
-
-    def _gets_no_pins(self, world: World, copy: Copy) -> bool:
-        return copy.lease != world.lease or (self.rules.held_blocks_pins and world.held is not None)
 
     def _pin(self, world: World, number: int, copy: Copy) -> Iterator[tuple[str, World]]:
         members = SET if self.rules.pins_together else ((0,) if copy.phase == "leased" else (1,))
@@ -240,13 +179,12 @@ class SetModel:
         pinned = copy._replace(phase="pinned", run=len(world.runs))
         stored = registered._replace(runs=(*world.runs, pinned.versions))
         yield f"copy {number} pins", _set_copy(stored, number, pinned)
-        if (held := spend(stored, "hold")) is not None:
-            yield f"copy {number} pins, and will hold", _set_copy(held, number, pinned._replace(holds=True))
 
     def _send(self, world: World, number: int, copy: Copy) -> Iterator[tuple[str, World]]:
         new = [rows_of(n, copy.versions[n]) for n in SET]
-        rows = tuple(None if new[n] == world.tables[n].rows else new[n] for n in SET)
-        request = Request(number, copy.run, copy.versions, copy.epochs, copy.starts, rows, copy.holds)
+        first, second = (None if new[n] == world.tables[n].rows else new[n] for n in SET)
+        rows = (first, second)
+        request = Request(number, copy.run, copy.versions, copy.epochs, copy.starts, rows)
         parts = [request] if self.rules.commits_together else [request._replace(tables=(n,)) for n in SET]
         sent = _set_copy(world, number, copy._replace(phase="waiting"))
         yield f"copy {number} sends {rows}", sent._replace(requests=world.requests | {*parts})
@@ -261,16 +199,6 @@ class SetModel:
             yield f"run {request.run}: {answer}, and it sleeps", twice
 
     def _serve(self, world: World, request: Request) -> tuple[World, str]:
-        if request.holds:
-            if self.rules.holds_as_commit and not self._is_current(world, request):
-                return world, "hold refused"
-            if world.held is not None and world.held != request:
-                return world._replace(broken="a held run was replaced by another one"), "held"
-            if request.run in world.ended:
-                return world._replace(broken="a cancelled run is held"), "held"
-            if request.run in world.deleted:
-                return world, "hold refused"
-            return world._replace(held=request), "held"
         if not self._is_current(world, request):
             return world, "superseded"
         if request.run in world.ended:
@@ -292,9 +220,8 @@ class SetModel:
         for number in request.tables:
             table, rows = world.tables[number], request.rows[number]
             if rows is not None:
-                earlier = (*table.earlier, (table.rows, table.position, table.files))[-1:]
-                files = (*table.files, request.run)
-                moved = table._replace(rows=rows, position=request.run, files=files, earlier=earlier)
+                earlier = ((table.rows, table.position),)
+                moved = table._replace(rows=rows, position=request.run, earlier=earlier)
             else:
                 moved = table._replace(position=request.run) if self.rules.moves_together else table
             world = _set_table(world, number, moved)
@@ -303,10 +230,6 @@ class SetModel:
 
 def _put(pair: tuple[int, int], number: int, value: int) -> tuple[int, int]:
     return (value, pair[1]) if number == 0 else (pair[0], value)
-
-
-def _reach(table: Table) -> set[int]:
-    return {*table.files, *(run for _, _, files in table.earlier for run in files)}
 
 
 def spend(world: World, event: str) -> World | None:
