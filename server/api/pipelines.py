@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
@@ -15,6 +15,7 @@ from catalog.names import TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineVersion, StoredCheckpoint
 from firn.protocol import pipelines as protocol
 from firn.protocol.answers.writers import WriterOut
+from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
 from firn.protocol.pipelines import NextRunOut, PipelineOut, PipelineTableOut, PipelineVersionOut, PutOut, RunOut
 from server.api.deps import LeaseDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep, get_caller
 from server.api.errors import refusals
@@ -41,6 +42,12 @@ def list_pipelines(services: ServicesDep, visible: VisibilityDep, paging: Paging
         cursor=paging.cursor,
     )
     return PageOut(items=build_pipelines_out(services, page.items), next_cursor=page.next_cursor)
+
+
+@router.get("/pipelines/schema", summary="Show the schema of firn-pipeline.yml")
+def show_schema() -> dict[str, Any]:
+    """Show the JSON schema of `firn-pipeline.yml`, by which editors complete and check the file."""
+    return FIRN_PIPELINE_SCHEMA
 
 
 @router.put("/pipelines/{pipeline}", summary="Put a pipeline", responses=refusals(400, 404, 409))

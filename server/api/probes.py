@@ -11,6 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from catalog.errors import Unavailable
 from catalog.jobs.job import JobStatus
 from catalog.ports.streams import StreamFilter
+from server.api.pipeline_metrics import MOST_PIPELINES, build_pipeline_figures
 from server.api.stream_metrics import build_stream_figures, count_bad_rows
 from server.api.work_metrics import build_fleet_figures, build_work_figures
 from server.prometheus import build_exposition

@@ -238,6 +238,7 @@ _WORK: Rules = {
 _PIPELINE = "/pipelines/{pipeline}"
 _PIPELINES: Rules = {
     ("GET", "/pipelines"): reads(anyone),
+    ("GET", "/pipelines/schema"): reads(anyone),
     ("PUT", _PIPELINE): changes(body_targets.put_pipeline, audit_target.pipeline),
     ("DELETE", _PIPELINE): changes(on.pipeline(WRITE), audit_target.pipeline),
     ("POST", f"{_PIPELINE}/runs"): changes(on.pipeline(WRITE), audit_target.pipeline_run),

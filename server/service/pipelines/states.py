@@ -17,6 +17,7 @@ from firn.protocol.pipelines import TriggerKind
 from server.service.pipelines.definitions import DefinedPipeline
 from server.service.pipelines.table_facts import StoredState, read_states
 
+TABLE_STATES = ("new", "current", "behind", "running", "rebuild", "failed")
 MAX_FAILURES = 3
 """Failed runs in a row after which triggers start no other one."""
 States = Mapping[PipelineTableId, StoredState]
