@@ -86,6 +86,7 @@ from server.service.orphans.orphan_removal import Orphans
 from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Quarantine
 from server.service.pipelines.definitions import PipelineDefinitions
+from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
@@ -239,9 +240,11 @@ def _build_planning(adapters: Adapters) -> PlanningServices:
 
 def _build_pipelines(adapters: Adapters) -> PipelineServices:
     database, checks_rights = adapters.database, adapters.settings.access.enabled
+    definitions, states = PipelineDefinitions(database), PipelineStates(database)
     return PipelineServices(
-        pipelines=PipelineDefinitions(database),
-        pipeline_states=PipelineStates(database),
+        pipelines=definitions,
+        pipeline_states=states,
+        pipeline_measurements=PipelineMeasurements(definitions, states),
         pipeline_runs=PipelineRuns(database, checks_rights),
         pipeline_pins=PipelinePins(database, adapters.metadata, checks_rights),
         pipeline_triggers=PipelineTriggers(database),

@@ -21,6 +21,8 @@ CheckpointId = NewType("CheckpointId", str)
 
 RESET = "reset:"
 """Begins the position of a writer whose table somebody has reset; it is no checkpoint (docs/protocols.md, rule 8.8)."""
+_RESERVED = ("schema",)
+"""Names that routes beside those of pipelines have."""
 _NAME = re.compile(r"[\w.+-]{1,128}", re.ASCII)
 
 
@@ -96,6 +98,10 @@ def check_pipeline_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise Invalid(
             f"{name[:128]!r} is not a name for a pipeline", hint="use 1 to 128 letters, digits, and any of . _ - +"
+        )
+    if name in _RESERVED:
+        raise Invalid(
+            f"a pipeline cannot have the name {name}, which a route of the API has", hint="choose another name"
         )
     return name
 

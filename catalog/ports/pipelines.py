@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
@@ -119,6 +119,11 @@ class RunTimes:
     created_at: datetime
     leased_at: datetime | None
     ended_at: datetime | None
+
+    @property
+    def duration(self) -> timedelta | None:
+        """How long it worked; None unless it has begun and ended."""
+        return None if self.leased_at is None or self.ended_at is None else self.ended_at - self.leased_at
 
 
 class PipelineFacts(Protocol):

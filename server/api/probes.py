@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from catalog.errors import Unavailable
 from catalog.jobs.job import JobStatus
 from catalog.ports.streams import StreamFilter
-from server.api.pipeline_metrics import MOST_PIPELINES, build_pipeline_figures
+from server.api.pipeline_metrics import build_pipeline_figures
 from server.api.stream_metrics import build_stream_figures, count_bad_rows
 from server.api.work_metrics import build_fleet_figures, build_work_figures
 from server.prometheus import build_exposition
@@ -47,7 +47,10 @@ def expose_metrics(request: Request) -> Response:
         counts = uow.jobs.counts()
         optimizers = Counter(optimizer.group for optimizer in uow.optimizers.list())
         listed = uow.streams.list(StreamFilter(), limit=MOST_STREAMS).items
-        streams = build_stream_figures(listed, uow.now(), count_bad_rows(uow, listed))
+        now = uow.now()
+        streams = build_stream_figures(listed, now, count_bad_rows(uow, listed))
     jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
-    more = [*build_work_figures(services.overview.load()), build_fleet_figures(services.fleet.show_all()), *streams]
+    pipelines = build_pipeline_figures(services.pipeline_measurements.load(), now)
+    fleet = build_fleet_figures(services.fleet.show_all())
+    more = [*build_work_figures(services.overview.load()), fleet, *streams, *pipelines]
     return Response(build_exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

@@ -40,6 +40,7 @@ from server.service.optimizers.groups import Groups
 from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
 from server.service.pipelines.definitions import PipelineDefinitions
+from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
@@ -134,6 +135,7 @@ class PipelineServices:
 
     pipelines: PipelineDefinitions
     pipeline_states: PipelineStates
+    pipeline_measurements: PipelineMeasurements
     pipeline_runs: PipelineRuns
     pipeline_pins: PipelinePins
     pipeline_triggers: PipelineTriggers

@@ -12,6 +12,7 @@ from catalog.pipelines.graph import sort_by_inputs
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, PipelineTableId, StoredCheckpoint
 from catalog.pipelines.trigger import NextRun, TableFacts, plan_runs
 from catalog.pipelines.versions import parse_inputs
+from catalog.ports.pipelines import RunTimes
 from catalog.ports.store import Database
 from firn.protocol.pipelines import TriggerKind
 from server.service.pipelines.definitions import DefinedPipeline
@@ -36,6 +37,8 @@ class TableView:
     behind_since: datetime | None
     """The oldest commit that the table does not show, as far as the database tells."""
     last_run: Job | None
+    last_ended: RunTimes | None
+    """The newest run that has succeeded or failed."""
     next_run: NextRun | None
     """None if only a user, a commit or a run of an input starts the next one."""
 
@@ -90,13 +93,10 @@ def has_triggers(tables: Sequence[PipelineTable]) -> bool:
 def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, made: Collection[str]) -> TableFacts:
     """What decides about the next run of a table. `made` are the tables of its pipeline."""
     checkpoint = state.checkpoint
-    ended = [run for run in state.runs if run.status in (JobStatus.SUCCEEDED, JobStatus.FAILED)]
+    ended = _list_ended(state.runs)
     failures = list(takewhile(lambda run: run.status is JobStatus.FAILED, ended))
-    durations = [
-        run.ended_at - run.leased_at
-        for run in reversed(ended)
-        if run.status is JobStatus.SUCCEEDED and run.ended_at is not None and run.leased_at is not None
-    ]
+    succeeded = [run for run in reversed(ended) if run.status is JobStatus.SUCCEEDED]
+    durations = [run.duration for run in succeeded if run.duration is not None]
     return TableFacts(
         trigger=table.definition.trigger,
         inputs=[str(name) for name in parse_inputs(table.definition)],
@@ -109,6 +109,11 @@ def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, m
         failures=len(failures),
         last_failed=failures[0].ended_at if failures else None,
     )
+
+
+def _list_ended(runs: Sequence[RunTimes]) -> list[RunTimes]:
+    """The runs that have succeeded or failed; those that a user has canceled say nothing about a table."""
+    return [run for run in runs if run.status in (JobStatus.SUCCEEDED, JobStatus.FAILED)]
 
 
 def _find_pending(
@@ -130,6 +135,7 @@ def _describe(table: PipelineTable, state: StoredState, last_run: Job | None, ne
         behind=None if state.checkpoint is None else len(state.changes),
         behind_since=min((at for at in state.changes.values() if at is not None), default=None),
         last_run=last_run,
+        last_ended=next(iter(_list_ended(state.runs)), None),
         next_run=next_run,
     )
 

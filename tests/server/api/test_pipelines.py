@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
 from tests.server.api.client import Api
 from tests.server.lake import PLAIN
 
@@ -84,6 +85,11 @@ def test_versions_are_listed_with_their_files(pipes: Api) -> None:
     assert refused(pipes, "GET", "/orders/versions/99999999999999999999") == (422, "malformed")
 
 
+def test_editors_get_the_schema_of_the_file_that_put_reads(pipes: Api) -> None:
+    """No pipeline can have this name, and hide the schema."""
+    assert get(pipes, "/schema") == FIRN_PIPELINE_SCHEMA
+
+
 def test_pipelines_are_listed_by_name_a_page_at_a_time(pipes: Api) -> None:
     for number in (2, 1, 3):
         put(pipes, f"p{number}", tables=[{**DEFINED, "name": f"db.t{number}"}])
@@ -141,6 +147,7 @@ def test_a_text_with_a_null_character_is_stored_or_refused(pipes: Api) -> None:
         ("POST", "/orders/tables/db.other/reset", None, 404),
         ("DELETE", "/other", None, 404),
         ("PUT", "/a%20b", body(), 400),
+        ("PUT", "/schema", body(), 400),
     ],
 )
 def test_requests_that_cannot_be_are_refused(pipes: Api, method: str, path: str, sent: Any, status: int) -> None:

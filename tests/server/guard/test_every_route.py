@@ -37,6 +37,7 @@ FOR_EVERYBODY = {
     "GET /jobs/counts",
     "GET /operations",
     "GET /streams",
+    "GET /pipelines/schema",
     "GET /pipelines",
     "GET /events",
     "GET /me",
