@@ -2720,6 +2720,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the schema of firn-pipeline.yml
+         * @description Show the JSON schema of `firn-pipeline.yml`, by which editors complete and check the file.
+         */
+        get: operations["show_schema_pipelines_schema_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{pipeline}": {
         parameters: {
             query?: never;
@@ -17968,6 +17988,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_schema_pipelines_schema_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
         };
