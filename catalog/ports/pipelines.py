@@ -11,6 +11,7 @@ from uuid import UUID
 from catalog.commits.writers import Writer
 from catalog.jobs.job import Job, JobStatus
 from catalog.names import CatalogName, RelationId, TableName
+from catalog.pipelines.backfill import Backfill, BackfillId
 from catalog.pipelines.pipeline import (
     Pipeline,
     PipelineId,
@@ -102,8 +103,14 @@ class Checkpoints(Protocol):
 
     def find(self, table_id: PipelineTableId, checkpoint_id: str) -> StoredCheckpoint | None: ...
 
+    def number_of(self, table_id: PipelineTableId, checkpoint_id: str) -> int:
+        """The number of a checkpoint, which rises from pins to pins; 0 if it is unknown."""
+
+    def list(self, table_id: PipelineTableId, *, limit: int, oldest_first: bool = False) -> Sequence[StoredCheckpoint]:
+        """The pins of a table's runs, newest first."""
+
     def forget(self, table_id: PipelineTableId, *, keep: int, current: str) -> None:
-        """Remove all but the newest of a table, and the one with the id `current`."""
+        """Remove all but the newest of a table, the one with the id `current`, and those that open replays name."""
 
     def list_pinned(self, relation_id: RelationId, now: datetime) -> Sequence[str]:
         """The versions or snapshots of an input that expiry keeps: those of each table's checkpoint, and those of its
@@ -160,3 +167,28 @@ class PipelineFacts(Protocol):
 
     def list_changed(self, after: int, *, limit: int) -> Sequence[tuple[CatalogName, TableName]] | None:
         """The tables and stores with commits numbered above `after`; None for more than `limit` of them."""
+
+
+class Backfills(Protocol):
+    """Backfills of tables. Whoever changes one has locked its table (`Pipelines.lock_table`)."""
+
+    def add(self, backfill: Backfill) -> None: ...
+
+    def put(self, backfill: Backfill) -> None: ...
+
+    def get(self, backfill_id: BackfillId) -> Backfill:
+        """Raises NotFound."""
+
+    def list(self, table_ids: Sequence[PipelineTableId], *, limit: int, cursor: str | None = None) -> Page[Backfill]:
+        """Newest first."""
+
+    def list_open(self, table_id: PipelineTableId, *, after: int | None) -> Sequence[Backfill]:
+        """Those that are active or paused, and those that a checkpoint with a number above `after` has finished; oldest
+        first.
+        """
+
+    def list_active(self) -> Sequence[PipelineTableId]:
+        """The tables that have an active backfill."""
+
+    def forget(self, table_id: PipelineTableId, *, keep: int) -> None:
+        """Remove the oldest ended ones of a table; `keep` is the number of backfills that stay."""

@@ -27,7 +27,7 @@ from catalog.ports.launch import Launches
 from catalog.ports.operations import Operations
 from catalog.ports.optimizers import Blockers, Optimizers
 from catalog.ports.orphans import OrphanBatches
-from catalog.ports.pipelines import Checkpoints, PipelineFacts, Pipelines
+from catalog.ports.pipelines import Backfills, Checkpoints, PipelineFacts, Pipelines
 from catalog.ports.relations import KeyedTables, Relations, Stats
 from catalog.ports.scan import Plans
 from catalog.ports.streams import Streams
@@ -56,6 +56,7 @@ class UnitOfWork(Protocol):
     pipelines: Pipelines
     checkpoints: Checkpoints
     pipeline_facts: PipelineFacts
+    backfills: Backfills
     jobs: Jobs
     blockers: Blockers
     queue: Queue

@@ -553,6 +553,36 @@ def upgrade() -> None:
         batch_op.create_index("ix_pipeline_plan_after", ["plan_after"], unique=False)
 
     op.create_table(
+        "pipeline_backfill",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("table_id", sa.Uuid(), nullable=False),
+        sa.Column("where", sa.Text(), nullable=True),
+        sa.Column("since", sa.String(length=64), nullable=True),
+        sa.Column("status", sa.String(length=32), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("created_by", sa.String(length=255), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("chunk_seconds", sa.BigInteger(), nullable=False),
+        sa.Column("last_chunks", sa.BigInteger(), nullable=False),
+        sa.Column("last_seconds", sa.Double(), nullable=True),
+        sa.Column("finished_by", sa.BigInteger(), nullable=True),
+        sa.Column("chunks", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_pipeline_backfill")),
+    )
+    with op.batch_alter_table("pipeline_backfill", schema=None) as batch_op:
+        active, replays = sa.text("status = 'active'"), sa.text("since IS NOT NULL")
+        batch_op.create_index("ix_pipeline_backfill_id", ["id"], unique=True)
+        batch_op.create_index("ix_pipeline_backfill_table", ["table_id", "number"], unique=False)
+        batch_op.create_index(
+            "ix_pipeline_backfill_active", ["table_id"], unique=False, sqlite_where=active, postgresql_where=active
+        )
+        batch_op.create_index(
+            "ix_pipeline_backfill_since", ["since"], unique=False, sqlite_where=replays, postgresql_where=replays
+        )
+
+    op.create_table(
         "pipeline_checkpoint",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -939,6 +969,11 @@ def downgrade() -> None:
     with op.batch_alter_table("pipeline", schema=None) as batch_op:
         batch_op.drop_index("ix_pipeline_plan_after")
 
+    with op.batch_alter_table("pipeline_backfill", schema=None) as batch_op:
+        for name in ("since", "active", "table", "id"):
+            batch_op.drop_index(f"ix_pipeline_backfill_{name}")
+
+    op.drop_table("pipeline_backfill")
     op.drop_table("pipeline")
     with op.batch_alter_table("orphan_batch", schema=None) as batch_op:
         batch_op.drop_index("ix_orphan_batch_relation")

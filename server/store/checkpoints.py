@@ -13,8 +13,9 @@ from sqlalchemy.orm import aliased
 from catalog.jobs.job import JobId
 from catalog.names import RelationId
 from catalog.pipelines.pipeline import CheckpointId, PipelineTableId, StoredCheckpoint, StoredPin
+from firn.protocol.backfills import BackfillStatus
 from firn.protocol.pipelines import InputPin
-from server.store.pipeline_rows import PipelineCheckpointRow, PipelinePinRow
+from server.store.pipeline_rows import PipelineBackfillRow, PipelineCheckpointRow, PipelinePinRow
 from server.store.session import ReadSession
 from server.store.stream_rows import WriterRow
 
@@ -26,6 +27,10 @@ _IS_POSITION = exists().where(
 _LATER = aliased(PipelineCheckpointRow)
 _HAS_LATER = exists().where(
     _LATER.table_id == PipelineCheckpointRow.table_id, _LATER.number > PipelineCheckpointRow.number
+)
+_IS_REPLAYED = exists().where(
+    PipelineBackfillRow.since == PipelineCheckpointRow.id,
+    PipelineBackfillRow.status.in_([status.value for status in BackfillStatus if status.is_open]),
 )
 
 
@@ -61,27 +66,42 @@ class SqlCheckpoints:
         row = self.session.scalar(select(PipelineCheckpointRow).where(*of))
         return None if row is None else to_checkpoint(row)
 
+    def number_of(self, table_id: PipelineTableId, checkpoint_id: str) -> int:
+        """Find the number of a checkpoint; 0 if it is unknown."""
+        of = (PipelineCheckpointRow.table_id == table_id, PipelineCheckpointRow.id == checkpoint_id)
+        return self.session.scalar(select(PipelineCheckpointRow.number).where(*of)) or 0
+
+    def list(self, table_id: PipelineTableId, *, limit: int, oldest_first: bool = False) -> Sequence[StoredCheckpoint]:
+        """List the pins of a table's runs, newest first."""
+        number = PipelineCheckpointRow.number
+        query = select(PipelineCheckpointRow).where(PipelineCheckpointRow.table_id == table_id)
+        rows = self.session.scalars(query.order_by(number if oldest_first else number.desc()).limit(limit))
+        return [to_checkpoint(row) for row in rows]
+
     def forget(self, table_id: PipelineTableId, *, keep: int, current: str) -> None:
         """Remove the oldest pins of a table."""
         of_table = PipelineCheckpointRow.table_id == table_id
         newest = select(PipelineCheckpointRow.id).where(of_table)
         newest = newest.order_by(PipelineCheckpointRow.number.desc()).limit(keep)
         old = select(PipelineCheckpointRow.id).where(
-            of_table, PipelineCheckpointRow.id != current, PipelineCheckpointRow.id.not_in(newest)
+            of_table,
+            PipelineCheckpointRow.id != current,
+            PipelineCheckpointRow.id.not_in(newest),
+            ~_IS_REPLAYED,
         )
         ids = self.session.scalars(old).all()
         self.session.execute(delete(PipelinePinRow).where(PipelinePinRow.checkpoint_id.in_(ids)))
         self.session.execute(delete(PipelineCheckpointRow).where(of_table, PipelineCheckpointRow.id.in_(ids)))
 
     def list_pinned(self, relation_id: RelationId, now: datetime) -> Sequence[str]:
-        """List the versions of an input that checkpoints and newest runs pin, by the index of its pins."""
+        """List the versions that checkpoints, newest runs and open replays pin, by the index of an input's pins."""
         joined = and_(
             PipelineCheckpointRow.id == PipelinePinRow.checkpoint_id,
             PipelineCheckpointRow.table_id == PipelinePinRow.table_id,
         )
         query = select(PipelinePinRow.version).join(PipelineCheckpointRow, joined)
         query = query.where(PipelinePinRow.relation_id == relation_id, PipelineCheckpointRow.kept_until > now)
-        return self.session.scalars(query.where(or_(_IS_POSITION, ~_HAS_LATER)).distinct()).all()
+        return self.session.scalars(query.where(or_(_IS_POSITION, ~_HAS_LATER, _IS_REPLAYED)).distinct()).all()
 
 
 def to_checkpoint(row: PipelineCheckpointRow) -> StoredCheckpoint:

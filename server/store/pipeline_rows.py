@@ -6,10 +6,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, String, Text, UniqueConstraint
+from sqlalchemy import Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.store.rows import BigKey, Row
+
+ACTIVE = text("status = 'active'")
+REPLAYS = text("since IS NOT NULL")
 
 
 class PipelineRow(Row):
@@ -98,3 +101,30 @@ class PipelinePinRow(Row):
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     table_id: Mapped[UUID]
     version: Mapped[str] = mapped_column(String(32))
+
+
+class PipelineBackfillRow(Row):
+    """A backfill of a pipeline's table, with its chunks. `number` is the order of requests."""
+
+    __tablename__ = "pipeline_backfill"
+    __table_args__ = (
+        Index("ix_pipeline_backfill_id", "id", unique=True),
+        Index("ix_pipeline_backfill_table", "table_id", "number"),
+        Index("ix_pipeline_backfill_active", "table_id", sqlite_where=ACTIVE, postgresql_where=ACTIVE),
+        Index("ix_pipeline_backfill_since", "since", sqlite_where=REPLAYS, postgresql_where=REPLAYS),
+    )
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[UUID]
+    table_id: Mapped[UUID]
+    where: Mapped[str | None] = mapped_column(Text)
+    since: Mapped[str | None] = mapped_column(String(64))
+    status: Mapped[str] = mapped_column(String(32))
+    created_at: Mapped[datetime]
+    created_by: Mapped[str | None] = mapped_column(String(255))
+    ended_at: Mapped[datetime | None]
+    error: Mapped[str | None] = mapped_column(Text)
+    chunk_seconds: Mapped[int]
+    last_chunks: Mapped[int]
+    last_seconds: Mapped[float | None]
+    finished_by: Mapped[int | None]
+    chunks: Mapped[list[dict[str, Any]]]

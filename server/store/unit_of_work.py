@@ -36,6 +36,7 @@ from catalog.ports import (
 from catalog.tables.relation import LocatedRelation
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
+from server.store.backfills import SqlBackfills
 from server.store.blockers import SqlBlockers
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.checkpoints import SqlCheckpoints
@@ -95,6 +96,7 @@ class SqlUnitOfWork:
         self.pipelines: pipelines.Pipelines = SqlPipelines(session)
         self.checkpoints: pipelines.Checkpoints = SqlCheckpoints(session)
         self.pipeline_facts: pipelines.PipelineFacts = SqlPipelineFacts(session)
+        self.backfills: pipelines.Backfills = SqlBackfills(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)

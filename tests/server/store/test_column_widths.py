@@ -15,6 +15,7 @@ from catalog.keyed.spec import KeyScope
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import LaunchKind
 from catalog.tables.relation import RelationKind
+from firn.protocol.backfills import BackfillStatus
 from firn.protocol.dropped import DroppedKind, DroppedState
 from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.jobs import JobKind, JobStatus
@@ -41,6 +42,7 @@ STORED: dict[str, type[StrEnum]] = {
     "operation.kind": OperationKind,
     "operation.status": OperationStatus,
     "orphan_batch.state": BatchState,
+    "pipeline_backfill.status": BackfillStatus,
     "principal.kind": PrincipalKind,
     "relation.kind": RelationKind,
     "stream.kind": StreamKind,

@@ -1,0 +1,168 @@
+"""Backfills of pipelines' tables: which chunks are done, and which ones a run takes.
+
+docs/protocols.md, rules 8.9 to 8.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NewType
+from uuid import UUID
+
+from catalog.errors import Conflict
+from catalog.pipelines.pipeline import CheckpointId, PipelineTableId
+from firn.protocol.backfills import BackfillStatus
+from firn.protocol.pipelines import Refresh, TableDefinition
+
+BackfillId = NewType("BackfillId", UUID)
+
+MOST_ATTEMPTS = 3
+"""The runs that may claim a chunk without a commit. Then its backfill fails, and live runs go on without it."""
+MOST_OPEN = 20
+"""The backfills of a table that may be active or paused at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A part of a backfill."""
+
+    number: int
+    condition: str
+    claim: CheckpointId | None = None
+    """The checkpoint of the run that computes it."""
+    attempts: int = 0
+    """The runs that have claimed it since a run has committed it."""
+    done_by: int | None = None
+    """The number of the checkpoint that ended it."""
+    done_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A request to recompute rows of a table; a replay if it has `since`, the id of a checkpoint."""
+
+    id: BackfillId
+    table_id: PipelineTableId
+    where: str | None
+    """A condition over the scope in Spark's SQL."""
+    since: CheckpointId | None = None
+    status: BackfillStatus = BackfillStatus.ACTIVE
+    created_at: datetime
+    created_by: str | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    chunk_seconds: int
+    last_chunks: int = 0
+    """The number of chunks of the last run that committed some, and how long it took."""
+    last_seconds: float | None = None
+    finished_by: int | None = None
+    """The number of the checkpoint that ended the last chunk, of a finished backfill."""
+    chunks: Sequence[Chunk]
+
+    @property
+    def pending(self) -> list[Chunk]:
+        """The chunks that are not done, as they are stored."""
+        return [chunk for chunk in self.chunks if chunk.done_by is None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Where the table is: the checkpoint at its writer's position, with its number.
+
+    `number` is None after a reset, and 0 if the database does not know the position.
+    """
+
+    position: str
+    number: int | None
+    at: datetime
+    seconds: float | None = None
+    """How long the run took that has brought the table there, once it has ended."""
+
+
+def check_table(definition: TableDefinition, *, is_built: bool) -> None:
+    """Raise Conflict for a table whose ranges cannot be computed by themselves, or need not."""
+    full = f"`firn pipeline run --full` computes all rows of {definition.name}"
+    if not definition.key or not definition.scope or definition.refresh is Refresh.FULL or not definition.incremental:
+        raise Conflict(f"each run computes all rows of {definition.name}, so it has no ranges", hint=full)
+    if not is_built:
+        raise Conflict(f"the next run computes all rows of {definition.name} anyway", hint="run the table first")
+
+
+def is_done(chunk: Chunk, reached: Reached) -> bool:
+    """Whether the table has the rows of a chunk (rules 8.9 and 8.11)."""
+    if chunk.done_by is not None and (reached.number is None or chunk.done_by <= reached.number):
+        return True
+    return chunk.claim is not None and chunk.claim == reached.position
+
+
+def settle_chunk(chunk: Chunk, reached: Reached) -> Chunk:
+    """The chunk as pins store it: done, or free for the next run."""
+    if not is_done(chunk, reached):
+        return replace(chunk, claim=None, done_by=None, done_at=None)
+    if chunk.claim != reached.position:
+        return replace(chunk, claim=None)
+    return replace(chunk, claim=None, done_by=reached.number, done_at=reached.at, attempts=0)
+
+
+def settle_backfill(backfill: Backfill, reached: Reached) -> Backfill:
+    """A backfill as pins store it: one that a rollback of the table has taken a chunk from is active again."""
+    chunks = [settle_chunk(chunk, reached) for chunk in backfill.chunks]
+    ended = [chunk for chunk in backfill.chunks if chunk.claim is not None and chunk.claim == reached.position]
+    settled = replace(backfill, chunks=chunks)
+    if ended and reached.seconds is not None:
+        settled = replace(settled, last_chunks=len(ended), last_seconds=reached.seconds)
+    if not settled.pending and backfill.status.is_open:
+        by = max(chunk.done_by or 0 for chunk in chunks)
+        return replace(settled, status=BackfillStatus.FINISHED, ended_at=reached.at, finished_by=by)
+    if settled.pending and backfill.status is BackfillStatus.FINISHED:
+        return replace(settled, status=BackfillStatus.ACTIVE, ended_at=None, finished_by=None)
+    return settled
+
+
+def find_failure(backfill: Backfill) -> str | None:
+    """Why runs go on without an active backfill; None if they take its chunks."""
+    tried = next((chunk for chunk in backfill.pending if chunk.attempts >= MOST_ATTEMPTS), None)
+    if tried is None:
+        return None
+    kind = "the replay" if backfill.since is not None else f"chunk {tried.number} ({tried.condition})"
+    return f"{tried.attempts} runs have tried {kind}, and none has committed it: `firn pipeline runs` shows why"
+
+
+def choose_chunks(backfill: Backfill) -> list[Chunk]:
+    """The chunks that the next run takes: as many as fit, by the time of the last run.
+
+    A run takes one chunk at first, and after a failure, and never more than twice as many as the last one.
+    """
+    tried = [chunk for chunk in backfill.pending if chunk.attempts]
+    if tried:
+        return tried[:1]
+    if not backfill.last_chunks or backfill.last_seconds is None:
+        return backfill.pending[:1]
+    fitting = int(backfill.chunk_seconds * backfill.last_chunks / max(backfill.last_seconds, 0.1))
+    return backfill.pending[: max(1, min(fitting, 2 * backfill.last_chunks))]
+
+
+def claim_chunks(backfill: Backfill, chosen: Collection[int], checkpoint: CheckpointId) -> Backfill:
+    """The backfill with these chunks, by their numbers, for the run that may bring the checkpoint."""
+    return replace(
+        backfill,
+        chunks=[
+            replace(chunk, claim=checkpoint, attempts=chunk.attempts + 1) if chunk.number in chosen else chunk
+            for chunk in backfill.chunks
+        ],
+    )
+
+
+def change_status(backfill: Backfill, status: BackfillStatus, now: datetime) -> Backfill:
+    """Pause, resume or cancel a backfill. A failed one may be resumed: its chunks are tried again.
+
+    Raises Conflict for a backfill that has ended.
+    """
+    is_again = status is BackfillStatus.ACTIVE and backfill.status is BackfillStatus.FAILED
+    if not backfill.status.is_open and not is_again:
+        raise Conflict(f"backfill {backfill.id} is {backfill.status}", hint="request another one")
+    chunks = [replace(chunk, attempts=0) for chunk in backfill.chunks] if is_again else backfill.chunks
+    ended_at = None if status.is_open else now
+    return replace(backfill, status=status, ended_at=ended_at, error=None, chunks=chunks)
