@@ -14,12 +14,16 @@ from uuid import UUID
 from catalog.errors import Conflict
 from catalog.pipelines.pipeline import CheckpointId, PipelineTableId
 from firn.protocol.backfills import BackfillStatus
+from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipelines import Refresh, TableDefinition
 
 BackfillId = NewType("BackfillId", UUID)
 
-MOST_ATTEMPTS = 3
-"""The runs that may claim a chunk without a commit. Then its backfill fails, and live runs go on without it."""
+MOST_ATTEMPTS = 2
+"""The runs that may claim a chunk without a commit. Then its backfill fails, and live runs go on without it.
+
+Triggers start no run after three failures in a row, so a bad chunk must not have part in the third one.
+"""
 MOST_OPEN = 20
 """The backfills of a table that may be active or paused at once."""
 
@@ -34,6 +38,8 @@ class Chunk:
     """The checkpoint of the run that computes it."""
     attempts: int = 0
     """The runs that have claimed it since a run has committed it."""
+    tried_by: str | None = None
+    """The last one of these, by the id of its job, whose attempts count as one."""
     done_by: int | None = None
     """The number of the checkpoint that ended it."""
     done_at: datetime | None = None
@@ -84,7 +90,9 @@ class Reached:
 def check_table(definition: TableDefinition, *, is_built: bool) -> None:
     """Raise Conflict for a table whose ranges cannot be computed by themselves, or need not."""
     full = f"`firn pipeline run --full` computes all rows of {definition.name}"
-    if not definition.key or not definition.scope or definition.refresh is Refresh.FULL or not definition.incremental:
+    if definition.output_mode is OutputMode.APPEND:
+        raise Conflict(f"{definition.name} has mode: append, so no run computes rows again", hint=full)
+    if definition.refresh is Refresh.FULL or not definition.incremental or not definition.scope:
         raise Conflict(f"each run computes all rows of {definition.name}, so it has no ranges", hint=full)
     if not is_built:
         raise Conflict(f"the next run computes all rows of {definition.name} anyway", hint="run the table first")
@@ -103,7 +111,7 @@ def settle_chunk(chunk: Chunk, reached: Reached) -> Chunk:
         return replace(chunk, claim=None, done_by=None, done_at=None)
     if chunk.claim != reached.position:
         return replace(chunk, claim=None)
-    return replace(chunk, claim=None, done_by=reached.number, done_at=reached.at, attempts=0)
+    return replace(chunk, claim=None, done_by=reached.number, done_at=reached.at, attempts=0, tried_by=None)
 
 
 def settle_backfill(backfill: Backfill, reached: Reached) -> Backfill:
@@ -144,15 +152,14 @@ def choose_chunks(backfill: Backfill) -> list[Chunk]:
     return backfill.pending[: max(1, min(fitting, 2 * backfill.last_chunks))]
 
 
-def claim_chunks(backfill: Backfill, chosen: Collection[int], checkpoint: CheckpointId) -> Backfill:
-    """The backfill with these chunks, by their numbers, for the run that may bring the checkpoint."""
-    return replace(
-        backfill,
-        chunks=[
-            replace(chunk, claim=checkpoint, attempts=chunk.attempts + 1) if chunk.number in chosen else chunk
-            for chunk in backfill.chunks
-        ],
-    )
+def claim_chunks(backfill: Backfill, chosen: Collection[int], checkpoint: CheckpointId, run: str) -> Backfill:
+    """The backfill with these chunks, by their numbers, for the run that may bring the checkpoint (its job's id)."""
+
+    def claim(chunk: Chunk) -> Chunk:
+        attempts = chunk.attempts + (chunk.tried_by != run)
+        return replace(chunk, claim=checkpoint, attempts=attempts, tried_by=run)
+
+    return replace(backfill, chunks=[claim(chunk) if chunk.number in chosen else chunk for chunk in backfill.chunks])
 
 
 def change_status(backfill: Backfill, status: BackfillStatus, now: datetime) -> Backfill:
@@ -163,6 +170,6 @@ def change_status(backfill: Backfill, status: BackfillStatus, now: datetime) -> 
     is_again = status is BackfillStatus.ACTIVE and backfill.status is BackfillStatus.FAILED
     if not backfill.status.is_open and not is_again:
         raise Conflict(f"backfill {backfill.id} is {backfill.status}", hint="request another one")
-    chunks = [replace(chunk, attempts=0) for chunk in backfill.chunks] if is_again else backfill.chunks
+    chunks = [replace(chunk, attempts=0, tried_by=None) for chunk in backfill.chunks] if is_again else backfill.chunks
     ended_at = None if status.is_open else now
     return replace(backfill, status=status, ended_at=ended_at, error=None, chunks=chunks)

@@ -187,8 +187,8 @@ class Backfills(Protocol):
         first.
         """
 
-    def list_active(self) -> Sequence[PipelineTableId]:
-        """The tables that have an active backfill."""
+    def list_active(self, table_ids: Collection[PipelineTableId]) -> Mapping[PipelineTableId, Sequence[Backfill]]:
+        """The active backfills of at most a thousand tables, oldest first; no entry for a table without one."""
 
     def forget(self, table_id: PipelineTableId, *, keep: int) -> None:
         """Remove the oldest ended ones of a table; `keep` is the number of backfills that stay."""

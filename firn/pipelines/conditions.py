@@ -15,7 +15,7 @@ from sqlglot import exp
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.forbidden import refuse_forbidden
 from firn.pipelines.functions import function_name, gives_many_rows, is_aggregate, is_unknown, is_unrepeatable
-from firn.pipelines.parsing import DIALECT, find_position, parse_query
+from firn.pipelines.parsing import DIALECT, find_place, parse_query
 
 _PREFIX: Final = "SELECT ("
 _NODES: Final = 1_000
@@ -55,8 +55,7 @@ def _parse(text: str) -> exp.Expr:
         select = parse_query(f"{_PREFIX}{text}\n) AS c FROM t")
         refuse_forbidden(select)
     except InvalidDefinition as problem:
-        column = None if problem.column is None else max(1, problem.column - len(_PREFIX))
-        column = column if problem.line == 1 else problem.column
+        column = _shift(problem.line, problem.column)
         raise InvalidDefinition(problem.reason, line=problem.line, column=column, hint=problem.hint) from problem
     parts = {name for name, value in select.args.items() if value}
     is_plain = parts == {"expressions", "from_"} and len(select.expressions) == 1
@@ -89,7 +88,10 @@ def _check_column(node: exp.Column, columns: Sequence[str]) -> None:
 
 
 def _refuse(node: exp.Expr, reason: str, hint: str) -> NoReturn:
-    line, column = find_position(node)
-    if line == 1 and column is not None:
-        column = max(1, column - len(_PREFIX))
-    raise InvalidDefinition(reason, line=line, column=column, hint=hint)
+    place = find_place(node)
+    raise InvalidDefinition(reason, line=place.line, column=_shift(place.line, place.column), hint=hint)
+
+
+def _shift(line: int | None, column: int | None) -> int | None:
+    """A column of the query as one of the condition."""
+    return max(1, column - len(_PREFIX)) if line == 1 and column is not None else column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -67,11 +67,14 @@ class SqlBackfills:
         )
         return [_to_backfill(row) for row in rows]
 
-    def list_active(self) -> Sequence[PipelineTableId]:
-        """List the tables that have an active backfill, by an index."""
+    def list_active(self, table_ids: Collection[PipelineTableId]) -> Mapping[PipelineTableId, Sequence[Backfill]]:
+        """List the active backfills of tables, oldest first, by an index."""
         is_active = PipelineBackfillRow.status == BackfillStatus.ACTIVE.value
-        query = select(PipelineBackfillRow.table_id).where(is_active).distinct()
-        return [PipelineTableId(table_id) for table_id in self.session.scalars(query)]
+        query = select(PipelineBackfillRow).where(is_active, PipelineBackfillRow.table_id.in_(table_ids))
+        backfills: dict[PipelineTableId, list[Backfill]] = {}
+        for row in self.session.scalars(query.order_by(PipelineBackfillRow.number)):
+            backfills.setdefault(PipelineTableId(row.table_id), []).append(_to_backfill(row))
+        return backfills
 
     def forget(self, table_id: PipelineTableId, *, keep: int) -> None:
         """Remove the oldest ended backfills of a table."""
