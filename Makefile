@@ -135,7 +135,7 @@ $(STAMPS)/hive-metastores: $(addprefix tests/integration/metastore/,hive-3.1.xml
 .PHONY: clusters
 clusters: $(STAMPS)/hdfs ## the HDFS that the second tier of tests uses; its Kerberos needs a KDC besides
 	@PATH=$$PATH:/usr/sbin; command -v krb5kdc >/dev/null && command -v kadmin.local >/dev/null || \
-	  echo "the tests of Kerberos need a KDC; on Debian: apt-get install krb5-kdc krb5-admin-server"
+	  echo "the tests of Kerberos need a KDC; on Debian: apt-get install krb5-kdc krb5-admin-server libfaketime"
 
 $(STAMPS)/hdfs: $(addprefix tests/integration/hdfs/,mini-cluster.xml mini_cluster.py) $(STAMPS)/locked
 	@$(STEP) "fetching HDFS for the tests (50 MB)" $(BIN)/python -m tests.integration.hdfs.mini_cluster

@@ -21,6 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from firn.hdfs.configuration import CONF_DIR, TOKENS, USER, read_configuration, split_location
+from firn.hdfs.mounts import list_mounted
 from firn.spark.errors import reason
 from firn.spark.java import iterate
 
@@ -117,9 +118,8 @@ def list_names(service: str, properties: Mapping[str, str], file_systems: Iterab
     """
     address, _, port = service.rpartition(":")
     named = {text for name, text in properties.items() if name.startswith(_RPC_ADDRESS)}
-    named |= {
-        split_location(text)[0].partition("://")[2] for text in (properties.get("fs.defaultFS", ""), *file_systems)
-    }
+    locations = (properties.get("fs.defaultFS", ""), *list_mounted(properties), *file_systems)
+    named |= {split_location(text)[0].partition("://")[2] for text in locations}
     pairs = [text.rpartition(":") for text in sorted(named - {service})]
     return [f"{host}:{port}" for host, _, own_port in pairs if host and own_port == port and _has(host, address)]
 

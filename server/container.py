@@ -54,6 +54,7 @@ from server.service.hive.notification_listener import NotificationListener
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
+from server.service.hive.publish_locations import WritersReach
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.publish_requests import PublishRequests
 from server.service.hive.published_permissions import PublishedPermissions
@@ -294,7 +295,8 @@ def _build_removal(adapters: Adapters, index: HiveIndex) -> RemovalServices:
 
 def _build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> HiveServices:
     database, metadata, files = adapters.database, adapters.metadata, adapters.table_files
-    checks = Checks(database, index, files)
+    reach = WritersReach(HdfsFileSystems(adapters.storage.deadlines))
+    checks = Checks(database, index, files, reach)
     repointer = Repointer(database, index, files)
     upgrades = Upgrades(
         database,
@@ -309,7 +311,7 @@ def _build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> 
     )
     syncs = Syncs(database, metadata, tables.committer, index, files, repointer)
     permissions = PublishedPermissions(adapters.permissions)
-    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions)
+    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions, reach)
     requests = PublishRequests(database, planner)
     downgrade_check = DowngradeCheck(database, metadata, index, files)
     return HiveServices(
@@ -321,7 +323,7 @@ def _build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> 
         notification_listener=NotificationListener(database, index, syncs.hints),
         publish_requests=requests,
         publishes=Publishes(database, planner, requests),
-        freshness=Freshness(database, metadata, index, files, permissions),
+        freshness=Freshness(database, metadata, index, files, permissions, reach),
         published=PublishedFiles(database, metadata, tables.committer, index, files, repointer, permissions),
         downgrades=Downgrades(database, metadata, downgrade_check, syncs, requests, repointer.owners),
         conversions=Conversions(database, metadata, tables.namespaces, tables.keyed, index, files),

@@ -49,7 +49,7 @@ class FileSystemStatus:
     """Whether a file system answers."""
 
     address: str
-    """`hdfs://prod` or `viewfs://cluster`."""
+    """`hdfs://prod`, or `viewfs://cluster/data` for a mount point."""
     name_nodes: tuple[str, ...]
     """HOST:PORT of each name node; empty if the cluster's files name none."""
     user: str
@@ -65,7 +65,7 @@ class FileSystems(Protocol):
         """The locations that are on HDFS."""
 
     def get_address(self, location: str) -> str:
-        """The file system of a location."""
+        """The file system of a location; for ViewFS its mount point, because each may lead to another cluster."""
 
     def ping(self, location: str) -> FileSystemStatus:
         """Ask the name node for a directory, with a time-out of seconds. Never raises."""

@@ -18,14 +18,27 @@ class TicketStatus:
     """Why this process could not renew the ticket when it last tried; the ticket may still be valid."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeytabTrial:
+    """What the KDC answers to the keytab now."""
+
+    refusal: str | None
+    """Why it gives no ticket; None if it gives one."""
+    clock_offset_seconds: int = 0
+    """By how much its clock is ahead of this machine's, negative if it is behind."""
+
+
 class Tickets(Protocol):
     """The ticket of the server's principal, from its keytab."""
 
     def status(self) -> TicketStatus:
         """Look at the cached ticket, without the network."""
 
-    def explain_refusal(self) -> str | None:
-        """Ask for a ticket with the keytab, even if there is a valid one; why there is none, or None."""
+    def try_keytab(self) -> KeytabTrial:
+        """Ask for a ticket with the keytab, even if there is a valid one, and keep none."""
 
     def activate(self) -> TicketStatus:
-        """Renew the ticket when it is due; OSError if it was due and could not be renewed."""
+        """Renew the ticket when it is due, or when the KDC's clock has been corrected since it came.
+
+        OSError if it was due and could not be renewed.
+        """

@@ -19,6 +19,7 @@ from firn.hdfs.configuration import (
     split_location,
 )
 from firn.hdfs.errors import NameNodeBusy, translate
+from firn.hdfs.mounts import resolve_location
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -35,11 +36,12 @@ _lock = threading.Lock()
 
 
 def connect(location: str) -> tuple[Client, str]:
-    """The client of a location's file system, and the path in it. ImportError names the missing package.
+    """The client of a location's file system, and the path in it; for ViewFS those of the HDFS behind it.
 
-    A client has threads, which a fork does not copy. So the process belongs to the key.
+    ImportError names the missing package. A client has threads, which a fork does not copy. So the process belongs to
+    the key.
     """
-    root, path = split_location(location)
+    root, path = split_location(resolve_location(location, find_conf_dir()))
     key = (os.getpid(), root, *map(os.environ.get, (CONF_DIR, USER, TICKETS)))
     client = _clients.get(key)
     if client is None:
@@ -56,8 +58,8 @@ def make_client(root: str, conf_dir: Path | None) -> Client:
         from hdfs_native import Client  # noqa: PLC0415 - an extra, whose import takes a tenth of a second
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(_NEEDS_EXTRA, name=error.name) from error
-    limits = choose_limits(read_configuration(conf_dir))
-    return Client(root, limits, None if conf_dir is None else str(conf_dir))
+    properties = read_configuration(conf_dir)
+    return Client(root, {**properties, **choose_limits(properties)}, None if conf_dir is None else str(conf_dir))
 
 
 def call(

@@ -1,13 +1,13 @@
 """The cluster's own files, `core-site.xml` and `hdfs-site.xml`, and what Firn reads in them.
 
-The client reads them itself. Firn reads them for what it has to know before a call: mount points, and which limits the
-operator has set.
+The client reads them itself, but follows no `xi:include`. Firn reads them for what it has to know before a call, and
+passes on what it has read.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -25,8 +25,8 @@ _LIMITS = {
     "dfs.client.failover.sleep.max.millis": "2000",
 }
 """Bounds of calls that no name node answers, about 5 s. The client's own are 15 attempts, and took three minutes."""
-_MOUNTS = "fs.viewfs.mounttable."
-_RPC_ADDRESS = "dfs.namenode.rpc-address"
+_INCLUDE, _FALLBACK = (f"{{http://www.w3.org/2001/XInclude}}{tag}" for tag in ("include", "fallback"))
+_DEEPEST_INCLUDE = 8
 
 
 def find_conf_dir(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -48,30 +48,42 @@ def read_configuration(directory: Path | None) -> dict[str, str]:
     return properties
 
 
-def _read_file(path: Path) -> dict[str, str]:
+def _read_file(path: Path, depth: int = 0) -> dict[str, str]:
     try:
         root = ET.parse(path).getroot()  # noqa: S314 - the operator's own file
     except ET.ParseError as error:
         raise ValueError(f"{path} is no XML file: {error}") from error
-    pairs = ((item.findtext("name"), item.findtext("value")) for item in root.iter("property"))
-    return {name.strip(): (value or "").strip() for name, value in pairs if name}
+    return dict(_read_items(root, path, depth))
+
+
+def _read_items(items: Iterable[ET.Element], path: Path, depth: int) -> Iterator[tuple[str, str]]:
+    """Names and values of properties in their order; those of included files in the place of the include."""
+    for item in items:
+        if item.tag == _INCLUDE:
+            yield from _include(item, path, depth)
+        elif item.tag != "property":
+            yield from _read_items(item, path, depth)
+        elif name := item.findtext("name"):
+            yield name.strip(), (item.findtext("value") or "").strip()
+
+
+def _include(item: ET.Element, path: Path, depth: int) -> Iterator[tuple[str, str]]:
+    """Read the file that an `xi:include` names, or what stands in its `xi:fallback` if there is no such file."""
+    target = path.parent / item.get("href", "").removeprefix("file://")
+    if depth == _DEEPEST_INCLUDE:
+        raise ValueError(f"{path} includes {target}, and files include each other more than {depth} deep")
+    if target.is_file():
+        yield from _read_file(target, depth + 1).items()
+        return
+    instead = item.find(_FALLBACK)
+    if instead is None:
+        raise ValueError(f"{path} includes {target}, which is no file")
+    yield from _read_items(instead, path, depth)
 
 
 def choose_limits(properties: Mapping[str, str]) -> dict[str, str]:
     """Firn's bounds for calls without an answer, without those that the cluster's files set themselves."""
     return {name: value for name, value in _LIMITS.items() if name not in properties}
-
-
-def find_mount(properties: Mapping[str, str], location: str) -> str:
-    """What a file can be renamed within: the file system's address, and for ViewFS the mount point as well."""
-    root, path = split_location(location)
-    if not root.startswith("viewfs:"):
-        return root
-    cluster = root.partition("://")[2] or "default"
-    link = f"{_MOUNTS}{cluster}.link."
-    mounts = [name.removeprefix(link).rstrip("/") for name in properties if name.startswith(link)]
-    within = [mount for mount in mounts if path == mount or path.startswith(f"{mount}/")]
-    return f"{root}{max(within, key=len, default='')}"
 
 
 def split_location(location: str) -> tuple[str, str]:
@@ -81,33 +93,8 @@ def split_location(location: str) -> tuple[str, str]:
     return f"{scheme}://{host}", slash + path or "/"
 
 
-def list_name_nodes(properties: Mapping[str, str], location: str) -> list[tuple[str, int]]:
-    """Host and port of the name nodes of a location; empty if the cluster's files do not know its name service.
-
-    Raises ValueError for an address without a port.
-    """
-    root, path = split_location(location)
-    scheme, _, service = root.partition("://")
-    if scheme == "viewfs":
-        return list_name_nodes(properties, _follow_mount(properties, service or "default", path))
-    if ":" in service:
-        return [_parse_address(service)]
-    ids = [name.strip() for name in properties.get(f"dfs.ha.namenodes.{service}", "").split(",") if name.strip()]
-    keys = [f"{_RPC_ADDRESS}.{service}.{name}" for name in ids] or [f"{_RPC_ADDRESS}.{service}"]
-    return [_parse_address(properties[key]) for key in keys if properties.get(key)]
-
-
-def _follow_mount(properties: Mapping[str, str], cluster: str, path: str) -> str:
-    """The location behind a path of ViewFS; `hdfs://` if there is no mount point and no fallback."""
-    link = f"{_MOUNTS}{cluster}.link."
-    mounts = [name.removeprefix(link).rstrip("/") for name in properties if name.startswith(link)]
-    within = [mount for mount in mounts if path == mount or path.startswith(f"{mount}/")]
-    if within:
-        return properties[link + max(within, key=len)]
-    return properties.get(f"{_MOUNTS}{cluster}.linkFallback", "hdfs://")
-
-
-def _parse_address(text: str) -> tuple[str, int]:
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of a name node; ValueError without a port."""
     host, _, port = text.strip().rpartition(":")
     if not (host and port.isdecimal()):
         raise ValueError(f"{text!r} is no HOST:PORT of a name node")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firn.hdfs.calls import call, connect, iterate
-from firn.hdfs.configuration import find_conf_dir, find_mount, read_configuration
+from firn.hdfs.configuration import find_conf_dir
+from firn.hdfs.mounts import find_mount
 
 if TYPE_CHECKING:
     from hdfs_native import FileReader, FileStatus, FileWriter
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SCHEMES = frozenset({"hdfs", "viewfs"})
 _NANOSECONDS = 1_000_000
 _NAME_LENGTH = 100
+_DEFAULT_PORT = ":8020"
 _NO_QUOTA = 2**63 - 1
 
 
@@ -101,7 +103,12 @@ def make_directories(location: str) -> None:
 
 
 def rename(location: str, to: str) -> None:
-    """Rename a file in one step; FileExistsError if the name is taken, FileNotFoundError without the file."""
+    """Rename a file in one step; FileExistsError if the name is taken, FileNotFoundError without the file.
+
+    ValueError if they lie in different file systems, or behind different mount points of ViewFS.
+    """
+    if not can_rename(location, to):
+        raise ValueError(f"Cannot rename across different name services or mount points: {location} to {to}")
     client, path = connect(location)
     _, target = connect(to)
     call(lambda: client.rename(path, target, overwrite=False))
@@ -109,8 +116,8 @@ def rename(location: str, to: str) -> None:
 
 def can_rename(location: str, to: str) -> bool:
     """Whether both lie in one file system and, with ViewFS, below one mount point."""
-    properties = read_configuration(find_conf_dir()) if location.startswith("viewfs:") else {}
-    return find_mount(properties, location) == find_mount(properties, to)
+    own, other = (find_mount(place, find_conf_dir()).removesuffix(_DEFAULT_PORT) for place in (location, to))
+    return own == other
 
 
 def delete(location: str, *, recursive: bool = False) -> None:

@@ -12,11 +12,12 @@ from typing import TypeVar
 
 from catalog.ports.hadoop import FileSystemStatus, Finding, Hop, Severity
 from firn.hdfs import access, files
-from firn.hdfs.configuration import find_conf_dir, list_name_nodes, read_configuration, split_location
+from firn.hdfs.configuration import find_conf_dir, read_configuration, split_location
 from firn.hdfs.erasure_coding import is_erasure_coded
 from firn.hdfs.files import HdfsReader, HdfsWriter
+from firn.hdfs.mounts import find_mount, list_name_nodes, resolve_location
 from server.files.deadlines import Deadlines, find_store
-from server.files.hdfs_refusals import ADVICE, find_hop, read_words
+from server.files.hdfs_refusals import ADVICE, choose_hint, find_hop, read_words
 from server.files.read_limits import LISTING_SECONDS
 
 PING_SECONDS = 10.0
@@ -41,7 +42,10 @@ class HdfsFileSystems:
         return [location for location in locations if files.is_on_hdfs(location)]
 
     def get_address(self, location: str) -> str:
-        return split_location(location)[0]
+        try:
+            return find_mount(location, find_conf_dir())
+        except ValueError:  # the cluster's files are broken, which `ping` and `examine` say
+            return split_location(location)[0]
 
     def can_rename(self, location: str, directory: str) -> bool:
         return files.can_rename(location, directory)
@@ -140,13 +144,17 @@ class HdfsFileSystems:
                 yield _judge_usage(directory, usage)
 
     def _look(self, location: str) -> str:
-        """The nearest directory at or above a location that exists. The root of the file system always does."""
-        here = location.rstrip("/")
+        """The nearest directory at or above a location that exists. The root of an HDFS always does.
+
+        Above a mount point of ViewFS whose directory is missing, it is one of the HDFS behind it.
+        """
+        here, mount = location.rstrip("/"), self.get_address(location)
         while True:
             try:
                 files.get_status(here)
             except FileNotFoundError:
-                here = here.rpartition("/")[0]
+                behind = resolve_location(here, find_conf_dir()).rstrip("/") if here == mount else here
+                here = behind.rpartition("/")[0]
             else:
                 return here
 
@@ -221,7 +229,13 @@ def _judge_usage(location: str, usage: files.Usage) -> Finding:
 
 def _explain(location: str, error: OSError | ValueError) -> Finding:
     """Name the hop at which a call has failed."""
-    return _fail(find_hop(error), location, read_words(error))
+    return Finding(
+        hop=find_hop(error),
+        severity=Severity.FAILED,
+        location=location,
+        message=read_words(error),
+        hint=choose_hint(error),
+    )
 
 
 def _fail(hop: Hop, location: str, message: str) -> Finding:

@@ -22,6 +22,12 @@ ADVICE = {
     "directory",
     Hop.MOUNT_POINT: "keep the directory and the catalog's warehouse below one mount point of one name service",
 }
+_KERBEROS_HINTS = {
+    "clock skew": "correct the clocks: those of this machine and of the KDC differ by more than five minutes",
+    "gss initiate failed": "check that the clocks of this machine, of the KDC and of the name nodes differ by less "
+    "than five minutes, and that the name nodes' keytab has their newest key; the name node's log has the reason",
+}
+"""What Kerberos and a name node's SASL say about a ticket."""
 _NAME_ADVICE = "Choose a name without a colon: HDFS allows none in any part of a path."
 _INVALID_NAME = "invalid path name"
 _NO_ANSWER = ("connection refused", "no route to host", "rpc listener disconnected", "network is unreachable")
@@ -43,8 +49,15 @@ def find_advice(error: OSError | ValueError) -> str | None:
     """What to do about a refusal, as a sentence; None if nobody can tell."""
     if _INVALID_NAME in read_words(error).lower():
         return _NAME_ADVICE
-    advice = ADVICE.get(find_hop(error))
+    advice = choose_hint(error)
     return None if advice is None else f"{advice[0].upper()}{advice[1:]}."
+
+
+def choose_hint(error: OSError | ValueError) -> str | None:
+    """What to do about a refusal, by its words or by its hop; None if nobody can tell."""
+    words = read_words(error).lower()
+    by_words = next((hint for text, hint in _KERBEROS_HINTS.items() if text in words), None)
+    return by_words or ADVICE.get(find_hop(error))
 
 
 def read_words(error: BaseException) -> str:
@@ -67,7 +80,7 @@ def _find_by_kind(error: OSError, words: str) -> Hop:
 
 def _find_by_words(words: str) -> Hop:
     """The hop of a refusal that no other try can mend."""
-    if "namenode hosts" in words or "no host for name service" in words or "viewfs" in words:
+    if any(text in words for text in ("namenode hosts", "no host for name service", "mount point of")):
         return Hop.CONFIGURATION
     if "rename across" in words:
         return Hop.MOUNT_POINT

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from catalog.ports.tickets import TicketStatus
+from catalog.ports.tickets import KeytabTrial, TicketStatus
+from server.kerberos.ccache import MOST_SECONDS, read_clock_offset
 from server.kerberos.errors import KerberosError
 from server.kerberos.gssapi import GssError, Ticket, acquire_ticket
 
@@ -69,19 +70,26 @@ class KeytabTickets:
     def activate(self) -> TicketStatus:
         """See the port."""
         self.renew()
+        if self._forget_other_clock():
+            self.renew()
         if self._is_overdue and (reason := self.explain_refusal()) is not None:
             self._error = reason
             raise KerberosError(f"the ticket was due for renewal and lasts {self._seconds_left} s more: {reason}")
         return self.status()
 
-    def explain_refusal(self) -> str | None:
+    def try_keytab(self) -> KeytabTrial:
         """See the port."""
         with tempfile.TemporaryDirectory(prefix="firn-ticket-") as directory:
+            cache = Path(directory, CACHE)
             try:
-                self._acquire(self.principal, self._store(Path(directory, CACHE)))
+                self._acquire(self.principal, self._store(cache))
             except KerberosError as error:
-                return str(error)
-        return None
+                return KeytabTrial(refusal=str(error))
+            return KeytabTrial(refusal=None, clock_offset_seconds=read_clock_offset(cache))
+
+    def explain_refusal(self) -> str | None:
+        """Why the KDC gives no ticket for the keytab now; None if it gives one."""
+        return self.try_keytab().refusal
 
     def status(self) -> TicketStatus:
         """See the port."""
@@ -109,6 +117,20 @@ class KeytabTickets:
         if (reason := self.explain_refusal()) is not None:
             raise KerberosError(f"the ticket has expired: {reason}")
         return self._acquire(self.principal, self._store(self.cache))
+
+    def _forget_other_clock(self) -> bool:
+        """Remove a ticket of a KDC whose clock was wrong and has been corrected, or of a time when ours was wrong.
+
+        The library signs requests with the clock that the KDC had. Services would refuse them until the ticket is due.
+        """
+        then = read_clock_offset(self.cache)
+        if abs(then) < MOST_SECONDS:
+            return False
+        trial = self.try_keytab()
+        is_other = trial.refusal is None and abs(trial.clock_offset_seconds - then) >= MOST_SECONDS
+        if is_other:
+            self.cache.unlink(missing_ok=True)
+        return is_other
 
     def _forget_others(self) -> bool:
         """Remove the ticket of another principal, for example of one that the settings named before."""

@@ -20,6 +20,8 @@ KEEP_SECONDS = 30.0
 _KINDS = (RelationKind.TABLE, RelationKind.BASE)
 _PAGE = 1_000
 _MOST_TABLES = 100_000
+_MOST_CLOCK_SECONDS = 300
+"""Services refuse a ticket if its clock and theirs differ by more, unless they are set up otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ class HadoopChecks:
                 severity=Severity.WARNING,
                 location=quarantine,
                 message=f"{len(apart)} tables of {catalog}, such as {apart[0]}, lie in another name service or mount "
-                "point than the quarantine: orphan removal refuses to move their files",
+                "point than the warehouse: orphan removal refuses to move their files",
                 hint="mount the warehouse and these directories together, or move the tables into the warehouse",
             )
 
@@ -163,15 +165,30 @@ def _join(
 
 
 def _check_ticket(tickets: Tickets) -> Finding:
-    status, refusal = tickets.status(), tickets.explain_refusal()
-    if refusal is not None:
+    status, trial = tickets.status(), tickets.try_keytab()
+    if trial.refusal is not None:
         return Finding(
             hop=Hop.KERBEROS,
             severity=Severity.FAILED if status.expires_at is None else Severity.WARNING,
             location=status.principal,
-            message=f"the KDC gives no ticket: {refusal}",
+            message=f"the KDC gives no ticket: {trial.refusal}",
             hint="see the table of messages about Kerberos in docs/clusters.md",
         )
+    if abs(trial.clock_offset_seconds) >= _MOST_CLOCK_SECONDS:
+        return _warn_of_clock(status.principal, trial.clock_offset_seconds)
     at = status.expires_at
     message = "the KDC gives a ticket" if at is None else f"the ticket is valid until {at:%Y-%m-%d %H:%M} UTC"
     return Finding(hop=Hop.KERBEROS, severity=Severity.OK, location=status.principal, message=message)
+
+
+def _warn_of_clock(principal: str, seconds: int) -> Finding:
+    """The library corrects for the difference. Whether a service does depends on which clock is wrong."""
+    where = "ahead of" if seconds > 0 else "behind"
+    return Finding(
+        hop=Hop.KERBEROS,
+        severity=Severity.WARNING,
+        location=principal,
+        message=f"the KDC's clock is {abs(seconds) // 60} min {where} this machine's; name nodes and metastores refuse "
+        "a ticket if their clocks differ from the KDC's by more than five minutes",
+        hint="correct the clocks of the KDC, of this machine, and of the cluster",
+    )

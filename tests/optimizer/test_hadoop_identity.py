@@ -147,4 +147,6 @@ def test_a_token_has_the_names_of_its_name_node() -> None:
     assert list_names("127.0.0.1:9000", properties, [""]) == ["localhost:9000"]
     assert list_names("127.0.0.1:8021", properties, ["hdfs://localhost:8021"]) == ["localhost:8021"]
     assert list_names("127.0.0.1:8020", {"fs.defaultFS": "hdfs://127.0.0.1:8020"}, []) == []
+    mounts = {"fs.viewfs.mounttable.cl.link./data": "hdfs://localhost:8022/d"}
+    assert list_names("127.0.0.1:8022", mounts, []) == ["localhost:8022"], "Python's client calls what is behind them"
     assert list_names("ha-hdfs:prod", properties, ["hdfs://prod"]) == []

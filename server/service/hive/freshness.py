@@ -20,7 +20,7 @@ from firn.protocol.locations import normalize_location
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.hive_state import split_name
 from server.service.hive.link_state import LinkedTable, load_linked_table
-from server.service.hive.publish_locations import get_publish_directory
+from server.service.hive.publish_locations import NEARER, WritersReach, get_publish_directory
 from server.service.hive.published_permissions import PermissionsPreview, PublishedPermissions
 from server.service.hive.table_index import HiveIndex
 from server.service.tables.metadata_files import MetadataFiles
@@ -48,6 +48,7 @@ class Freshness:
     index: HiveIndex
     files: TableFiles
     permissions: PublishedPermissions
+    reach: WritersReach
 
     def behind(self, catalog: CatalogName, full_name: str, *, with_permissions: bool = False) -> PublishPreview:
         """Compare by the link; change nothing. `with_permissions` creates an empty directory, and deletes it.
@@ -79,6 +80,10 @@ class Freshness:
         self, own_directory: str, table: HiveTable, linked: LinkedTable, comparison: PublishComparison
     ) -> PermissionsPreview | None:
         """For the first partition that a publish would replace, or for the table's directory."""
+        if (barrier := self.reach.find_barrier(table.location, own_directory)) is not None:
+            return PermissionsPreview(
+                directory=table.location, permissions="not looked at", refused=barrier, hint=NEARER
+            )
         names = sorted([*comparison.differing]) or sorted(linked.baselines)
         first = next((linked.baselines[name] for name in names if not linked.baselines[name].is_dropped), None)
         return self.permissions.preview(own_directory, table.location if first is None else first.location)

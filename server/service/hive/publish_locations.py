@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from urllib.parse import unquote
 from uuid import UUID
 
@@ -10,10 +11,13 @@ from catalog.errors import Conflict, NotFound
 from catalog.hive.path_prefix import find_innermost
 from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED
 from catalog.names import RelationId
+from catalog.ports.hadoop import FileSystems
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation
 from firn.protocol.locations import lies_in, normalize_location
 from server.service.planning.planner import load_facts
+
+NEARER = "set firn.hive.publish.location to a directory behind the table's own mount point and name service"
 
 
 def get_publish_directory(uow: UnitOfWork, relation: Relation) -> str:
@@ -26,6 +30,34 @@ def publish_location(uow: UnitOfWork, relation: Relation) -> str | None:
     """The publish location of the table's policy; None stands for the warehouse."""
     location: str | None = load_facts(uow, relation).policy[PUBLISH_LOCATION]
     return location
+
+
+@dataclass(frozen=True)
+class WritersReach:
+    """Whether Hive's writers can move new files into published directories.
+
+    An engine writes new files below the table's location first, then renames them into the directories of their
+    partitions. HDFS renames nothing from one name service or mount point to another, so each INSERT would fail.
+    """
+
+    file_systems: FileSystems
+
+    def find_barrier(self, table_location: str, directory: str) -> str | None:
+        """Why they cannot move files from the table's location into the directory; None if they can."""
+        if not self.file_systems.select([table_location, directory]):
+            return None
+        if self.file_systems.can_rename(table_location, directory):
+            return None
+        return (
+            f"{directory} lies in another name service or mount point than {table_location}, so Hive's writers could "
+            "not move new files there"
+        )
+
+    def check(self, table_location: str, directory: str) -> None:
+        """Raise Conflict if they cannot."""
+        barrier = self.find_barrier(table_location, directory)
+        if barrier is not None:
+            raise Conflict(barrier, hint=NEARER)
 
 
 def get_own_directory(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()) -> str:

@@ -44,7 +44,12 @@ from server.service.hive.link_state import (
     note_all_published,
     note_published,
 )
-from server.service.hive.publish_locations import get_own_directory, publish_location
+from server.service.hive.publish_locations import (
+    WritersReach,
+    get_own_directory,
+    get_publish_directory,
+    publish_location,
+)
 from server.service.hive.published_permissions import PublishedPermissions
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import PublishOutcome, PublishResult
@@ -92,6 +97,7 @@ class PublishPlanner:
     repointer: Repointer
     columns: SchemaSync
     permissions: PublishedPermissions
+    reach: WritersReach
 
     def plan(self, relation: Relation, *, requested: bool) -> PublishResult:
         """Queue a job that writes the differing partitions, unless none differs or another job works on the table."""
@@ -170,6 +176,9 @@ class PublishPlanner:
         except RequirementFailed as error:
             raise Waits("others have changed the table meanwhile") from error
         plan = self._plan(replace(detected, metadata=metadata), classified)
+        with self.database.reading() as uow:
+            directory = get_publish_directory(uow, linked.relation)
+        self.reach.check(detected.table.location, directory)
         try:
             self.repointer.owners.claim(linked.relation, detected.table, [*to_write])
         except CommitUnknown as error:

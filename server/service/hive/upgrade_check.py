@@ -13,12 +13,14 @@ from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.types import Named, UnsupportedType, parse_type
 from catalog.hive.upgrade_check import UpgradeBlocker, find_blockers, find_key_blockers, find_upgrade_notes
 from catalog.iceberg.json import Json
+from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED
 from catalog.names import CatalogName, TableName
 from catalog.policy.policy import merge_layers
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.hive.detect_changes import explain_own_directory
 from server.service.hive.hive_state import HiveState, list_units, read_state, split_name
+from server.service.hive.publish_locations import NEARER, WritersReach
 from server.service.hive.publisher import Publishers, advise_on_publisher, explain_other_publisher
 from server.service.hive.table_index import HiveIndex, format_name
 from server.service.locations.location_rule import find_hive_tables_inside
@@ -81,6 +83,7 @@ class Checks:
     database: Database
     index: HiveIndex
     files: TableFiles
+    reach: WritersReach
 
     def report(
         self,
@@ -105,6 +108,7 @@ class Checks:
         checks.extend(
             CheckResult(code="notice", status="warn", message=message) for message in find_upgrade_notes(state.table)
         )
+        checks.extend(self._reach_checks(catalog, state, properties))
         checks.extend(self._name_checks(catalog, state))
         return Report(
             table=state.table,
@@ -130,7 +134,7 @@ class Checks:
         checks = [blocked(blocker) for blocker in _blockers(state, primary_key, subdirectories)]
         checks += self._place_checks(catalog, state, subdirectories)
         notes = [CheckResult(code="notice", status="warn", message=note) for note in find_upgrade_notes(state.table)]
-        return [*checks, *notes, *self._name_checks(catalog, state)]
+        return [*checks, *notes, *self._reach_checks(catalog, state, properties), *self._name_checks(catalog, state)]
 
     def subdirectories(self, catalog: CatalogName, state: HiveState, properties: Mapping[str, str]) -> Subdirectories:
         """Whether files in sub-directories would count in a table with these properties."""
@@ -168,6 +172,18 @@ class Checks:
         message = explain_own_directory(around, warehouse)
         advice = "Use a catalog whose warehouse lies elsewhere, or let sub-directories be ignored."
         return [CheckResult(code="shared_location", status="blocked", message=message, advice=advice)]
+
+    def _reach_checks(self, catalog: CatalogName, state: HiveState, properties: Mapping[str, str]) -> list[CheckResult]:
+        """Whether a publish will be refused because of where the warehouse lies."""
+        with self.database.reading() as uow:
+            layers = load_policy_layers(uow, catalog, target_name(state.table).namespace)
+            warehouse = uow.catalogs.get(catalog).warehouse
+        configured = merge_layers([*layers, ("table", properties)])[PUBLISH_LOCATION]
+        barrier = self.reach.find_barrier(state.table.location, configured or f"{warehouse}/{PUBLISHED}")
+        if barrier is None:
+            return []
+        advice = f"{NEARER[0].upper()}{NEARER[1:]}, or the server refuses to publish."
+        return [CheckResult(code="publish", status="warn", message=barrier, advice=advice)]
 
     def _name_checks(self, catalog: CatalogName, state: HiveState) -> list[CheckResult]:
         full_name = state.table.full_name

@@ -77,8 +77,10 @@ def test_each_file_system_and_user_has_one_client(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HADOOP_USER_NAME", "lily")
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     assert connect("hdfs://nn:8020/z")[0] is not first
-    connect("viewfs://cl/z")
-    assert made == [("hdfs://nn:8020", None), ("hdfs://nn:8020", tmp_path), ("viewfs://cl", tmp_path)]
+    mount = "<property><name>fs.viewfs.mounttable.cl.link./m</name><value>hdfs://ns/d</value></property>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{mount}</configuration>", encoding="utf-8")
+    assert connect("viewfs://cl/m/z")[1] == "/d/z"
+    assert made == [("hdfs://nn:8020", None), ("hdfs://nn:8020", tmp_path), ("hdfs://ns", tmp_path)]
 
 
 def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

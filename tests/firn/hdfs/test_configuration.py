@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firn.hdfs.configuration import choose_limits, find_conf_dir, find_mount, read_configuration, split_location
+from firn.hdfs.configuration import choose_limits, find_conf_dir, read_configuration, split_location
 
 
 def write(path: Path, **properties: str) -> None:
@@ -51,13 +51,33 @@ def test_paths_are_literal(location: str, root: str, path: str) -> None:
     assert split_location(location) == (root, path)
 
 
-def test_a_rename_stays_within_a_mount_point() -> None:
-    mounts = {
-        "fs.viewfs.mounttable.cl.link./data": "hdfs://a/d",
-        "fs.viewfs.mounttable.cl.link./data/raw": "hdfs://b/r",
-        "fs.viewfs.mounttable.other.link./datas": "hdfs://b/r",
-    }
-    assert find_mount(mounts, "viewfs://cl/data/x") == "viewfs://cl/data"
-    assert find_mount(mounts, "viewfs://cl/data/raw/x") == "viewfs://cl/data/raw"
-    assert find_mount(mounts, "viewfs://cl/datas/x") == "viewfs://cl"
-    assert find_mount(mounts, "hdfs://cl/data/x") == "hdfs://cl"
+def include(path: Path, *hrefs: str, instead: str = "") -> None:
+    items = "".join(f'<xi:include href="{href}">{instead}</xi:include>' for href in hrefs)
+    xi = "xmlns:xi='http://www.w3.org/2001/XInclude'"
+    path.write_text(f"<configuration {xi}>{items}</configuration>", encoding="utf-8")
+
+
+def test_included_files_are_read(tmp_path: Path) -> None:
+    """Mount tables of ViewFS are often in a file of their own."""
+    (tmp_path / "more").mkdir()
+    include(tmp_path / "core-site.xml", "more/mounts.xml", (tmp_path / "other.xml").as_uri())
+    write(tmp_path / "more" / "mounts.xml", a="mounts", b="mounts")
+    write(tmp_path / "other.xml", b="other")
+    assert read_configuration(tmp_path) == {"a": "mounts", "b": "other"}
+
+
+def test_an_include_without_its_file_is_refused_unless_it_says_what_to_read(tmp_path: Path) -> None:
+    include(tmp_path / "core-site.xml", "mounts.xml")
+    with pytest.raises(ValueError, match=r"core-site\.xml includes \S+/mounts\.xml, which is no file"):
+        read_configuration(tmp_path)
+    instead = "<xi:fallback><property><name>a</name><value>fallback</value></property></xi:fallback>"
+    include(tmp_path / "core-site.xml", "mounts.xml", instead=instead)
+    assert read_configuration(tmp_path) == {"a": "fallback"}
+    write(tmp_path / "mounts.xml", b="mounts")
+    assert read_configuration(tmp_path) == {"b": "mounts"}
+
+
+def test_a_file_that_includes_itself_is_refused(tmp_path: Path) -> None:
+    include(tmp_path / "core-site.xml", "core-site.xml")
+    with pytest.raises(ValueError, match="include each other more than 8 deep"):
+        read_configuration(tmp_path)

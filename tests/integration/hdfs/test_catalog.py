@@ -1,4 +1,4 @@
-"""A catalog on HDFS without any Spark: PyIceberg commits, the server builds images, `client.scan` reads them.
+"""A catalog on HDFS, and on ViewFS, without any Spark: PyIceberg commits, `client.scan` reads the server's images.
 
 The server quarantines orphans, and deletes the files of purged tables.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pyarrow as pa
@@ -18,9 +20,11 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 import firn
 from firn.hdfs import calls, files
+from firn.hdfs.configuration import CONF_DIR
 from firn.hdfs.registration import register_file_io
 from firn.protocol.leases import Outcome, Result
 from optimizer.client import ServerApi
+from tests.integration.hdfs import view
 from tests.integration.hdfs.jvms import has_jvm
 from tests.integration.hdfs.mini_cluster import MiniCluster
 from tests.spark_fixtures import ServerProcess, server_process, wait_for_images
@@ -29,11 +33,33 @@ SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, 
 ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
 
 
+@dataclass(frozen=True)
+class FileSystem:
+    """An address, and the directory of the cluster's files, which programs need to understand it."""
+
+    uri: str
+    conf_dir: Path
+
+
+@pytest.fixture(scope="module", params=["hdfs", "viewfs"])
+def file_system(
+    request: pytest.FixtureRequest, cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FileSystem]:
+    if request.param == "hdfs":
+        yield FileSystem(cluster.uri, cluster.conf_dir)
+        return
+    mounts = {"lake": f"{cluster.uri}/mounted-lake"}
+    conf_dir = view.write_mounts(tmp_path_factory.mktemp("view"), mounts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CONF_DIR, str(conf_dir))
+        yield FileSystem(f"{view.URI}/lake", conf_dir)
+
+
 @pytest.fixture(scope="module")
-def server(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def server(file_system: FileSystem, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     settings = {
-        "FIRN_WAREHOUSE": f"{cluster.uri}/warehouse",
-        "FIRN_HADOOP__CONF_DIR": str(cluster.conf_dir),
+        "FIRN_WAREHOUSE": f"{file_system.uri}/warehouse",
+        "FIRN_HADOOP__CONF_DIR": str(file_system.conf_dir),
         "FIRN_BACKGROUND__PURGE_SECONDS": "0.5",
     }
     with server_process(tmp_path_factory.mktemp("hdfs") / "data", **settings) as running:
@@ -57,11 +83,11 @@ def scan(server: ServerProcess, table: str) -> list[tuple[int, str]]:
 
 
 def test_a_plain_table_is_created_appended_read_and_dropped(
-    cluster: MiniCluster, server: ServerProcess, catalog: Catalog
+    file_system: FileSystem, server: ServerProcess, catalog: Catalog
 ) -> None:
     catalog.create_namespace("plain")
     table = catalog.create_table("plain.t", SCHEMA)
-    assert table.location().startswith(f"{cluster.uri}/warehouse/plain/")
+    assert table.location().startswith(f"{file_system.uri}/warehouse/plain/")
     table.append(rows((1, "a"), (2, "b")))
     table.append(rows((3, "c")))
     assert scan(server, "plain.t") == [(1, "a"), (2, "b"), (3, "c")]
@@ -118,12 +144,12 @@ def remove_orphans(server: ServerProcess, table: str, proposed: list[str]) -> in
     return int(ended["deleted_files"])
 
 
-def count_quarantined(cluster: MiniCluster) -> int:
-    return len([path for path in list_files(f"{cluster.uri}/warehouse/_firn_quarantine") if "report" not in path])
+def count_quarantined(file_system: FileSystem) -> int:
+    return len([path for path in list_files(f"{file_system.uri}/warehouse/_firn_quarantine") if "report" not in path])
 
 
 def test_orphans_are_set_aside_come_back_and_are_deleted_for_good(
-    cluster: MiniCluster, server: ServerProcess, catalog: Catalog
+    file_system: FileSystem, server: ServerProcess, catalog: Catalog
 ) -> None:
     catalog.create_namespace("strays")
     table = catalog.create_table("strays.t", SCHEMA)
@@ -141,7 +167,7 @@ def test_orphans_are_set_aside_come_back_and_are_deleted_for_good(
     assert list_files(table.location()) == needed
     [batch] = server.get("catalogs/lake/tables/strays.t/quarantine")["items"]
     assert ({file["path"] for file in batch["files"]}, batch["state"]) == ({stray, other}, "aside")
-    assert count_quarantined(cluster) == 2
+    assert count_quarantined(file_system) == 2
     answer = server.post("catalogs/lake/tables/strays.t/quarantine/restore", {"paths": [stray]})
     assert answer == {"restored": [stray]}
     restored = {*needed, stray.removeprefix(f"{table.location()}/")}
@@ -150,6 +176,6 @@ def test_orphans_are_set_aside_come_back_and_are_deleted_for_good(
     assert policy.is_success, policy.text
     time.sleep(1.5)
     assert remove_orphans(server, "strays.t", []) == 1
-    assert count_quarantined(cluster) == 0
+    assert count_quarantined(file_system) == 0
     assert list_files(table.location()) == restored
     assert scan(server, "strays.t") == [(1, "a")]

@@ -11,24 +11,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from firn.client import connect
-from firn.embedded.metastore import EmbeddedMetastore, MetastoreSession
+from firn.embedded.metastore import EmbeddedMetastore
 from firn.hdfs import calls, files
 from firn.hdfs.files import HdfsReader
 from server.files.deadlines import Deadlines
 from server.files.permissions import StoredPermissions
 from tests.docs.blocks import ADDRESS, DOCS, blocks
-from tests.hive_engine import HiveEngine, Rows
-from tests.hive_lake import NUMBERS, HiveTable, Side
+from tests.hive_engine import HiveEngine
+from tests.hive_lake import Side
 from tests.integration.hdfs.jvms import has_jvm
 from tests.integration.hdfs.mini_cluster import MiniCluster, shared_cluster
 from tests.integration.hive.conftest import QUIET
+from tests.integration.hive.hdfs_tables import age, create, find_partition, fingerprint, scan
 from tests.integration.hive.page_commands import Terminal
 from tests.integration.keyed.supervisor import free_port
 from tests.spark_fixtures import interpret_queries, server_process, wait_for_images
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 LAKE = "on_hdfs"
-LONG_AGO_MS = 1_767_225_600_000
 MEMBER = "daemon"
 """A user in a group of the same name: the name node asks the machine for groups, and every machine has this one."""
 
@@ -54,30 +54,6 @@ def hdfs(
         yield Side(server, hive, Path("/nowhere"), LAKE)
 
 
-def create(cluster: MiniCluster, side: Side, columns: str, partition: str, rows: str) -> tuple[HiveTable, str]:
-    """A Hive table on HDFS, and its directory."""
-    table = HiveTable(side, f"h{next(NUMBERS)}")
-    location = f"{cluster.uri}/hive/{table.short}"
-    by = f"STORED AS PARQUET PARTITIONED BY ({partition}) LOCATION '{location}'"
-    side.hive.sql(f"CREATE TABLE {table.name} ({columns}) {by}")
-    table.insert(rows)
-    age(location)
-    return table, location
-
-
-def age(location: str) -> None:
-    """Give the files one old time, so that no sync waits for them to settle."""
-    client, top = calls.connect(location)
-    for status in files.list_directory(location, recursive=True):
-        if not status.is_directory:
-            client.set_times(f"{top}/{status.path}", LONG_AGO_MS, LONG_AGO_MS)
-
-
-def fingerprint(location: str) -> list[tuple[str, int, int]]:
-    listed = files.list_directory(location, recursive=True)
-    return [(status.path, status.size, status.mtime_ns) for status in listed if not status.is_directory]
-
-
 def give(location: str, owner: str, group: str) -> None:
     """Give a directory, and all below it, to a user and a group, and close it to others."""
     client, top = calls.connect(location)
@@ -87,23 +63,10 @@ def give(location: str, owner: str, group: str) -> None:
         client.set_permission(path, 0o770 if is_directory else 0o660)
 
 
-def find_partition(metastore: EmbeddedMetastore, table: HiveTable, value: str) -> str:
-    """The directory of a partition that Hive's users read."""
-    with MetastoreSession(metastore.port) as session:
-        return str(session.get_partition("db", table.short, [value]).sd.location)
-
-
 def write_parquet(location: str, number: int, text: str) -> None:
     buffer = io.BytesIO()
     pq.write_table(pa.table({"id": [number], "v": [text]}), buffer)
     files.write_new(location, buffer.getvalue())
-
-
-def scan(side: Side, table: str) -> Rows:
-    """The rows as a reader without Spark gets them."""
-    with connect(side.server.url) as client:
-        rows = client.scan(f"lake.{table}").to_arrow().to_pylist()
-    return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
 def test_a_catalog_keeps_its_tables_on_hdfs(cluster: MiniCluster, hdfs: Side) -> None:
@@ -125,7 +88,7 @@ def test_a_catalog_keeps_its_tables_on_hdfs(cluster: MiniCluster, hdfs: Side) ->
 
 def test_a_hive_table_on_hdfs_is_upgraded_synced_merged_published_and_read(cluster: MiniCluster, hdfs: Side) -> None:
     rows = "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y%3A z')"
-    table, location = create(cluster, hdfs, "id BIGINT, v STRING", "p STRING", rows)
+    table, location = create(cluster.uri, hdfs, "id BIGINT, v STRING", "p STRING", rows)
     before = fingerprint(location)
     table.upgrade("id")
     assert table.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "c", "y%3A z")]
@@ -146,7 +109,7 @@ def test_a_hive_table_on_hdfs_is_upgraded_synced_merged_published_and_read(clust
 
 def test_a_file_that_is_written_in_place_is_registered_once_and_whole(cluster: MiniCluster, hdfs: Side) -> None:
     """No directory tells of the close: a sync that has seen the file open looks again."""
-    table, location = create(cluster, hdfs, "id BIGINT", "p STRING", "VALUES (1, 'x')")
+    table, location = create(cluster.uri, hdfs, "id BIGINT", "p STRING", "VALUES (1, 'x')")
     table.upgrade()
     first = next(entry for entry in fingerprint(location) if entry[1])
     with HdfsReader(f"{location}/{first[0]}") as file:
@@ -169,7 +132,9 @@ def test_hives_writers_keep_access_to_what_is_published(
     cluster: MiniCluster, hdfs: Side, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory is lily's, and another user writes there as a member of its group; Firn is a third user."""
-    table, location = create(cluster, hdfs, "id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x'), (2, 'b', 'y')")
+    table, location = create(
+        cluster.uri, hdfs, "id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x'), (2, 'b', 'y')"
+    )
     give(location, "lily", MEMBER)
     table.upgrade("id")
     table.change("SELECT 3, 'new', 'x'")

@@ -14,7 +14,7 @@ from firn.embedded.ports import LOOPBACK, free_port, is_open
 from firn.embedded.process import GuardedProcess, read_last_lines
 
 NAME = "FIRN.TEST"
-_NEEDS = "a KDC for the tests is not installed: apt-get install krb5-kdc krb5-admin-server"
+_NEEDS = "a KDC for the tests is not installed: apt-get install krb5-kdc krb5-admin-server libfaketime"
 _START_SECONDS = 20
 _CLIENTS = """\
 [libdefaults]
@@ -89,11 +89,12 @@ class Realm:
         """Run a query of `kadmin.local`; returns what it prints."""
         return self._run("kadmin.local", "-q", query)
 
-    def start(self) -> None:
-        """Start the KDC, and wait until it listens."""
+    def start(self, *, clock: str = "+0s") -> None:
+        """Start the KDC, and wait until it listens. Its clock goes before ours (`+15m`), or after it (`-15m`)."""
         log = self.directory / "kdc.log"
         environment = self.environment | {"KRB5_KDC_PROFILE": str(self.directory / "kdc.conf")}
-        self._kdc = GuardedProcess([_program("krb5kdc"), "-n"], log=log, cwd=self.directory, environment=environment)
+        program = [*_set_clock(clock), _program("krb5kdc"), "-n"]
+        self._kdc = GuardedProcess(program, log=log, cwd=self.directory, environment=environment)
         until = time.monotonic() + _START_SECONDS
         while not is_open(self._port):
             assert self._kdc.exit_status is None, read_last_lines(log)
@@ -118,6 +119,16 @@ class Realm:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+
+def _set_clock(clock: str) -> list[str]:
+    """The command before that of a program with this clock. `faketime` itself would live beside the program."""
+    if clock == "+0s":
+        return []
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if library is None:
+        pytest.fail(_NEEDS)
+    return ["/usr/bin/env", f"LD_PRELOAD={library}", f"FAKETIME={clock}"]
 
 
 def _program(name: str) -> str:

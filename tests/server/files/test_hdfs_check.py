@@ -10,7 +10,6 @@ import pytest
 
 from catalog.ports.hadoop import Finding, Hop, Severity
 from firn.hdfs import calls
-from firn.hdfs.configuration import list_name_nodes
 from server.files import hdfs_check
 from server.files.deadlines import Deadlines
 from server.files.hdfs_check import HdfsFileSystems
@@ -158,12 +157,36 @@ def test_a_quota_that_is_nearly_used_up_is_a_warning(hdfs: FakeHdfs, address: st
     assert quotas[1].message == "the quota is nearly used up: 950 of 1,000 bytes with replicas"
 
 
-def test_name_nodes_of_mount_points_are_those_behind_them() -> None:
+def test_a_warehouse_on_viewfs_is_checked_on_the_hdfs_behind_it(
+    hdfs: FakeHdfs, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     table = "fs.viewfs.mounttable.cl"
-    properties = {f"{table}.link./data": "hdfs://a:1/d", f"{table}.linkFallback": "hdfs://b:2/"}
-    assert list_name_nodes(properties, "viewfs://cl/data/x") == [("a", 1)]
-    assert list_name_nodes(properties, "viewfs://cl/other") == [("b", 2)]
-    assert list_name_nodes({}, "viewfs://cl/other") == []
-    assert list_name_nodes({"dfs.namenode.rpc-address.prod": "n:3"}, "hdfs://prod/x") == [("n", 3)]
-    with pytest.raises(ValueError, match="HOST:PORT"):
-        list_name_nodes({}, "hdfs://n:x/")
+    write_configuration(
+        tmp_path, {f"{table}.link./lake": f"{address}/data/new", f"{table}.link./old": f"{address}/data"}
+    )
+    findings = examine("viewfs://cl/lake/w")
+    assert {finding.severity for finding in findings} == {Severity.OK}
+    assert findings[0].message == f"name nodes: {address.removeprefix('hdfs://')}"
+    assert findings[2].location == f"{address}/data", "the directory behind the mount point is missing"
+    assert examine("viewfs://cl/old/w")[2].location == "viewfs://cl/old/w"
+    [finding] = examine("viewfs://cl/elsewhere")
+    assert (finding.hop, finding.severity) == (Hop.CONFIGURATION, Severity.FAILED)
+    assert finding.message.startswith("viewfs://cl/elsewhere is behind no mount point")
+    assert hdfs.listed == []
+
+
+def test_each_mount_point_of_viewfs_has_a_state_of_its_own(
+    hdfs: FakeHdfs, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may lead to different clusters, one of which does not answer."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    write_configuration(tmp_path, {"fs.viewfs.mounttable.cl.link./lake": address})
+    systems = HdfsFileSystems(Deadlines(10))
+    assert systems.get_address("viewfs://cl/lake/w") == "viewfs://cl/lake"
+    assert systems.get_address("hdfs://prod/lake/w") == "hdfs://prod"
+    status = systems.ping("viewfs://cl/lake/w")
+    assert (status.address, status.name_nodes) == ("viewfs://cl/lake", (address.removeprefix("hdfs://"),))
+    assert status.error is None
+    assert "no mount point" in str(systems.ping("viewfs://cl/w").error)
+    assert hdfs.listed == []

@@ -12,6 +12,8 @@ from server.kerberos.errors import KerberosError
     ("code", "words", "hint"),
     [
         (-1765328347, "Clock skew too great", "the clocks of this machine and of the other differ by more than five"),
+        (-1765328236, "Clock skew too great in KDC reply", "differ by more than five minutes: correct them"),
+        (-1765328351, "Ticket not yet valid", "differ by more than five minutes: correct them"),
         (-1765328383, "Client's entry in database has expired", "the principal has expired in the realm"),
         (-1765328366, "Client's credentials have been revoked", "the principal is locked in the realm"),
         (-1765328361, "Password has expired", "have it renewed, and export the keytab again"),
@@ -31,4 +33,10 @@ def test_a_refusal_without_advice_keeps_its_words() -> None:
 
 def test_clocks_that_differ_are_a_matter_of_kerberos_for_hdfs_too() -> None:
     words = "no Kerberos ticket for HDFS: Clock skew too great"
-    assert "table of messages about Kerberos" in str(find_advice(OSError(None, words)))
+    assert str(find_advice(OSError(None, words))).startswith("Correct the clocks: those of this machine and of the KDC")
+
+
+def test_a_ticket_that_a_name_node_refuses_is_explained() -> None:
+    advice = str(find_advice(OSError(None, "SaslException: GSS initiate failed")))
+    assert "clocks of this machine, of the KDC and of the name nodes" in advice
+    assert "newest key" in advice

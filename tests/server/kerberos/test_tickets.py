@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from server.kerberos.ccache import read_clock_offset
 from server.kerberos.errors import KerberosError
 from server.kerberos.gssapi import GssError, Ticket
 from server.kerberos.tickets import KeytabTickets
@@ -26,6 +28,11 @@ def refuse(status: int, text: str, code: int = 0) -> GssError:
     return error
 
 
+def write_header(clock_offset: int) -> bytes:
+    """The first bytes of a cache, by a KDC whose clock is so many seconds ahead."""
+    return struct.pack(">HHHHii", 0x0504, 12, 1, 8, clock_offset, 0)
+
+
 @dataclass
 class FakeLibrary:
     """A cache with a ticket of `holder`, and a KDC that grants tickets unless it is away."""
@@ -35,6 +42,7 @@ class FakeLibrary:
     seconds: int = 0
     kdc: GssError | None = None
     asked: list[str] = field(default_factory=list)
+    clock_offset: int = 0
 
     def __call__(self, principal: str | None, store: Mapping[str, str] | None) -> Ticket:
         assert store is not None
@@ -42,7 +50,9 @@ class FakeLibrary:
             self.holder = None
         may_ask = "dev/null" not in store["client_keytab"]
         if store["ccache"] != f"FILE:{self.cache}":
-            return self._grant(str(principal))
+            granted = self._grant(str(principal))
+            Path(store["ccache"].removeprefix("FILE:")).write_bytes(write_header(self.clock_offset))
+            return granted
         if self.holder is not None and principal not in (None, self.holder):
             raise refuse(NO_CREDENTIALS, "Principal in credential cache does not match desired name")
         if self.holder is not None and self.seconds > 0:
@@ -54,7 +64,7 @@ class FakeLibrary:
         return ticket
 
     def put(self, holder: str, seconds: int) -> None:
-        self.cache.write_bytes(b"ticket")
+        self.cache.write_bytes(write_header(self.clock_offset) + b"ticket")
         self.holder, self.seconds = holder, seconds
 
     def _grant(self, principal: str) -> Ticket:
@@ -151,3 +161,35 @@ def test_a_renewal_that_fails_is_told_while_the_ticket_is_valid(tickets: KeytabT
     assert "not found" in str(tickets.status().error)
     library.kdc, library.seconds = None, 36_000
     assert tickets.activate().error is None
+
+
+def test_a_ticket_of_a_wrong_clock_is_replaced_once_the_clock_is_right(
+    tickets: KeytabTickets, library: FakeLibrary
+) -> None:
+    """Services would refuse requests that are signed with the old difference, until the ticket is due for renewal."""
+    library.clock_offset = 900
+    tickets.activate()
+    assert tickets.try_keytab().clock_offset_seconds == read_clock_offset(library.cache) == 900
+    before = library.cache.stat().st_ino, library.cache.stat().st_mtime_ns
+    library.clock_offset = 950
+    tickets.activate()
+    assert (library.cache.stat().st_ino, library.cache.stat().st_mtime_ns) == before, "the clock is still wrong"
+    library.kdc = refuse(NO_CREDENTIALS, "Cannot contact any KDC for realm 'FIRN.TEST'", NO_KDC)
+    tickets.activate()
+    assert library.cache.exists(), "without a KDC there would be no ticket at all"
+    library.kdc, library.clock_offset = None, 2
+    tickets.activate()
+    assert read_clock_offset(library.cache) == 2
+    library.asked.clear()
+    tickets.activate()
+    assert library.asked == []
+
+
+def test_a_cache_that_tells_no_clock_has_none(tmp_path: Path) -> None:
+    cache = tmp_path / "krb5cc"
+    assert read_clock_offset(cache) == 0
+    for content in (b"", b"\x05\x04\x00", write_header(900)[:10], b"\x05\x03" + write_header(900)[2:], b"x" * 100):
+        cache.write_bytes(content)
+        assert read_clock_offset(cache) == 0
+    cache.write_bytes(write_header(-900) + b"more")
+    assert read_clock_offset(cache) == -900

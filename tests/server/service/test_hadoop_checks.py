@@ -11,7 +11,7 @@ import pytest
 from catalog.names import CatalogName
 from catalog.ports.hadoop import FileSystemStatus, Finding, Hop, Severity
 from catalog.ports.store import Database
-from catalog.ports.tickets import TicketStatus
+from catalog.ports.tickets import KeytabTrial, TicketStatus
 from server.service.hadoop_checks import ClusterDown, HadoopChecks
 from tests.factories import a_catalog
 
@@ -49,12 +49,13 @@ class Clusters:
 class Ticket:
     expires_at: datetime | None = UNTIL
     refusal: str | None = None
+    clock_offset_seconds: int = 0
 
     def status(self) -> TicketStatus:
         return TicketStatus(principal="firn@R", expires_at=self.expires_at, error=self.refusal)
 
-    def explain_refusal(self) -> str | None:
-        return self.refusal
+    def try_keytab(self) -> KeytabTrial:
+        return KeytabTrial(refusal=self.refusal, clock_offset_seconds=self.clock_offset_seconds)
 
     def activate(self) -> TicketStatus:
         return self.status()
@@ -98,6 +99,18 @@ def test_the_check_examines_each_warehouse_once_after_the_ticket(database: Datab
     ticket.expires_at = None
     [first, *_] = checks.check()
     assert (first.severity, first.message) == (Severity.FAILED, "the KDC gives no ticket: no KDC")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(901, "15 min ahead of this"), (-300, "5 min behind this machine's")])
+def test_a_clock_of_the_kdc_that_differs_is_a_warning(database: Database, seconds: int, words: str) -> None:
+    ticket = Ticket(clock_offset_seconds=299)
+    checks = build(database, Clusters({"hdfs://a": None}), ticket, x="hdfs://a/x")
+    assert checks.check()[0].severity is Severity.OK
+    ticket.clock_offset_seconds = seconds
+    [first, *_] = checks.check()
+    assert (first.hop, first.severity) == (Hop.KERBEROS, Severity.WARNING)
+    assert words in first.message
+    assert "correct the clocks" in str(first.hint)
 
 
 def test_without_hdfs_there_is_nothing_to_check(database: Database) -> None:

@@ -22,6 +22,7 @@ from catalog.names import TableName
 from catalog.ports.store import Database
 from catalog.tables.relation import RelationKind
 from server.container import build_services
+from server.files.hdfs_check import HdfsFileSystems
 from server.files.listing import Listings
 from server.files.locations import local_path
 from server.files.table_files import TableFiles
@@ -32,6 +33,7 @@ from server.service.hive.freshness import Freshness
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
+from server.service.hive.publish_locations import WritersReach
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.publish_requests import PublishRequests
 from server.service.hive.published_permissions import PublishedPermissions
@@ -248,7 +250,8 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     files = TableFiles(storage, Listings(), footer_threads=2)
     tables = replace(services.tables, metadata=metadata)
     index = HiveIndex(database, OneMetastore(MortalMetastore(metastore, fuse)))
-    checks = Checks(database, index, files)
+    reach = WritersReach(HdfsFileSystems(storage.deadlines))
+    checks = Checks(database, index, files, reach)
     keyed = replace(services.keyed, metadata=metadata, tables=tables)
     upgrades = replace(
         services.hive.upgrades, database=database, tables=tables, keyed=keyed, index=index, checks=checks, files=files
@@ -257,7 +260,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     committer = replace(services.committer, metadata=metadata)
     syncs = Syncs(database, metadata, committer, index, files, repointer)
     permissions = PublishedPermissions(MortalPermissions(storage.deadlines, fuse))
-    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions)
+    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions, reach)
     requests = PublishRequests(database, planner)
     downgrade_check = DowngradeCheck(database, metadata, index, files)
     published = PublishedFiles(database, metadata, committer, index, files, repointer, permissions)
@@ -268,7 +271,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         syncs,
         Publishes(database, planner, requests),
         requests,
-        Freshness(database, metadata, index, files, permissions),
+        Freshness(database, metadata, index, files, permissions, reach),
         repointer,
         published,
         Downgrades(database, metadata, downgrade_check, syncs, requests, repointer.owners),
