@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins
+from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun
 from firn.protocol.streams import StreamHeartbeat, StreamLease, StreamLeaseRequest, StreamReport
 from firn.protocol.tasks.image import BegunImage, CompleteRequest, ImageCredentials
 from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
@@ -32,6 +32,7 @@ _NOT_WELCOME = (
     httpx.codes.UNPROCESSABLE_ENTITY,
 )
 BEGIN_SECONDS = 30.0
+PUBLISH_SECONDS = 120.0
 COMMIT_PAUSES = (0.2, 1.0, 3.0)
 """Seconds before a commit is sent again after a refusal that may be temporary."""
 TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
@@ -179,6 +180,10 @@ class ServerApi:
     def move_checkpoint(self, lease: Lease, step: MoveCheckpoint) -> None:
         """Move the writer of a pipeline's run without a commit. It may be asked again."""
         self.ask(lease, "checkpoint", step.model_dump(mode="json"), seconds=BEGIN_SECONDS)
+
+    def publish_run(self, lease: Lease, request: PublishRun) -> None:
+        """Commit all tables of a pipeline's run. Raises Unknown if nobody knows whether they were committed."""
+        self._ask_to_commit(lease, "publish", request.model_dump(mode="json"), seconds=PUBLISH_SECONDS)
 
     def _ask_to_commit(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         try:

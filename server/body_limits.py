@@ -128,6 +128,7 @@ _OF_WORK: Limits = {
     ("POST", "/pipelines/{pipeline}/tables/{table}/reset"): FORM,
     ("POST", f"{_LEASE}/pins"): FORM,
     ("POST", f"{_LEASE}/checkpoint"): FORM,
+    ("POST", f"{_LEASE}/publish"): METADATA,  # snapshots of twenty tables
     ("POST", f"{_LEASE}/image"): FORM,
     ("POST", f"{_LEASE}/image/credentials"): FORM,
     ("POST", f"{_LEASE}/image/complete"): METADATA,

@@ -89,6 +89,7 @@ from server.service.orphans.quarantine import Quarantine
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
+from server.service.pipelines.publishing import RunPublishing
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
 from server.service.pipelines.triggers import PipelineTriggers
@@ -136,7 +137,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     tables = _build_tables(adapters)
     removal = _build_removal(adapters, index)
     hive = _build_hive(adapters, tables, index)
-    pipelines = _build_pipelines(adapters)
+    pipelines = _build_pipelines(adapters, tables.committer)
     connections = Connections(database, ConfluentClusters(), HttpSchemaRegistries(), _sealer(settings))
     return Services(
         **vars(tables),
@@ -239,7 +240,7 @@ def _build_planning(adapters: Adapters) -> PlanningServices:
     )
 
 
-def _build_pipelines(adapters: Adapters) -> PipelineServices:
+def _build_pipelines(adapters: Adapters, committer: Committer) -> PipelineServices:
     database, checks_rights = adapters.database, adapters.settings.access.enabled
     definitions, states = PipelineDefinitions(database), PipelineStates(database)
     return PipelineServices(
@@ -248,6 +249,7 @@ def _build_pipelines(adapters: Adapters) -> PipelineServices:
         pipeline_measurements=PipelineMeasurements(definitions, states),
         pipeline_runs=PipelineRuns(database, checks_rights),
         pipeline_pins=PipelinePins(database, adapters.metadata, checks_rights),
+        run_publishing=RunPublishing(database, committer),
         pipeline_triggers=PipelineTriggers(database),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from catalog.errors import InvalidDefinition, StaleDefinition
 from catalog.names import TableName, fold_case
 from firn.protocol.pipeline_outputs import OnChange, OutputMode, explain_wrong_output
+from firn.protocol.pipeline_sets import explain_wrong_sets
 from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
 
 _NOT_YET = (OutputMode.COLUMNS,)
@@ -29,7 +30,31 @@ def parse_definitions(definitions: Sequence[TableDefinition]) -> dict[TableName,
             raise InvalidDefinition(f"the key of {name} names a column twice ({_place(definition)})")
         _check_output(definition)
         parsed[name] = definition
+    _check_sets(parsed)
     return parsed
+
+
+def _check_sets(definitions: Mapping[TableName, TableDefinition]) -> None:
+    """Raise InvalidDefinition for sets that cannot be, or that their tables do not agree on."""
+    sets = dict[tuple[str, ...], None]()
+    for name, definition in definitions.items():
+        members = parse_set(definition)
+        if members and name not in members:
+            raise InvalidDefinition(f"{name} is not in the set that it names ({_place(definition)})")
+        for member in members:
+            if member in definitions and parse_set(definitions[member]) != members:
+                raise InvalidDefinition(f"{name} and {member} name two sets ({_place(definition)})")
+        if members:
+            sets[tuple(map(str, members))] = None
+    inputs = {str(name): list(map(str, parse_inputs(definition))) for name, definition in definitions.items()}
+    wrong = explain_wrong_sets(list(sets), inputs)
+    if wrong is not None:
+        raise InvalidDefinition(wrong[0], hint=wrong[1])
+
+
+def parse_set(definition: TableDefinition) -> list[TableName]:
+    """The tables that move together with this one, which is among them; empty for a table that moves alone."""
+    return [TableName.parse(name) for name in definition.consistent]
 
 
 def _check_output(definition: TableDefinition) -> None:

@@ -36,6 +36,8 @@ class Definition:
     trigger: Trigger = BY_HAND
     validators: tuple[Validator, ...] = ()
     output: Output = PLAIN_OUTPUT
+    consistent: tuple[str, ...] = ()
+    """The tables that move together with this one, which is among them."""
 
     @property
     def mode(self) -> OutputMode:

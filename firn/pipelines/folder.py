@@ -16,7 +16,7 @@ from firn.pipelines.append_queries import check_append
 from firn.pipelines.definition import Definition, Pipeline, qualify_name
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.flows import PlacedStatement, add_flows
-from firn.pipelines.graph import order_definitions
+from firn.pipelines.graph import order_definitions, read_inputs
 from firn.pipelines.outputs import Output, check_output
 from firn.pipelines.parsing import MAX_CHARACTERS, mark_file, too_deep
 from firn.pipelines.settings import (
@@ -35,6 +35,7 @@ from firn.pipelines.templated_statements import read_file
 from firn.pipelines.triggers import read_fresh_within
 from firn.pipelines.views import View, is_view, resolve_views
 from firn.protocol.pipeline_outputs import OutputMode
+from firn.protocol.pipeline_sets import explain_wrong_sets
 from firn.protocol.pipelines import Refresh, Trigger
 from firn.protocol.validators import Validator
 
@@ -76,6 +77,7 @@ class _FolderReader:
         self._refuse_unknown_references(definitions)
         resolved = resolve_views(definitions, self.views)
         ordered, problems = order_definitions(self._check_outputs(resolved.definitions))
+        ordered = self._add_sets(ordered)
         sources = {self._qualify(split_name(name)): columns for name, columns in self.firn.sources.items() if columns}
         return Pipeline(
             name=self.spark.name,
@@ -244,6 +246,18 @@ class _FolderReader:
                 hint = f"did you mean {near[0]}?" if near else None
                 text = f"no file defines {name}"
                 self.problems.append(InvalidDefinition(text, path=self.firn.path, line=settings.line, hint=hint))
+
+    def _add_sets(self, definitions: dict[str, Definition]) -> dict[str, Definition]:
+        """The definitions with the sets that they belong to. A table of a set may have had an error."""
+        sets = [tuple(self._qualify(split_name(name)) for name in members) for members in self.firn.consistent]
+        inputs = {name: list(read_inputs(definition)) for name, definition in definitions.items()}
+        wrong = None if self.problems else explain_wrong_sets(sets, inputs)
+        if wrong is not None:
+            text, hint = wrong
+            line = self.firn.consistent_line
+            self.problems.append(InvalidDefinition(text, path=self.firn.path, line=line, hint=hint))
+        together = {name: members for members in sets for name in members}
+        return {name: replace(entry, consistent=together.get(name, ())) for name, entry in definitions.items()}
 
     def _refuse_unknown_references(self, definitions: Mapping[str, Definition]) -> None:
         """`ref()` names what the pipeline makes. The file of another table may have had an error."""

@@ -91,6 +91,7 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         mode=definition.output.mode,
         columns=[*definition.output.columns],
         streams=definition.output.list_streams(),
+        consistent=[*definition.consistent],
         on_change=definition.output.on_change or OnChange.ASK,
         refresh=Refresh(definition.refresh),
         trigger=definition.trigger,

@@ -59,6 +59,8 @@ class FirnSettings:
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deterministic: tuple[str, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
+    consistent: tuple[tuple[str, ...], ...] = ()
+    consistent_line: int = 0
 
 
 def read_spark_settings(path: Path) -> SparkSettings:
@@ -87,8 +89,11 @@ def read_firn_settings(path: Path) -> FirnSettings:
     sources = {name: _read_source(section) for name, section in _named_sections(file, "sources")}
     deterministic = file.texts("deterministic")
     variables = _read_variables(file.section("vars"))
+    consistent, line = _read_sets(file)
     file.finish()
-    return FirnSettings(str(path), refresh, trigger, on_change, tables, sources, deterministic, variables)
+    return FirnSettings(
+        str(path), refresh, trigger, on_change, tables, sources, deterministic, variables, consistent, line
+    )
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
@@ -146,6 +151,21 @@ def _read_variable(section: Section, name: str, node: Node) -> str | int | bool:
     if kind == "int" and text.lstrip("+-").isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
     return text
+
+
+def _read_sets(file: Section) -> tuple[tuple[tuple[str, ...], ...], int]:
+    """The sets of `consistent`, which is a list of names, or of such lists, and its line."""
+    node = next((node for name, node in file.items() if name == "consistent"), None)
+    if not file.has("consistent") or node is None:
+        return (), 0
+    line = int(node.start_mark.line) + 1
+    if node.id != "sequence" or not any(item.id == "sequence" for item in node.value):
+        return (tuple(map(_normalize, file.texts("consistent"))),), line
+    if not all(item.id == "sequence" for item in node.value):
+        hint = "write consistent: [a, b], or for several sets consistent: [[a, b], [c, d]]"
+        raise file.field_error("consistent", "consistent has names and lists", hint=hint)
+    sets = [[_normalize(file.read_text("consistent", name)) for name in item.value] for item in node.value]
+    return tuple(map(tuple, sets)), line
 
 
 def _read_refresh(section: Section) -> Refresh | None:

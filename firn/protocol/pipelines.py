@@ -11,6 +11,7 @@ from pydantic import Field
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.base import Message, Open, Out, Request
 from firn.protocol.pipeline_outputs import OnChange, OutputMode, StreamInput, choose_mode
+from firn.protocol.pipeline_sets import MOST_TOGETHER
 from firn.protocol.validators import MOST_VALIDATORS, Validator, ValidatorResult
 
 LONGEST_NAME = 255
@@ -19,8 +20,6 @@ MOST_FILES = 2_000
 MOST_TABLES = 1_000
 MOST_INPUTS = 100
 MOST_COLUMNS = 10_000
-MOST_TOGETHER = 20
-"""The tables that one run computes and commits together."""
 CHECKPOINT_KEY = "firn.pipeline.checkpoint"
 """The entry of a snapshot's summary with the checkpoint that the commit brings its table to, as JSON."""
 _Name = Annotated[str, Field(min_length=1, max_length=4 * LONGEST_NAME)]
@@ -89,7 +88,8 @@ class TableDefinition(Request):
 
     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`. `columns` are those that the mode
-    `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only.
+    `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the tables
+    of the set that moves together, this one among them, in one order for all of them.
     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
     """
@@ -104,6 +104,7 @@ class TableDefinition(Request):
     mode: OutputMode | None = None
     columns: _Columns = []
     streams: Annotated[list[StreamInput], Field(max_length=MOST_INPUTS)] = []
+    consistent: Annotated[list[_Name], Field(max_length=MOST_TOGETHER)] = []
     on_change: OnChange = OnChange.ASK
     refresh: Refresh = Refresh.AUTO
     trigger: Trigger = BY_HAND
@@ -227,8 +228,35 @@ class MoveCheckpoint(Request):
     end: Annotated[str, Field(min_length=1, max_length=255)]
 
 
+class TableChanges(Request):
+    """A snapshot that a run has written for one of its targets, as a commit of the Iceberg REST catalog has it.
+
+    `table` is the target. The snapshot is of the table itself, or of the change store of a keyed one.
+    """
+
+    table: _Name
+    requirements: Annotated[list[dict[str, Any]], Field(max_length=100)]
+    updates: Annotated[list[dict[str, Any]], Field(max_length=100)]
+
+
+class PublishRun(Request):
+    """Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
+
+    Each target has either a snapshot, or a step without one.
+    """
+
+    changes: Annotated[list[TableChanges], Field(max_length=MOST_TOGETHER)] = []
+    moves: Annotated[list[MoveCheckpoint], Field(max_length=MOST_TOGETHER)] = []
+
+
+class RunPublished(Out):
+    """The targets that were committed."""
+
+    tables: list[str]
+
+
 class RunRequest(Request):
-    """A run of one table, asked for by a user."""
+    """A run of one table, asked for by a user. The tables that move together with it run, too."""
 
     table: _Name
     full: bool = False
@@ -256,6 +284,8 @@ class RunResult(Message):
     snapshot_id: str | None = None
     checkpoint: str | None = None
     validators: list[ValidatorResult] = []
+    together: dict[str, RunResult] = {}
+    """The results of the other tables that the run has committed, by name."""
 
 
 class RunOut(Out):

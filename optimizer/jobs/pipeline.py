@@ -14,7 +14,7 @@ import httpx
 
 from firn.errors import FirnError, OutcomeUnknown, ServerFault, Unavailable, Unreachable
 from firn.protocol.leases import Outcome, Result
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, RunResult
+from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun, RunResult
 from firn.protocol.tasks.pipeline import PipelineTask
 from firn.spark.errors import WriteError, WriteUnknown
 from optimizer.errors import Refused
@@ -72,6 +72,9 @@ class _LeasedCheckpoints:
 
     def move(self, step: MoveCheckpoint) -> None:
         self.work.api.move_checkpoint(self.work.lease, step)
+
+    def publish(self, request: PublishRun) -> None:
+        self.work.api.publish_run(self.work.lease, request)
 
 
 JOB = OptimizerJob(run, reads_nothing)

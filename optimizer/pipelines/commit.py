@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from firn.protocol.pipelines import CHECKPOINT_KEY, MoveCheckpoint, PinRequest, Pins, RunResult, TargetPins
+from firn.protocol.pipelines import (
+    CHECKPOINT_KEY,
+    MoveCheckpoint,
+    PinRequest,
+    Pins,
+    PublishRun,
+    RunResult,
+    TargetPins,
+)
 from firn.spark.errors import CommitRefused, is_refusal, is_uncertain
 from firn.spark.stream_writer import SUMMARY_OPTION, StreamWriter
 from optimizer.errors import Refused
 from optimizer.pipelines.publishing import ComputedTable
+from optimizer.pipelines.set_commit import commit_together
 from optimizer.pipelines.target import PipelineTarget
 from optimizer.pipelines.writing import WritableRows
 
@@ -21,17 +30,22 @@ class Checkpoints(Protocol):
         """Register the run's writer on each target, and pin the inputs."""
 
     def move(self, step: MoveCheckpoint) -> None:
-        """Move the writer of one target to the new checkpoint without a commit."""
+        """Move the writer of the only target to the new checkpoint without a commit."""
+
+    def publish(self, request: PublishRun) -> None:
+        """Commit several targets together; see `set_commit.Publishing`."""
 
 
 def commit_run(
     tables: Sequence[ComputedTable], checkpoints: Checkpoints, stage: Callable[[str], None]
 ) -> list[RunResult]:
-    """Commit what a run has computed; the result of each table, in order.
+    """Commit what a run has computed, several tables in one transaction; the result of each table, in order.
 
     Raises Refused if another copy of the run has registered, or a writer's position has moved: nothing was committed.
     Raises WriteUnknown if no answer came. The next attempt finds the position then.
     """
+    if len(tables) > 1:
+        return commit_together(tables, checkpoints, stage)
     return [_commit_alone(table, checkpoints, stage) for table in tables]
 
 

@@ -98,13 +98,9 @@ class Replacement:
         """Write the rows, which have the columns of `read_old`."""
         self.files.write(rows, {"fanout-enabled": "true"})  # rows come in no order of partitions
 
-    def commit(self, options: Mapping[str, str]) -> None:
-        """Replace the old files by the new ones, with the entries of the summary among `options`.
-
-        Raises TargetChanged if somebody else has changed rows of the table, or has written a file of it again. Raises
-        Java's errors; then the new files stay, and the server removes them as orphans if no snapshot names them.
-        """
-        change = self.snapshot.table.newOverwrite()
+    def begin(self, table: Any) -> Any:
+        """The change of the table, or in a transaction of it, that replaces the files, if it is committed."""
+        change = table.newOverwrite()
         for task in self.tasks:
             change.deleteFile(task.file())
         for file in self.files.list_new():
@@ -113,6 +109,15 @@ class Replacement:
         change.conflictDetectionFilter(self.files.iceberg.expressions.Expressions.alwaysTrue())
         change.validateNoConflictingData()
         change.validateNoConflictingDeletes()
+        return change
+
+    def commit(self, options: Mapping[str, str]) -> None:
+        """Replace the old files by the new ones, with the entries of the summary among `options`.
+
+        Raises TargetChanged if somebody else has changed rows of the table, or has written a file of it again. Raises
+        Java's errors; then the new files stay, and the server removes them as orphans if no snapshot names them.
+        """
+        change = self.begin(self.snapshot.table)
         for key, value in options.items():
             if key.startswith(SUMMARY_OPTION):
                 change.set(key.removeprefix(SUMMARY_OPTION), value)

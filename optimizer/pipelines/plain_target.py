@@ -7,6 +7,7 @@ copies are added, all in one commit. A table whose copies are right gets no comm
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -15,7 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.protocol.names import quote_name
 from firn.spark.comparing import make_comparable
 from optimizer.pipelines.computing import Affected, Computing
-from optimizer.pipelines.plain_files import FILE, LINEAGE, PlainSnapshot, add_lineage, open_plain
+from optimizer.pipelines.plain_files import FILE, LINEAGE, PlainSnapshot, Replacement, add_lineage, open_plain
+from optimizer.pipelines.staged_rows import StagedRows
 from optimizer.pipelines.target import PipelineTarget
 from optimizer.pipelines.writing import PlainRows, WritableRows
 
@@ -156,14 +158,23 @@ class ReplacedFiles:
 
     def commit(self, options: Mapping[str, str]) -> int | None:
         """Write new files, and let them replace the old ones. Raises TargetChanged, and Java's errors."""
+        with self.snapshot.stage(self.snapshot.find_tasks(self.difference.files)) as replacement:
+            self._write(replacement)
+            replacement.commit(options)
+        return None
+
+    def stage(self, stack: ExitStack) -> StagedRows:
+        """Write new files."""
+        replacement = stack.enter_context(self.snapshot.stage(self.snapshot.find_tasks(self.difference.files)))
+        self._write(replacement)
+        return StagedRows(replacement.files, replacement.begin)
+
+    def _write(self, replacement: Replacement) -> None:
         snapshot, difference = self.snapshot, self.difference
         added = add_lineage(difference.read_added().select(*map(quote_name, snapshot.columns)), snapshot)
-        with snapshot.stage(snapshot.find_tasks(difference.files)) as staged:
-            if staged.tasks:
-                added = _remove(staged.read_old(), difference.read_gone()).unionByName(added)
-            staged.write(added)
-            staged.commit(options)
-        return None
+        if replacement.tasks:
+            added = _remove(replacement.read_old(), difference.read_gone()).unionByName(added)
+        replacement.write(added)
 
     def explain(self) -> None:
         """Any rows are right."""

@@ -62,8 +62,10 @@ class PipelineRun:
             pins = self._pin(tables)
             inputs = SharedInputs(lake, {})
             computed = [table.compute(pinned, inputs) for table, pinned in zip(tables, pins, strict=True)]
-            results = commit_run(computed, self.checkpoints, self.stage)
-        return results[0]
+            first, *others = commit_run(computed, self.checkpoints, self.stage)
+        return first.model_copy(
+            update={"together": {table.name: result for table, result in zip(tables[1:], others, strict=True)}}
+        )
 
     def _build_context(self, lake: Lake, stack: ExitStack) -> RunContext:
         return RunContext(

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame, DataFrameWriterV2, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.protocol.names import quote_name
+from firn.protocol.names import quote_name, split_name
 from firn.spark.quiet_logs import silence_failure_logs
 from firn.spark.target import Target
 from firn.spark.write import SMALL_BYTES, estimate_bytes
 from optimizer.pipelines.difference import unpack
+from optimizer.pipelines.inputs import CHANGE
 from optimizer.pipelines.plain_files import raise_conflict
+from optimizer.pipelines.snapshots import load_iceberg_table
+from optimizer.pipelines.staged_rows import StagedRows, append_files, overwrite_table, write_new
+from optimizer.staged_files import stage_files
 
 
 class WritableRows(Protocol):
@@ -22,6 +27,12 @@ class WritableRows(Protocol):
 
     def commit(self, options: Mapping[str, str]) -> int | None:
         """Write and commit the rows at once, with these options of Spark's writer; the count, if it was not known.
+
+        Raises Java's errors.
+        """
+
+    def stage(self, stack: ExitStack) -> StagedRows:
+        """Write the rows to files that no snapshot names, and that Java knows until `stack` closes.
 
         Raises Java's errors.
         """
@@ -42,16 +53,30 @@ class ChangeRows:
 
     def commit(self, options: Mapping[str, str]) -> int | None:
         """Append the changes."""
-        changes, counter = (self.changes, None) if self.is_counted else _count(self.changes)
-        is_small = estimate_bytes(changes) <= SMALL_BYTES
-        keys = [F.col(quote_name(key)) for key in self.keyed.key]
-        rows = unpack(changes, self.keyed).withColumn("_source", F.lit(None).cast("string"))
-        writer = (rows.repartition(1, *keys) if is_small else rows).writeTo(self.keyed.change)
-        if is_small:  # otherwise Iceberg shuffles again by partition
-            writer = writer.option("distribution-mode", "none")
-        with silence_failure_logs(changes.sparkSession):
-            _add_options(writer, options).append()
+        rows, shape, counter = self._shape()
+        with silence_failure_logs(rows.sparkSession):
+            _add_options(rows.writeTo(self.keyed.change), {**shape, **options}).append()
         return _read(counter)
+
+    def stage(self, stack: ExitStack) -> StagedRows:
+        """Write the changes to files for the change store."""
+        rows, shape, counter = self._shape()
+        spark = rows.sparkSession
+        table = load_iceberg_table(spark, (*split_name(self.keyed.name), CHANGE))
+        files = stack.enter_context(stage_files(spark, table))
+        with silence_failure_logs(spark):
+            write_new(files, rows, shape)
+        return StagedRows(files, append_files(files), _read(counter))
+
+    def _shape(self) -> tuple[DataFrame, dict[str, str], Observation | None]:
+        """The rows as the change store has them, options of Spark's writer, and a counter if they are not counted."""
+        changes, counter = (self.changes, None) if self.is_counted else _count(self.changes)
+        rows = unpack(changes, self.keyed).withColumn("_source", F.lit(None).cast("string"))
+        if estimate_bytes(changes) > SMALL_BYTES:
+            return rows, {}, counter
+        keys = [F.col(quote_name(key)) for key in self.keyed.key]
+        # Otherwise Iceberg shuffles again by partition.
+        return rows.repartition(1, *keys), {"distribution-mode": "none"}, counter
 
     def explain(self) -> None:
         """Raise Refused if keys are null or come twice."""
@@ -81,6 +106,16 @@ class PlainRows:
             raise_conflict(error)
             raise
         return _read(counter)
+
+    def stage(self, stack: ExitStack) -> StagedRows:
+        """Write the rows to files for the table."""
+        rows, counter = _count(self.rows)
+        spark = rows.sparkSession
+        files = stack.enter_context(stage_files(spark, load_iceberg_table(spark, split_name(self.table))))
+        with silence_failure_logs(spark):
+            write_new(files, rows)
+        begin = append_files(files) if self.is_append else overwrite_table(files, self.since)
+        return StagedRows(files, begin, _read(counter))
 
     def _write_checks(self) -> Mapping[str, str]:
         if self.since is None:

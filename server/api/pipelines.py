@@ -144,6 +144,16 @@ def move_checkpoint(services: ServicesDep, lease: LeaseDep, body: protocol.MoveC
     return build_writer_out(writer)
 
 
+@router.post("/leases/{lease}/publish", summary="Commit a run", responses=refusals(400, 403, 404, 409))
+def publish_run(services: ServicesDep, lease: LeaseDep, body: protocol.PublishRun) -> protocol.RunPublished:
+    """Commit all targets of a run in one transaction. It may be asked again.
+
+    500 with the code `unknown` means that the commit may have been applied: the positions of the writers tell.
+    """
+    names = services.run_publishing.publish(lease, body)
+    return protocol.RunPublished(tables=[str(name) for name in names])
+
+
 def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
     return protocol.TargetPins(
         table=str(pinned.table),

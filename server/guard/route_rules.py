@@ -228,6 +228,7 @@ _WORK: Rules = {
     ("POST", "/leases/{lease}/cleaned"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/pins"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/checkpoint"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/publish"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/complete"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/credentials"): changes(on.server(MAINTAIN)),

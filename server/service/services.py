@@ -42,6 +42,7 @@ from server.service.orphans.orphan_removal import Orphans
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
+from server.service.pipelines.publishing import RunPublishing
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
 from server.service.pipelines.triggers import PipelineTriggers
@@ -138,6 +139,7 @@ class PipelineServices:
     pipeline_measurements: PipelineMeasurements
     pipeline_runs: PipelineRuns
     pipeline_pins: PipelinePins
+    run_publishing: RunPublishing
     pipeline_triggers: PipelineTriggers
 
 

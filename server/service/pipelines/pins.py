@@ -161,23 +161,10 @@ class PipelinePins:
         with self.database.writing() as uow:
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
             pipeline, tables = read_run_tables(uow, job)
-            table = _find_table(tables, TableName.parse(step.table))
-            target = find_target(uow, pipeline.name, table.catalog, table.name)
-            if target is None:
-                raise NoSuchTable(f"Table does not exist: {table.name}")
-            name = name_writer(pipeline.name, table.name)
-            writer = uow.writers.lock(target.store_id, name)
-            if writer is not None and (writer.epoch, writer.position) == (step.epoch, step.end):
-                return writer
-            progress = Progress(writer=name, epoch=step.epoch, start=step.start, end=step.end, snapshot_id=0)
-            check_progress(writer, progress)
-            assert writer is not None  # checked
-            until = uow.checkpoints.find(table.id, step.end)
-            if until is None or until.store_id != target.store_id:
-                raise Invalid(f"{step.end!r} is no checkpoint of {table.name}")
-            moved = replace(writer, position=step.end)
-            uow.writers.put(moved)
-        return moved
+            table = find_table(tables, TableName.parse(step.table))
+            if len(tables) > 1:
+                raise Conflict(f"{table.name} moves together with other tables by now", hint="begin again")
+            return move_position(uow, pipeline, table, step)
 
     def _check_target(self, uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> Target:
         target = find_target(uow, pipeline.name, table.catalog, table.name)
@@ -221,7 +208,27 @@ def _check_queries(tables: Sequence[PipelineTable], fingerprints: Mapping[TableN
             raise Conflict(f"the query of {table.name} has changed since the run began", hint="begin again")
 
 
-def _find_table(tables: Sequence[PipelineTable], name: TableName) -> PipelineTable:
+def move_position(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, step: MoveCheckpoint) -> Writer:
+    """Move the position of one table without a commit, in the caller's transaction; raises as `PipelinePins.move`."""
+    target = find_target(uow, pipeline.name, table.catalog, table.name)
+    if target is None:
+        raise NoSuchTable(f"Table does not exist: {table.name}")
+    name = name_writer(pipeline.name, table.name)
+    writer = uow.writers.lock(target.store_id, name)
+    if writer is not None and (writer.epoch, writer.position) == (step.epoch, step.end):
+        return writer
+    check_progress(writer, Progress(writer=name, epoch=step.epoch, start=step.start, end=step.end, snapshot_id=0))
+    assert writer is not None  # checked
+    until = uow.checkpoints.find(table.id, step.end)
+    if until is None or until.store_id != target.store_id:
+        raise Invalid(f"{step.end!r} is no checkpoint of {table.name}")
+    moved = replace(writer, position=step.end)
+    uow.writers.put(moved)
+    return moved
+
+
+def find_table(tables: Sequence[PipelineTable], name: TableName) -> PipelineTable:
+    """The table of this name; Invalid if the run has none."""
     table = next((table for table in tables if table.name == name), None)
     if table is None:
         raise Invalid(f"{name} is no table of this run")

@@ -26,6 +26,7 @@ from catalog.ports.work import JobFilter
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from server.service.pipelines.rights import check_owner
+from server.service.pipelines.sets import find_subjects, list_members
 from server.service.pipelines.targets import check_is_own, fence_writer, find_target, load_target_policy
 
 
@@ -38,27 +39,28 @@ class PipelineRuns:
     """Whether access control is on."""
 
     def request(self, name: str, table: TableName, requester: str | None, *, full: bool) -> Job:
-        """Request a run of a table; NotFound, and Conflict while a run of the table is active."""
+        """Request a run of a table and its set; NotFound, and Conflict while a run of one of them is active."""
         with self.database.writing() as uow:
             pipeline = uow.pipelines.get(name)
-            entry = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
+            entry = lock_subject(uow, get_table(uow, pipeline, table))
             return add_run(uow, pipeline, entry, "requested", {"full": full, "requested_by": requester})
 
     def retry(self, uow: UnitOfWork, old: Job) -> Job:
         """Request a run like an ended one, in the caller's transaction."""
         pipeline, table = read_run(uow, old)
         params = {"full": bool(old.params.get("full")), "requested_by": old.params.get("requested_by")}
-        return add_run(uow, pipeline, table, f"retry of {old.id}", params)
+        return add_run(uow, pipeline, lock_subject(uow, table), f"retry of {old.id}", params)
 
     def list(self, name: str, table: TableName | None, *, limit: int, cursor: str | None) -> Page[Job]:
         """List the runs of a pipeline, or of one of its tables, newest first."""
         with self.database.reading() as uow:
             pipeline = uow.pipelines.get(name)
             tables = uow.pipelines.tables_of([pipeline.id])[pipeline.id]
+            subjects = {entry.id for entry in tables}
             if table is not None:
-                tables = [get_table(uow, pipeline, table)]
-            subjects = [entry.id for entry in tables]
-            return uow.jobs.list(JobFilter(subject_ids=subjects), limit=limit, cursor=cursor)
+                entry = get_table(uow, pipeline, table)
+                subjects = {entry.id, find_subjects(tables)[entry.id]}
+            return uow.jobs.list(JobFilter(subject_ids=list(subjects)), limit=limit, cursor=cursor)
 
     def get(self, name: str, job_id: JobId) -> Job:
         """Get a run; NotFound, also for a job that is no run of this pipeline."""
@@ -83,8 +85,9 @@ class PipelineRuns:
     def fence(self, uow: UnitOfWork, job: Job) -> None:
         """Keep copies of a cancelled run from committing, in the caller's transaction (docs/protocols.md, rule 8.7)."""
         with suppress(NotFound):  # the pipeline was dropped, which has fenced them
-            pipeline, table = read_run(uow, job)
-            fence_writer(uow, pipeline.name, table)
+            pipeline, tables = read_run_tables(uow, job)
+            for table in tables:
+                fence_writer(uow, pipeline.name, table)
 
     def build_task(self, job: Job) -> PipelineTask:
         """The task of a leased run; Conflict if a target has rows of others, or the owner lacks a right."""
@@ -115,16 +118,16 @@ class PipelineRuns:
             if job.kind is not JobKind.PIPELINE:
                 return None
             with suppress(CatalogError):
-                _, table = read_run(uow, check_lease(job, lease))
-                names = (table.name, *(TableName(table.name.as_namespace, store) for store in (BASE, CHANGE)))
-                return table.catalog == catalog and name in names
+                _, tables = read_run_tables(uow, check_lease(job, lease))
+                return tables[0].catalog == catalog and any(name in _list_names(table.name) for table in tables)
             return False
         return None
 
     def release(self, lease: Lease | None, changes: Sequence[TableCommit]) -> Lease | None:
         """The lease that a commit needs: none for a run, whose writer's epoch is its fence (decision 142).
 
-        Raises CommitRefused for rows of a run that do not name its writer: nothing would keep them from coming twice.
+        Raises CommitRefused for rows of a run that do not name its writer, because nothing would keep them from coming
+        twice, and for rows of a run of several tables, which commits all of them together (rule 8.15).
         """
         if lease is None:
             return None
@@ -133,20 +136,26 @@ class PipelineRuns:
                 job = uow.jobs.get(lease.job_id)
             except NotFound:  # the commit itself refuses the lease, unless the commit was applied before
                 return lease
-        if job.kind is not JobKind.PIPELINE:
-            return lease
+            if job.kind is not JobKind.PIPELINE:
+                return lease
+            is_set = _is_set(uow, job)
         writer = name_writer(str(job.params.get("pipeline")), job.table)
         for change in changes:
-            if list_added_snapshots(change.updates) and name_writer_with_progress(change.updates) != writer:
+            if not list_added_snapshots(change.updates):
+                continue
+            if name_writer_with_progress(change.updates) != writer:
                 raise CommitRefused(f"a run of {job.table} commits rows as the writer {writer!r} alone")
+            if is_set:
+                raise CommitRefused(f"{job.table} moves together with other tables, and only with them")
         return None
 
 
 def list_run_relations(uow: UnitOfWork, job: Job) -> list[Relation]:
     """The tables that a run reads and writes, as far as they exist; NotFound for a table that has gone."""
-    _, table = read_run(uow, job)
-    names = dict.fromkeys((table.name, *parse_inputs(table.definition)))
-    relations = (uow.relations.find(table.catalog, name) for name in names)
+    _, tables = read_run_tables(uow, job)
+    inputs = (name for table in tables for name in parse_inputs(table.definition))
+    names = dict.fromkeys((*(table.name for table in tables), *inputs))
+    relations = (uow.relations.find(job.catalog, name) for name in names)
     kinds = (RelationKind.TABLE, RelationKind.KEYED)
     return [relation for relation in relations if relation is not None and relation.kind in kinds]
 
@@ -162,7 +171,27 @@ def read_run(uow: UnitOfWork, job: Job) -> tuple[Pipeline, PipelineTable]:
 def read_run_tables(uow: UnitOfWork, job: Job) -> tuple[Pipeline, list[PipelineTable]]:
     """The pipeline, and all tables that a run computes and commits; NotFound as of `read_run`."""
     pipeline, table = read_run(uow, job)
-    return pipeline, [table]
+    if not table.definition.consistent:
+        return pipeline, [table]
+    return pipeline, list_members(uow.pipelines.tables_of([pipeline.id])[pipeline.id], table)
+
+
+def lock_subject(uow: UnitOfWork, table: PipelineTable) -> PipelineTable:
+    """The table whose jobs run this one, locked."""
+    tables = uow.pipelines.tables_of([table.pipeline_id])[table.pipeline_id]
+    return uow.pipelines.lock_table(list_members(tables, table)[0].id)
+
+
+def _is_set(uow: UnitOfWork, job: Job) -> bool:
+    """Whether a run has several tables by now. A table that has gone takes no commits of runs."""
+    with suppress(NotFound):
+        return len(read_run_tables(uow, job)[1]) > 1
+    return False
+
+
+def _list_names(table: TableName) -> tuple[TableName, ...]:
+    """The name of a target, and those that its stores have if it is keyed."""
+    return (table, *(TableName(table.as_namespace, store) for store in (BASE, CHANGE)))
 
 
 def _build_target_task(table: PipelineTable) -> TargetTask:
@@ -183,8 +212,12 @@ def is_input(database: Database, lease: Lease | None, name: TableName) -> bool:
         return False
     with database.reading() as uow:
         job = uow.jobs.get(lease.job_id)
-    stores = [TableName(job.table.as_namespace, store) for store in (BASE, CHANGE)]
-    return job.kind is JobKind.PIPELINE and name not in (job.table, *stores)
+        if job.kind is not JobKind.PIPELINE:
+            return False
+        targets = {job.table}
+        with suppress(NotFound):
+            targets |= {table.name for table in read_run_tables(uow, job)[1]}
+    return all(name not in _list_names(target) for target in targets)
 
 
 def get_table(uow: UnitOfWork, pipeline: Pipeline, name: TableName) -> PipelineTable:

@@ -16,6 +16,7 @@ from catalog.ports.pipelines import RunTimes
 from catalog.ports.store import Database
 from firn.protocol.pipelines import TriggerKind
 from server.service.pipelines.definitions import DefinedPipeline
+from server.service.pipelines.sets import find_subjects, share_next_runs
 from server.service.pipelines.table_facts import StoredState, read_states
 
 TABLE_STATES = ("new", "current", "behind", "running", "rebuild", "failed")
@@ -54,13 +55,16 @@ class PipelineStates:
         ordered = [(entry.pipeline, sort_tables(entry.tables)) for entry in defined]
         with self.database.reading() as uow:
             states, now = read_states(uow, ordered), uow.now()
-            last_runs = uow.pipeline_facts.find_last_runs([table.id for _, tables in ordered for table in tables])
+            subjects = {key: of for _, tables in ordered for key, of in find_subjects(tables).items()}
+            last_runs = uow.pipeline_facts.find_last_runs(set(subjects.values()))
         views: list[Sequence[TableView]] = []
         for pipeline, tables in ordered:
             next_runs = plan_next_runs(pipeline, tables, states, now)
             views.append(
                 [
-                    _describe(table, states[table.id], last_runs.get(table.id), next_runs.get(str(table.name)))
+                    _describe(
+                        table, states[table.id], last_runs.get(subjects[table.id]), next_runs.get(str(table.name))
+                    )
                     for table in tables
                 ]
             )
@@ -82,7 +86,7 @@ def plan_next_runs(
         return {}
     made = {str(table.name) for table in tables}
     facts = {str(table.name): _build_facts(pipeline, table, states[table.id], made) for table in tables}
-    return plan_runs(facts, now, max_failures=MAX_FAILURES)
+    return share_next_runs(tables, plan_runs(facts, now, max_failures=MAX_FAILURES))
 
 
 def has_triggers(tables: Sequence[PipelineTable]) -> bool:

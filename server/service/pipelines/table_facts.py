@@ -18,6 +18,7 @@ from catalog.pipelines.trigger import REMEMBERED_RUNS
 from catalog.ports.pipelines import RunTimes
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind, TableStats
+from server.service.pipelines.sets import find_subjects
 
 _TABLES_AT_ONCE = 1_000
 _IDS_AT_ONCE = 10_000
@@ -36,7 +37,7 @@ class StoredState:
     changes: Mapping[str, datetime | None]
     """The inputs that have changed since their pins, with the first commit since then, if the database tells it."""
     runs: Sequence[RunTimes]
-    """The last runs, newest first."""
+    """The last runs of the table, or of its set, newest first."""
 
 
 @dataclass(slots=True)
@@ -77,8 +78,10 @@ class _Facts:
 def read_states(uow: UnitOfWork, defined: Iterable[Defined]) -> dict[PipelineTableId, StoredState]:
     """The states of all tables of these pipelines."""
     states: dict[PipelineTableId, StoredState] = {}
-    for chunk in _split(defined):
-        states |= _read_chunk(uow, chunk)
+    pipelines = list(defined)
+    subjects = {key: of for _, tables in pipelines for key, of in find_subjects(tables).items()}
+    for chunk in _split(pipelines):
+        states |= _read_chunk(uow, chunk, subjects)
     return states
 
 
@@ -88,7 +91,9 @@ def _split(defined: Iterable[Defined]) -> Iterator[list[tuple[Pipeline, Pipeline
 
 
 def _read_chunk(
-    uow: UnitOfWork, tables: Sequence[tuple[Pipeline, PipelineTable]]
+    uow: UnitOfWork,
+    tables: Sequence[tuple[Pipeline, PipelineTable]],
+    subjects: Mapping[PipelineTableId, PipelineTableId],
 ) -> dict[PipelineTableId, StoredState]:
     facts = _Facts(uow)
     facts.load([(table.catalog, table.name) for _, table in tables])
@@ -98,10 +103,12 @@ def _read_chunk(
     facts.load([(catalogs[key], TableName.parse(stored.pin.table)) for key, of in pins.items() for stored in of])
     facts.load_stats()
     changes = _find_changes(facts, checkpoints, catalogs)
-    runs = uow.pipeline_facts.find_run_times([table.id for _, table in tables], limit=REMEMBERED_RUNS)
+    runs = uow.pipeline_facts.find_run_times({subjects[table.id] for _, table in tables}, limit=REMEMBERED_RUNS)
     return {
         table.id: StoredState(
-            checkpoint=checkpoints.get(table.id), changes=changes.get(table.id, {}), runs=runs.get(table.id, ())
+            checkpoint=checkpoints.get(table.id),
+            changes=changes.get(table.id, {}),
+            runs=runs.get(subjects[table.id], ()),
         )
         for _, table in tables
     }

@@ -19,7 +19,8 @@ from catalog.names import CatalogName, TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineId, PipelineTable
 from catalog.pipelines.trigger import NextRun
 from catalog.ports.store import Database, UnitOfWork
-from server.service.pipelines.runs import add_run
+from server.service.pipelines.runs import add_run, lock_subject
+from server.service.pipelines.sets import find_subjects
 from server.service.pipelines.states import States, has_triggers, plan_next_runs, sort_tables
 from server.service.pipelines.table_facts import read_states
 
@@ -92,14 +93,17 @@ class PipelineTriggers:
             until[pipeline.id] = now + _SOON
             return 0
         until[pipeline.id] = _plan_again(pipeline.id, tables, states, planned, now)
-        due = [(table, planned[str(table.name)]) for table in tables if str(table.name) in planned]
+        subjects = set(find_subjects(tables).values())
+        due = [
+            (table, planned[str(table.name)]) for table in tables if table.id in subjects and str(table.name) in planned
+        ]
         return sum(self._start(pipeline, table, run) for table, run in due if run.at <= now)
 
     def _start(self, pipeline: Pipeline, table: PipelineTable, run: NextRun) -> bool:
         try:
             with self.database.writing() as uow:
                 current = uow.pipelines.get_by_id(pipeline.id)
-                add_run(uow, current, uow.pipelines.lock_table(table.id), run.reason, {"full": False})
+                add_run(uow, current, lock_subject(uow, table), run.reason, {"full": False})
         except CatalogError as error:  # a user was faster, or has removed the table
             log.info("no run of %s: %s", table.name, error.message)
             return False

@@ -15,6 +15,7 @@ from firn.protocol.pipelines import (
     MoveCheckpoint,
     PinRequest,
     Pins,
+    PublishRun,
     Refresh,
     RunResult,
     TargetPins,
@@ -82,6 +83,9 @@ class PinnedRuns:
     def move(self, step: MoveCheckpoint) -> None:
         """Only the server can move a position: here the next run starts from the checkpoint that a table tells."""
         self.moved[step.start] = step.end
+
+    def publish(self, request: PublishRun) -> None:
+        raise AssertionError("the run has one table")
 
     def _pin(self, name: str) -> InputPin:
         table = self.client.tables[name].show()

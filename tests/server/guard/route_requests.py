@@ -105,6 +105,7 @@ BODIES: Mapping[str, Any] = {
     "POST /pipelines/{pipeline}/runs": {"table": "secret.daily"},
     "POST /leases/{lease}/pins": {"targets": [{"table": "db.t", "fingerprint": "a" * 64}]},
     "POST /leases/{lease}/checkpoint": {"table": "db.t", "epoch": 1, "start": "none", "end": "x"},
+    "POST /leases/{lease}/publish": {"moves": [{"table": "db.t", "epoch": 1, "start": "none", "end": "x"}]},
     "POST /tokens": {"name": "mine"},
     "POST /roles": {"name": "new"},
     "POST /roles/{role}/grants": {"on": {"catalog": "lake", "namespace": ["secret"]}, "privileges": ["read"]},

@@ -1,0 +1,159 @@
+"""The commit of a run of several tables: one request, which the server applies to all of them or to none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+import httpx
+
+from firn.errors import FirnError
+from firn.protocol.answers.writers import WriterOut
+from firn.protocol.pipelines import CHECKPOINT_KEY, MoveCheckpoint, PublishRun, RunResult, TableChanges
+from firn.spark.errors import WriteUnknown, is_refusal, is_uncertain
+from optimizer.errors import Refused, Unknown
+from optimizer.pipelines.publishing import ComputedTable
+from optimizer.pipelines.staged_rows import StagedRows
+from optimizer.pipelines.writing import WritableRows
+
+TRIES = 8
+"""How often a run sends its commit: another writer, such as a merge, may be faster, or answers may be lost."""
+FIRST_PAUSE_SECONDS = 0.25
+LONGEST_PAUSE_SECONDS = 10.0
+
+
+class Publishing(Protocol):
+    """What the commit of several tables asks of the server, with the run's lease."""
+
+    def publish(self, request: PublishRun) -> None:
+        """Raises Refused if the server certainly did not commit, Unknown and httpx.HTTPError without an answer."""
+
+
+def commit_together(
+    tables: Sequence[ComputedTable], server: Publishing, stage: Callable[[str], None]
+) -> list[RunResult]:
+    """Write the files of all tables, and commit them in one transaction; the result of each, in order.
+
+    Raises Refused if another copy of the run has registered, or a writer's position has moved, and TargetChanged if
+    somebody has changed a table that the run has read: nothing was committed. Raises WriteUnknown if no answer came.
+    The next attempt finds the positions then.
+    """
+    with ExitStack() as stack:
+        stage("writing")
+        parts = [_Part(table, None if table.rows is None else _write(table.rows, stack)) for table in tables]
+        stage("committing")
+        request = _Commit(parts, server).send()
+    snapshots = {change.table: _find_snapshot(change) for change in request.changes}
+    return [part.describe(snapshots.get(part.table.pins.table)) for part in parts]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One table of the commit. `rows` is None if it gets none: then its position moves alone."""
+
+    table: ComputedTable
+    rows: StagedRows | None
+
+    def build_changes(self) -> TableChanges | None:
+        if self.rows is None:
+            return None
+        pins = self.table.pins
+        summary = {**pins.writer.summary_to(pins.until.id), CHECKPOINT_KEY: pins.until.model_dump_json()}
+        return self.rows.build_changes(pins.table, summary)
+
+    def build_move(self) -> MoveCheckpoint:
+        pins = self.table.pins
+        start = pins.writer.position or "none"
+        return MoveCheckpoint(table=pins.table, epoch=pins.writer.epoch, start=start, end=pins.until.id)
+
+    def read_writer(self) -> WriterOut:
+        target = self.table.target
+        return target.lake.table(target.table).writers.get(self.table.pins.writer.name)
+
+    def has_arrived(self, now: WriterOut) -> bool:
+        """Whether the commit was applied."""
+        return (now.epoch, now.position) == (self.table.pins.writer.epoch, self.table.pins.until.id)
+
+    def is_unmoved(self, now: WriterOut) -> bool:
+        """Whether the commit may still be applied."""
+        writer = self.table.pins.writer
+        return (now.epoch, now.position, now.fenced_at) == (writer.epoch, writer.position, None)
+
+    def describe(self, snapshot: str | None) -> RunResult:
+        result = self.table.result
+        written = self.rows.written if self.rows is not None and self.rows.written is not None else result.written
+        done = {"checkpoint": self.table.pins.until.id, "snapshot_id": snapshot, "written": written}
+        return result.model_copy(update=done)
+
+
+@dataclass(frozen=True)
+class _Commit:
+    parts: Sequence[_Part]
+    server: Publishing
+
+    def send(self) -> PublishRun:
+        """Send the commit until it is applied, or certainly cannot be any more; returns the applied request."""
+        request = self._build()
+        for attempt in range(1, TRIES + 1):
+            try:
+                self.server.publish(request)
+            except Refused as refusal:
+                if self._has_arrived(refusal):
+                    return request
+                if attempt == TRIES:
+                    raise
+                # Another commit came first. Built again, the snapshot has that commit's rows, too.
+                request = self._build()
+            except (Unknown, httpx.HTTPError) as error:
+                if self._has_arrived(error):
+                    return request
+                if attempt == TRIES:
+                    raise WriteUnknown(f"no answer to the commit of {self._names}: {error}") from error
+            else:
+                return request
+            time.sleep(min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS))
+        raise AssertionError("unreachable")
+
+    def _build(self) -> PublishRun:
+        changes = [changes for part in self.parts if (changes := part.build_changes()) is not None]
+        return PublishRun(changes=changes, moves=[part.build_move() for part in self.parts if part.rows is None])
+
+    def _has_arrived(self, error: Exception) -> bool:
+        """Whether the server has applied the commit. Raises Refused if it never will."""
+        writers = self._read_writers(error)
+        if all(part.has_arrived(now) for part, now in zip(self.parts, writers, strict=True)):
+            return True
+        if not all(part.is_unmoved(now) for part, now in zip(self.parts, writers, strict=True)):
+            raise Refused(f"superseded: another run or a user has moved {self._names}: {error}") from error
+        return False
+
+    def _read_writers(self, error: Exception) -> list[WriterOut]:
+        for attempt in range(1, TRIES + 1):
+            try:
+                return [part.read_writer() for part in self.parts]
+            except FirnError as unanswered:
+                if attempt == TRIES:
+                    raise WriteUnknown(f"no answer about the commit of {self._names}: {error}") from unanswered
+                time.sleep(min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS))
+        raise AssertionError("unreachable")
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(part.table.pins.table for part in self.parts)
+
+
+def _write(rows: WritableRows, stack: ExitStack) -> StagedRows:
+    try:
+        return rows.stage(stack)
+    except Exception as error:  # Java throws many types of errors
+        if not is_refusal(error) and not is_uncertain(error):
+            rows.explain()
+        raise
+
+
+def _find_snapshot(change: TableChanges) -> str | None:
+    added = [update["snapshot"] for update in change.updates if update.get("action") == "add-snapshot"]
+    return str(added[0]["snapshot-id"]) if added else None
