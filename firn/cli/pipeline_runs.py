@@ -97,6 +97,8 @@ def run(
 ) -> None:
     """Run one table of a pipeline: compute what changed since its last run, and commit it at once.
 
+    The tables that move together with it (`consistent` in firn-pipeline.yml) run, too.
+
     Exits with 1 if the run fails.
     """
     started = ctx.client.pipelines[name].run(table, full=full)
@@ -131,6 +133,9 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
             yield f"{validator.severity} {validator.name}", _describe_violations(validator)
     nothing = "nothing" if run.error is not None else "nothing differs"
     yield "published", nothing if result.snapshot_id is None else f"snapshot {result.snapshot_id}"
+    for name, other in result.together.items():
+        snapshot = nothing if other.snapshot_id is None else f"snapshot {other.snapshot_id}"
+        yield f"with {name}", f"{_count(other.written, 'row')} written, {other.deleted:,} deleted, {snapshot}"
     yield "checkpoint", result.checkpoint
     yield "took", _describe_duration(run)
 
@@ -235,6 +240,7 @@ def _show_table(ctx: CliContext, table: PipelineTableOut) -> None:
         "inputs": definition.get("inputs"),
         "incremental": definition.get("incremental"),
         "scope": definition.get("scope") or None,
+        "moves with": [name for name in definition.get("consistent") or () if name != table.name] or None,
         "inputs behind": table.behind,
         "behind since": table.behind_since,
         "next run": _describe_next(table),

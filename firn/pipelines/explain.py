@@ -18,6 +18,8 @@ def explain_table(table: TablePlan) -> list[str]:
     if plan is None:
         return [f"{definition.name}  not planned: the columns of {_join(table.unknown)} are not known"]
     lines = [f"{definition.name}  {_describe_strategy(table, plan)}"]
+    if others := [name for name in definition.consistent if name != definition.name]:
+        lines.append(f"  moves together with {_join(others)}: one run computes them, one transaction commits them")
     if table.is_append:
         return [*lines, *(f"  {line}" for line in _align(list(_describe_streams(table, plan))))]
     if table.is_incremental:
@@ -44,6 +46,7 @@ def write_table(table: TablePlan) -> dict[str, Any]:
         "line": definition.line,
         "refresh": str(definition.refresh),
         "key": list(definition.key),
+        "consistent": list(definition.consistent),
         "problem": None if table.problem is None else table.problem.message,
         "unknown": list(table.unknown),
         "strategy": None,

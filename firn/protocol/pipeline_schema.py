@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from firn.protocol.pipeline_outputs import OnChange, OutputMode
+from firn.protocol.pipeline_sets import MOST_TOGETHER
 from firn.protocol.pipelines import Refresh
 from firn.protocol.validators import Severity
 
@@ -61,6 +62,13 @@ _TRIGGER: Final[dict[str, Any]] = {
     ],
 }
 
+_SET: Final[dict[str, Any]] = {
+    "type": "array",
+    "items": {"type": "string"},
+    "minItems": 2,
+    "maxItems": MOST_TOGETHER,
+    "uniqueItems": True,
+}
 _COLUMN: Final[dict[str, Any]] = {"type": "string"}
 _SCALAR: Final[dict[str, Any]] = {"type": ["string", "number", "boolean"]}
 _CHECKS: Final[dict[str, dict[str, Any]]] = {
@@ -113,6 +121,11 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
         "deterministic": {
             **_NAMES,
             "description": "functions of yours that give one value for equal arguments",
+        },
+        "consistent": {
+            "description": "tables that move together: one run computes them, and one transaction commits them. For "
+            "several sets a list of lists",
+            "oneOf": [_SET, {"type": "array", "items": _SET, "minItems": 1}],
         },
         "vars": {
             "type": "object",

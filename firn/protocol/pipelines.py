@@ -88,8 +88,8 @@ class TableDefinition(Request):
 
     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`. `columns` are those that the mode
-    `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the tables
-    of the set that moves together, this one among them, in one order for all of them.
+    `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
+    tables of the set that moves together, this one among them, in one order for all of them.
     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
     """

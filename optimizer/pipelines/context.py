@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from firn.protocol.pipelines import InputPin
 from optimizer.pipelines.inputs import PinnedInput, StateRead, open_input
 from optimizer.pipelines.lake import Lake
+from optimizer.pipelines.tuning import Tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class RunContext:
     check_reads: Callable[[Sequence[StateRead]], None]
     """Raises Refused if the run may not open the files of one of these."""
     stack: ExitStack
+    tuning: Tuning
 
 
 @dataclass(frozen=True)

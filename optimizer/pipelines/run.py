@@ -22,7 +22,7 @@ from optimizer.pipelines.inputs import StateRead
 from optimizer.pipelines.lake import Lake, open_lake
 from optimizer.pipelines.plain_files import TargetChanged
 from optimizer.pipelines.table_run import TableRun
-from optimizer.pipelines.tuning import NO_VARIABLES, use_settings
+from optimizer.pipelines.tuning import NO_VARIABLES, Tuning, use_settings
 
 MOST_REPEATS = 3
 """A run begins again as often as this if others change the table without a key that it writes."""
@@ -68,6 +68,8 @@ class PipelineRun:
         )
 
     def _build_context(self, lake: Lake, stack: ExitStack) -> RunContext:
+        tuning = Tuning(self.spark)
+        stack.enter_context(tuning.stack)
         return RunContext(
             spark=self.spark,
             lake=lake,
@@ -77,6 +79,7 @@ class PipelineRun:
             say=self.say,
             check_reads=self.check_reads,
             stack=stack,
+            tuning=tuning,
         )
 
     def _list_tables(self, context: RunContext) -> list[TableRun]:

@@ -24,7 +24,6 @@ from optimizer.pipelines.lake import Lake
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.publishing import ComputedTable, Publishing
 from optimizer.pipelines.target import PipelineTarget, create_target, find_target
-from optimizer.pipelines.tuning import choose_settings, use_settings
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,7 @@ class TableRun:
         mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
         if mode.reason is not None:
             context.say(f"{'full' if mode.is_full else 'append' if self._is_append else 'incremental'}: {mode.reason}")
-        settings = choose_settings(sum(total for _, total in measured.values()) + target.total_bytes)
-        context.stack.enter_context(use_settings(context.spark, settings))
+        context.tuning.add(sum(total for _, total in measured.values()) + target.total_bytes)
         computing = context.stack.enter_context(open_computing(context.spark, plan, inputs))
         computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed)
         return replace(computed, result=computed.result.model_copy(update={"reason": mode.reason}))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -23,6 +24,21 @@ def choose_settings(total_bytes: int) -> dict[str, str]:
     if total_bytes <= VERY_FEW_BYTES:
         settings |= {"spark.sql.codegen.wholeStage": "false"}
     return settings
+
+
+@dataclass
+class Tuning:
+    """The settings of a run of several tables: Spark reads some of them only when it writes what it has planned."""
+
+    spark: SparkSession
+    stack: ExitStack = field(default_factory=ExitStack)
+    total_bytes: int = 0
+
+    def add(self, table_bytes: int) -> None:
+        """Choose settings for one more table, whose inputs and target have so many bytes. `stack` sets them back."""
+        self.total_bytes += table_bytes
+        self.stack.close()
+        self.stack.enter_context(use_settings(self.spark, choose_settings(self.total_bytes)))
 
 
 @contextmanager

@@ -329,3 +329,46 @@ def test_types_of_iceberg_become_those_of_spark(iceberg: str, spark: str) -> Non
 
 def test_the_files_of_the_example_end_with_a_line_break() -> None:
     assert all(text.endswith("\n") for text in FILES.values())
+
+
+PAIR = (
+    "create materialized view a as select driver from raw.trip",
+    "create materialized view b as select day from raw.trip",
+    "create materialized view c as select driver from mart.a",
+)
+
+
+def test_tables_that_move_together_know_their_set(tmp_path: Path) -> None:
+    pipeline = read(tmp_path, *PAIR, settings="consistent: [b, lake.mart.a]")
+    members = {name: definition.consistent for name, definition in pipeline.definitions.items()}
+    assert members == {"mart.a": ("mart.b", "mart.a"), "mart.b": ("mart.b", "mart.a"), "mart.c": ()}
+    lines = [explain_table(table)[1].strip() for table in plan_pipeline(pipeline, COLUMNS.get)]
+    assert lines[0] == "moves together with mart.b: one run computes them, one transaction commits them"
+
+
+def test_a_pipeline_has_several_sets(tmp_path: Path) -> None:
+    more = "create materialized view d as select fare from raw.trip"
+    pipeline = read(tmp_path, *PAIR, more, settings="consistent: [[a, b], [c, d]]")
+    assert pipeline.problems == ()
+    assert pipeline.definitions["mart.d"].consistent == ("mart.c", "mart.d")
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        ("[a, x]", "consistent names mart.x, which the pipeline does not define"),
+        ("[a]", "a set of consistent has 1 tables"),
+        ("[]", "a set of consistent has 0 tables"),
+        ("[a, b, a]", "consistent names mart.a twice"),
+        ("[[a, b], [b, c]]", "consistent names mart.b twice"),
+        ("[a, c]", "mart.c and mart.a cannot move together: mart.c reads mart.a"),
+    ],
+)
+def test_a_set_that_cannot_be_is_named(tmp_path: Path, sets: str, message: str) -> None:
+    (problem,) = read(tmp_path, *PAIR, settings=f"version: 1\nconsistent: {sets}").problems
+    assert problem.message.endswith(f"firn-pipeline.yml, line 2: {message}")
+
+
+def test_a_list_of_sets_has_lists_alone(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"line 1: consistent has names and lists"):
+        read(tmp_path, *PAIR, settings="consistent: [a, [b, c]]")

@@ -21,6 +21,8 @@ GOOD = (
     "defaults: {refresh: strict, trigger: manual}",
     "deterministic: clean",
     "deterministic: [clean, tidy]",
+    "consistent: [a, b]",
+    "consistent: [[a, b], [c, d]]",
     "tables: {a: {key: id, refresh: full}, b: {key: [x, y], trigger: {cron: '0 * * * *'}}}",
     "tables: {a: {trigger: {on: commit, all: true}}, b: {trigger: {fresh_within: 15 min}}}",
     "sources: {raw.trip: {columns: {driver: bigint}}}",

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import httpx
 
 from firn.protocol.leases import Lease, Result
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins
+from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun
 from optimizer.client import TIMEOUT, ServerApi, connect
 from optimizer.pipelines import commit
 from optimizer.worker import Worker
@@ -70,6 +70,11 @@ class DoomedApi(ServerApi):
     def move_checkpoint(self, lease: Lease, step: MoveCheckpoint) -> None:
         self.fate.pass_by("computed")
         ServerApi.move_checkpoint(self, lease, step)
+        self.fate.pass_by("committed")
+
+    def publish_run(self, lease: Lease, request: PublishRun) -> None:
+        self.fate.pass_by("computed")
+        ServerApi.publish_run(self, lease, request)
         self.fate.pass_by("committed")
 
     def report(self, lease: Lease, result: Result, log: Any) -> None:

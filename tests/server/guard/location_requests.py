@@ -291,6 +291,8 @@ OF_OPTIMIZERS = {
     "POST /leases/{lease}/cleaned",
     "POST /leases/{lease}/image/complete",
     "POST /leases/{lease}/report",
+    # A commit, with the checks of every commit: tests/server/service/pipelines/test_sets.py sends a foreign file.
+    "POST /leases/{lease}/publish",
 }
 WITHOUT = {
     # `location` of a namespace is told to engines, which send it with each table that they create.

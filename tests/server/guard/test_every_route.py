@@ -93,6 +93,7 @@ OF_THE_SERVER = {
     "POST /leases/{lease}/locations",
     "POST /leases/{lease}/committing",
     "POST /leases/{lease}/report",
+    "POST /leases/{lease}/publish",
     "POST /leases/{lease}/published",
     "POST /leases/{lease}/adopted",
     "POST /leases/{lease}/cleaned",

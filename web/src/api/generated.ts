@@ -2414,6 +2414,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Commit a run
+         * @description Commit all targets of a run in one transaction. It may be asked again.
+         *
+         *     500 with the code `unknown` means that the commit may have been applied: the positions of the writers tell.
+         */
+        post: operations["publish_run_leases__lease__publish_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/published": {
         parameters: {
             query?: never;
@@ -7444,6 +7466,24 @@ export interface components {
             step: components["schemas"]["PublishStep"];
         };
         /**
+         * PublishRun
+         * @description Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
+         *
+         *     Each target has either a snapshot, or a step without one.
+         */
+        PublishRun: {
+            /**
+             * Changes
+             * @default []
+             */
+            changes?: components["schemas"]["TableChanges"][];
+            /**
+             * Moves
+             * @default []
+             */
+            moves?: components["schemas"]["MoveCheckpoint"][];
+        };
+        /**
          * PublishStep
          * @description How far a publish request is.
          * @enum {string}
@@ -8172,8 +8212,16 @@ export interface components {
             version: number;
         };
         /**
+         * RunPublished
+         * @description The targets that were committed.
+         */
+        RunPublished: {
+            /** Tables */
+            tables: string[];
+        };
+        /**
          * RunRequest
-         * @description A run of one table, asked for by a user.
+         * @description A run of one table, asked for by a user. The tables that move together with it run, too.
          */
         RunRequest: {
             /**
@@ -8849,6 +8897,24 @@ export interface components {
             table: string;
         };
         /**
+         * TableChanges
+         * @description A snapshot that a run has written for one of its targets, as a commit of the Iceberg REST catalog has it.
+         *
+         *     `table` is the target. The snapshot is of the table itself, or of the change store of a keyed one.
+         */
+        TableChanges: {
+            /** Requirements */
+            requirements: {
+                [key: string]: unknown;
+            }[];
+            /** Table */
+            table: string;
+            /** Updates */
+            updates: {
+                [key: string]: unknown;
+            }[];
+        };
+        /**
          * TableColumnOut
          * @description A column.
          */
@@ -8872,7 +8938,8 @@ export interface components {
          *
          *     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
          *     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`. `columns` are those that the mode
-         *     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only.
+         *     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
+         *     tables of the set that moves together, this one among them, in one order for all of them.
          *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
          *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
          */
@@ -8882,6 +8949,11 @@ export interface components {
              * @default []
              */
             columns?: string[];
+            /**
+             * Consistent
+             * @default []
+             */
+            consistent?: string[];
             /** Fingerprint */
             fingerprint: string;
             /** Incremental */
@@ -17288,6 +17360,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Pins"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    publish_run_leases__lease__publish_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublishRun"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPublished"];
                 };
             };
             /** @description Bad Request */
