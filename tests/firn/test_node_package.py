@@ -16,6 +16,19 @@ from firn.node_package import PackageRefused, write_package
 from tests.command_line import Command
 
 SMALL = ("httpx", "typing-extensions")
+START = """
+import sys
+inside = {*sys.argv[1:], *sys.stdlib_module_names}
+class Node:
+    def find_spec(self, name, path=None, target=None):
+        if path is None and name not in inside and not name.startswith("_"):
+            raise ModuleNotFoundError(f"the archive has no {name}", name=name)
+sys.meta_path.insert(0, Node())
+import optimizer.__main__
+from optimizer.jobs import JOBS
+assert JOBS
+"""
+"""Starts an optimizer on a node that has no other packages than those which the arguments name."""
 OFFLINE = Command("http://127.0.0.1:1")
 
 
@@ -66,7 +79,7 @@ def test_every_package_that_an_optimizer_imports_is_in_the_archive(monkeypatch: 
     names = {name.partition("/")[0] for name, _ in node_package._list_members()}
     inside = {name.removesuffix(".py").partition(".")[0] for name in names}
     imported: set[str] = set()
-    for package in ("optimizer", "firn/protocol", "firn/spark", "firn/hdfs"):
+    for package in ("optimizer", "firn/protocol", "firn/spark", "firn/hdfs", "firn/pipelines", "firn/scan"):
         for path in Path(package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Import):
@@ -75,6 +88,15 @@ def test_every_package_that_an_optimizer_imports_is_in_the_archive(monkeypatch: 
                     imported.add((node.module or "").partition(".")[0])
     wanted = imported - set(sys.stdlib_module_names) - {"pyspark", "py4j"}
     assert wanted - inside == set()
+
+
+def test_an_optimizer_starts_with_what_is_in_the_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It imports all jobs when it starts, and with them modules of Firn that the test above does not read."""
+    monkeypatch.undo()
+    names = {name.partition("/")[0] for name, _ in node_package._list_members()}
+    inside = sorted({name.removesuffix(".py").partition(".")[0] for name in names} | {"pyspark", "py4j"})
+    done = subprocess.run([sys.executable, "-c", START, *inside], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_exists_is_overwritten_only_when_that_is_wanted(tmp_path: Path) -> None:
