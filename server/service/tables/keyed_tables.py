@@ -18,7 +18,7 @@ from catalog.iceberg.table import (
 from catalog.kafka.connection import parse_brokers
 from catalog.keyed.moving_keys import may_keys_move
 from catalog.keyed.partial import read_folding
-from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
+from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec, Version
 from catalog.keyed.view_sql import Pair, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
 from catalog.policy.log_settings import EVERY_CHANGE, LogSettings
@@ -175,7 +175,10 @@ class KeyedTables:
         hive_name: str | None = None,
         also: AlsoOnKeyed | None = None,
     ) -> KeyedTable:
-        """Add a keyed table over a base store's metadata, with an empty change store; all in one transaction."""
+        """Add a keyed table over a base store's metadata, with an empty change store; all in one transaction.
+
+        A base that has rows already, such as that of a table that Hive wrote, is the table's version 1.
+        """
         change = build_change_metadata(base, location=f"{root}/change", now_ms=base["last-updated-ms"])
         owner_id = RelationId(uuid4())
         stores = [
@@ -183,13 +186,18 @@ class KeyedTables:
             for store, kind, metadata in ((BASE, RelationKind.BASE, base), (CHANGE, RelationKind.CHANGE, change))
         ]
         keyed = KeyedTable(relation_id=owner_id, spec=spec, base_id=stores[0].id, change_id=stores[1].id)
+        base_snapshot_id = ref_snapshot_id(base, "main")
         with self.database.reading() as uow:
             now = uow.now()
         owner = _build_owner(owner_id, catalog, name, root, hive_name, now)
 
         def in_transaction(uow: UnitOfWork) -> None:
             check_no_namespace(uow, catalog, name)
-            uow.keyed.add(keyed)
+            if base_snapshot_id is None:
+                uow.keyed.add(keyed)
+            else:  # version 0 is the empty table: a reader of version 0 would miss these rows
+                uow.keyed.add(replace(keyed, version=1))
+                uow.keyed.add_version(_make_first_version(owner_id, base_snapshot_id, now))
             add_drain(uow, owner, base.get("properties") or {})
             if also is not None:
                 also(uow, owner_id)
@@ -277,6 +285,16 @@ class KeyedTables:
                 raise NoSuchView(f"View does not exist: {name}") from error
             cutoff = find_read_cutoff(uow, pin.relation, pin.base)
         return pin, _build_view_metadata(pin, cutoff)
+
+
+def _make_first_version(owner_id: RelationId, base_snapshot_id: int, now: datetime) -> Version:
+    return Version(
+        relation_id=owner_id,
+        version=1,
+        base_snapshot_id=base_snapshot_id,
+        change_snapshot_id=None,
+        committed_at=now,
+    )
 
 
 def _build_owner(

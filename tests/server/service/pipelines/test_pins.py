@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -20,6 +21,7 @@ from catalog.errors import (
 )
 from catalog.history.commit import TableCommit
 from catalog.jobs.job import JobKind, JobStatus
+from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
 from server.service.commit.commit_path import Committer
 from server.service.pipelines import pins
@@ -58,6 +60,22 @@ def test_a_first_run_is_full_and_pins_all_inputs(stage: PipelineStage) -> None:
     assert pinned.full_reason == "the table has no checkpoint yet"
     head = str(stage.lake.metadata(PLAIN)["current-snapshot-id"])
     assert versions(attempt) == {"db.plain": head, "db.orders": None}
+
+
+def test_an_input_with_rows_from_before_it_had_a_key_is_pinned_with_them(stage: PipelineStage) -> None:
+    """A table that Hive wrote has rows before its first commit. A pin of version 0 would read it as empty."""
+    keyed, name = stage.lake.services.keyed, TableName(("db",), "upgraded")
+    stage.lake.append(PLAIN)
+    base = stage.lake.metadata(PLAIN) | {"table-uuid": str(uuid4()), "location": f"{stage.lake.warehouse}/up/base"}
+    keyed.add(LAKE, name, KeySpec(primary_key=("id",)), base, root=f"{stage.lake.warehouse}/up")
+    stage.put({**DEFINED, "inputs": [str(name)]})
+    stage.create_target()
+    attempt = stage.begin()
+    attempt.pin()
+    assert versions(attempt) == {str(name): "1"}
+    feed = stage.lake.services.change_feeds.plan(LAKE, name, "0", "1").feed
+    assert feed.until.base_snapshot_id == base["current-snapshot-id"]
+    assert [commit.snapshot_id for commit in feed.direct] == [base["current-snapshot-id"]]
 
 
 def test_a_later_run_goes_on_from_the_checkpoint_of_the_last_commit(built: PipelineStage) -> None:
