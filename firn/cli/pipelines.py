@@ -18,6 +18,7 @@ from firn.pipelines import example
 if TYPE_CHECKING:
     from firn.pipelines.definition import Pipeline
     from firn.pipelines.errors import InvalidDefinition
+    from firn.pipelines.imported import Import
 
 app = typer.Typer(help="Define tables by SQL, and see which of them can be kept incrementally.", no_args_is_help=True)
 
@@ -26,6 +27,7 @@ class System(StrEnum):
     """Systems whose definitions can be imported."""
 
     DBT = "dbt"
+    HUDI = "hudi"
 
 
 FolderArg = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the pipeline.", file_okay=False)]
@@ -46,22 +48,25 @@ def init(
     ctx: CliContext,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
     source: Annotated[
-        Path | None, typer.Argument(metavar="SOURCE", help="With --from: the dbt project.", exists=True)
+        Path | None,
+        typer.Argument(
+            metavar="SOURCE", help="With --from: the dbt project, or the file of a Hudi Streamer.", exists=True
+        ),
     ] = None,
     *,
     system: Annotated[
         System | None, typer.Option("--from", help="Import the definitions of another system.", case_sensitive=False)
     ] = None,
 ) -> None:
-    """Make a folder with a small pipeline, or with the tables of a dbt project.
+    """Make a folder with a small pipeline, or with the tables of a dbt project or a Hudi Streamer.
 
-    With --from dbt, SOURCE is a project after `dbt compile --full-refresh`. Firn reads its manifest alone, runs
-    nothing, and reports what did not map.
+    With --from dbt, SOURCE is a project after `dbt compile --full-refresh`. With --from hudi, it is a properties file
+    of a Streamer, or the script that starts it. Firn runs nothing of it, and reports what did not map.
     """
     if (system is None) != (source is None):
         raise Invalid("--from and SOURCE belong together", hint="firn pipeline init orders --from dbt DIR")
-    if source is not None:
-        _import(ctx, folder, source)
+    if system is not None and source is not None:
+        _import(ctx, folder, pipelines.import_dbt(source) if system is System.DBT else pipelines.import_hudi(source))
         return
     paths = example.write_example(folder)
     ctx.show.emit(
@@ -70,8 +75,7 @@ def init(
     )
 
 
-def _import(ctx: CliContext, folder: Path, source: Path) -> None:
-    result = pipelines.import_dbt(source)
+def _import(ctx: CliContext, folder: Path, result: Import) -> None:
     paths = result.write(folder)
 
     def write() -> None:

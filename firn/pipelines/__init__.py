@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from firn.pipelines.dbt_import import import_dbt
     from firn.pipelines.explain import explain_reason, explain_table, write_table
     from firn.pipelines.folder import read_folder
+    from firn.pipelines.hudi_import import import_hudi
     from firn.pipelines.plan import Plan, Strategy
     from firn.pipelines.planner import incremental
     from firn.pipelines.put import build_put
@@ -37,6 +38,7 @@ __all__ = [
     "explain_reason",
     "explain_table",
     "import_dbt",
+    "import_hudi",
     "incremental",
     "plan_pipeline",
     "read_folder",
@@ -49,6 +51,7 @@ _MODULES = {
     "firn.pipelines.dbt_import": ("import_dbt",),
     "firn.pipelines.explain": ("explain_reason", "explain_table", "write_table"),
     "firn.pipelines.folder": ("read_folder",),
+    "firn.pipelines.hudi_import": ("import_hudi",),
     "firn.pipelines.plan": ("Plan", "Strategy"),
     "firn.pipelines.planner": ("incremental",),
     "firn.pipelines.put": ("build_put",),

@@ -19,14 +19,12 @@ from firn.errors import FirnError
 from firn.pipelines.dbt_manifest import Manifest, Node, read_manifest
 from firn.pipelines.dbt_tests import add_tests, find_key
 from firn.pipelines.errors import InvalidDefinition
-from firn.pipelines.forbidden import refuse_forbidden
-from firn.pipelines.imported import Import
+from firn.pipelines.imported import DIALECT as WRITTEN
+from firn.pipelines.imported import Import, write_query
 from firn.pipelines.parsing import DIALECT, check_size, parse_query
 from firn.pipelines.tables import find_tables
 from firn.protocol.names import join_name, quote_name
 
-_WRITTEN: Final = "databricks"
-"""The dialect of the files: Spark's, with QUALIFY, which sqlglot would write as a query with one more column."""
 _TABLES: Final = ("table", "incremental", "materialized_view")
 _DIALECTS: Final = {"athena": "trino", "fabric": "tsql", "sqlserver": "tsql"}
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
@@ -99,7 +97,6 @@ class _Importer:
             query = _read_query(node.text("compiled_code"), self.manifest.adapter)
             for table in list(find_tables(query)):
                 self._rename(table, node)
-            refuse_forbidden(query)
             text = self._write(node, query)
         except (FirnError, SqlglotError) as error:
             hint = error.hint if isinstance(error, FirnError) and error.hint else "write it by hand"
@@ -129,10 +126,7 @@ class _Importer:
         table.set("this", exp.to_identifier(names[-1], quoted=True))
 
     def _write(self, node: Node, query: exp.Query) -> str:
-        text = query.sql(_WRITTEN, pretty=True, comments=False)
-        if "{{" in text or "{%" in text:
-            raise InvalidDefinition("its SQL has braces, which Jinja would read", hint="write them with concat()")
-        parse_query(text)
+        text = write_query(query)
         if node.id in self.views:
             return f"CREATE TEMPORARY VIEW {quote_name(self.views[node.id])} AS\n{text};\n"
         name = ".".join(map(quote_name, self._parts_of(node.id)))
@@ -193,7 +187,7 @@ def _read_query(text: str, adapter: str) -> exp.Query:
         trees = [tree for tree in sqlglot.parse(text, read=dialect) if tree is not None]
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
             raise InvalidDefinition("it is not one query", hint="write one SELECT")
-        return parse_query(trees[0].sql(_WRITTEN, comments=False))
+        return parse_query(trees[0].sql(WRITTEN, comments=False))
     except (SqlglotError, RecursionError, ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
         raise InvalidDefinition(f"the SQL of {dialect} cannot be read: {str(error)[:200]}") from error
 

@@ -9,11 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from sqlglot import exp
+
 from firn.errors import Invalid
+from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.example import SCHEMA_FILE
 from firn.pipelines.folder import read_folder
+from firn.pipelines.forbidden import refuse_forbidden
+from firn.pipelines.parsing import parse_query
 from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
 
+DIALECT: Final = "databricks"
+"""The dialect of the files: Spark's, with QUALIFY, which sqlglot would write as a query with one more column."""
 _HEAD: Final = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 
 
@@ -70,6 +77,16 @@ class Import:
         for name, text in self.statements.items():
             files[_choose_file(name, files)] = text
         return files
+
+
+def write_query(query: exp.Query) -> str:
+    """A query as the files have it. Raises InvalidDefinition for what no definition may have."""
+    refuse_forbidden(query)
+    text = query.sql(DIALECT, pretty=True, comments=False)
+    if "{{" in text or "{%" in text:
+        raise InvalidDefinition("its SQL has braces, which Jinja would read", hint="write them with concat()")
+    parse_query(text)
+    return text
 
 
 def _choose_file(name: str, taken: Mapping[str, str]) -> str:
