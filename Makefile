@@ -89,7 +89,7 @@ web/dist/index.html: web/node_modules/.made $(web_sources)
 # --- run -------------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup $(STAMPS)/duckdb $(if $(CLUSTER),$(STAMPS)/hdfs) ## set up, then upgrade, change and merge a real table, and follow a stream; leaves the console running (CI=1: exits; CLUSTER=1: on HDFS)
+demo: setup $(STAMPS)/duckdb $(if $(CLUSTER),$(STAMPS)/hdfs) ## set up, then upgrade, change and merge a real table, run a pipeline, and follow a stream; leaves the console running (CI=1: exits; CLUSTER=1: on HDFS)
 	@$(BIN)/python -m demo $(if $(CLUSTER),--cluster) $(ARGS)
 
 .PHONY: serve

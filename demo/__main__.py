@@ -1,4 +1,4 @@
-"""`python -m demo`: start Firn, load, upgrade, change, merge, prove, stream.
+"""`python -m demo`: start Firn, load, upgrade, change, merge, prove, compute, stream.
 
 The data directory is kept: a second run finds the tables loaded and upgraded and only changes and merges again.
 With CI set, or without a terminal, it ends when all is shown; otherwise the console stays up until Ctrl-C.
@@ -24,6 +24,7 @@ from rich.console import Console
 import firn
 from demo.claims import DemoFailed
 from demo.cluster import running_hdfs
+from demo.delays import NAME
 from demo.departures import BOARD, Departures
 from demo.hive import DATABASE
 from demo.steps import Steps
@@ -141,6 +142,7 @@ def _next_steps(local: LocalFirn, *, stays: bool, hdfs: str | None) -> list[tupl
         (f"{local.url}/c/lake/hive", "the Hive tables: upgrade the next one"),
         (f"{local.url}/c/lake/tables/{BOARD}?tab=changes", "the stream's table: what changed, before and after"),
         (f"{local.url}/jobs", "the jobs: what the optimizer did, and why"),
+        (f"{firn_command} pipeline show {NAME}", "the pipeline: edit demo/pipeline, then `pipeline put` and `run`"),
         (f"{firn_command} table explain {TABLE}", "which job comes next for the table"),
         *(way if hdfs else []),
         (f'{firn_command} sql "DESCRIBE {TABLE}"', "Spark SQL on the merged table"),

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from demo.claims import DemoFailed, require
+from demo.delays import Delays
 from demo.duck import query
 from demo.hive import DATABASE, FLIGHTS, Fingerprint, create_database, fingerprint, is_loaded, load_table
 from demo.steps import Steps
@@ -46,11 +47,14 @@ class Story:
         self._load()
         self._look_at_hive()
         self._upgrade()
+        delays = Delays(self.steps, self.client, self.spark)
+        delays.build()
         expected = self._change()
         merged = self._read_pending(expected)
         self._merge(merged)
         self._prove()
         self._publish(merged)
+        delays.update()
 
     def _load(self) -> None:
         with self.steps.step("Load flights into Hive (Parquet, by month, day)") as step:
