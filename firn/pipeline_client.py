@@ -10,6 +10,7 @@ from firn.errors import Invalid, NotFound
 from firn.history import quoted
 from firn.jobs import wait_until_final
 from firn.names import split_name
+from firn.protocol.backfills import CHUNK_SECONDS, BackfillOut, BackfillRequest
 from firn.protocol.jobs import JobStatus
 from firn.protocol.pipelines import (
     PipelineOut,
@@ -89,6 +90,44 @@ class Pipeline:
         """Forget the checkpoint of a table: the next run computes all of its rows. An active run commits nothing."""
         self.transport.change("POST", self._path(f"/tables/{quoted(self.find_table(table))}/reset"))
 
+    def backfill(
+        self,
+        table: str,
+        where: str,
+        *,
+        chunks: int | None = None,
+        chunk_seconds: int = CHUNK_SECONDS,
+        dry_run: bool = False,
+    ) -> BackfillOut:
+        """Recompute the rows that `where` selects, a condition over the table's scope, in chunks.
+
+        Firn starts runs for them, and each takes as many as it computes in about `chunk_seconds`. With `dry_run`
+        nothing is stored, and the result has the chunks.
+        """
+        request = BackfillRequest(where=where, chunks=chunks, chunk_seconds=chunk_seconds, dry_run=dry_run)
+        answer = self.transport.change("POST", self._backfills(table), request.model_dump(mode="json"))
+        return BackfillOut.read(answer)
+
+    def backfills(self, table: str, *, limit: int | None = None) -> Iterator[BackfillOut]:
+        """The backfills of a table, the newest first, page by page."""
+        return (BackfillOut.read(document) for document in self.transport.items(self._backfills(table), limit=limit))
+
+    def get_backfill(self, table: str, backfill_id: UUID | str) -> BackfillOut:
+        """One backfill with its chunks."""
+        return BackfillOut.read(self.transport.get(f"{self._backfills(table)}/{backfill_id}"))
+
+    def pause(self, table: str, backfill_id: UUID | str) -> BackfillOut:
+        """Let runs go on without the chunks of a backfill. A run that works on some may still commit them."""
+        return self._change_backfill(table, backfill_id, "pause")
+
+    def resume(self, table: str, backfill_id: UUID | str) -> BackfillOut:
+        """Let runs take the chunks of a paused or failed backfill again."""
+        return self._change_backfill(table, backfill_id, "resume")
+
+    def cancel(self, table: str, backfill_id: UUID | str) -> BackfillOut:
+        """Give up the chunks of a backfill that are left. Committed ones stay."""
+        return self._change_backfill(table, backfill_id, "cancel")
+
     def drop(self) -> None:
         """Drop the pipeline. Its tables stay, and no run commits to them after the answer."""
         self.transport.change("DELETE", self._path())
@@ -104,6 +143,12 @@ class Pipeline:
         if len(matching) > 1:
             raise Invalid(f"{name} may be {' or '.join(matching)}", hint="write NAMESPACE.TABLE")
         return matching[0]
+
+    def _change_backfill(self, table: str, backfill_id: UUID | str, verb: str) -> BackfillOut:
+        return BackfillOut.read(self.transport.change("POST", f"{self._backfills(table)}/{backfill_id}/{verb}"))
+
+    def _backfills(self, table: str) -> str:
+        return self._path(f"/tables/{quoted(self.find_table(table))}/backfills")
 
     def _path(self, part: str = "") -> str:
         return f"/pipelines/{quoted(self.name)}{part}"

@@ -12,6 +12,7 @@ import httpx
 from pydantic import BaseModel
 
 from firn.protocol.answers.optimizers import RegisteredOut
+from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
 from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun
@@ -184,6 +185,10 @@ class ServerApi:
     def publish_run(self, lease: Lease, request: PublishRun) -> None:
         """Commit all tables of a pipeline's run. Raises Unknown if nobody knows whether they were committed."""
         self._ask_to_commit(lease, "publish", request.model_dump(mode="json"), seconds=PUBLISH_SECONDS)
+
+    def claim_chunks(self, lease: Lease, request: ClaimRequest) -> Claimed:
+        """Let the commit of a pipeline's run end all chunks of a table's backfills. It may be asked again."""
+        return Claimed.model_validate(self.ask(lease, "chunks", request.model_dump(mode="json"), seconds=BEGIN_SECONDS))
 
     def _ask_to_commit(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         try:

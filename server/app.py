@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Lifespan
 from catalog.errors import CatalogError, CommitUnknown
 from server import body_limits
 from server.api import audit as api_audit
+from server.api import backfills as api_backfills
 from server.api import blockers as api_blockers
 from server.api import catalogs as api_catalogs
 from server.api import cdc as api_cdc
@@ -126,6 +127,7 @@ _API = (
     api_launches,
     api_operations,
     api_pipelines,
+    api_backfills,
     api_principals,
     api_roles,
     api_tokens,

@@ -31,6 +31,7 @@ _CATALOG = "/catalogs/{catalog}"
 _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _LEASE = "/leases/{lease}"
+_BACKFILLS = "/pipelines/{pipeline}/tables/{table}/backfills"
 
 ICEBERG: Limits = {
     ("POST", "/oauth/tokens"): FORM,  # needs no token
@@ -126,7 +127,10 @@ _OF_WORK: Limits = {
     ("PUT", "/pipelines/{pipeline}"): METADATA,  # files and queries of a thousand tables
     ("POST", "/pipelines/{pipeline}/runs"): FORM,
     ("POST", "/pipelines/{pipeline}/tables/{table}/reset"): FORM,
+    ("POST", _BACKFILLS): FORM,
+    **{("POST", f"{_BACKFILLS}/{{backfill_id}}/{verb}"): FORM for verb in ("pause", "resume", "cancel")},
     ("POST", f"{_LEASE}/pins"): FORM,
+    ("POST", f"{_LEASE}/chunks"): FORM,
     ("POST", f"{_LEASE}/checkpoint"): FORM,
     ("POST", f"{_LEASE}/publish"): METADATA,  # snapshots of twenty tables
     ("POST", f"{_LEASE}/image"): FORM,

@@ -86,6 +86,7 @@ from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
 from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Quarantine
+from server.service.pipelines.backfills import PipelineBackfills
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
@@ -251,6 +252,7 @@ def _build_pipelines(adapters: Adapters, committer: Committer) -> PipelineServic
         pipeline_pins=PipelinePins(database, adapters.metadata, checks_rights),
         run_publishing=RunPublishing(database, committer),
         pipeline_triggers=PipelineTriggers(database),
+        pipeline_backfills=PipelineBackfills(database, adapters.metadata),
     )
 
 

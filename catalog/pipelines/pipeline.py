@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType
 from uuid import UUID
@@ -91,6 +91,8 @@ class StoredCheckpoint:
     kept_until: datetime
     """Until when expiry keeps the states of the inputs (rule 8.6)."""
     pins: Sequence[StoredPin]
+    number: int = field(default=0, compare=False)
+    """Rises from pins to pins of the table; 0 before it is stored."""
 
 
 def check_pipeline_name(name: str) -> str:

@@ -42,6 +42,8 @@ class TableFacts:
     is_built: bool = True
     is_active: bool = False
     """Whether a run waits or works."""
+    has_chunks: bool = False
+    """Whether a backfill has chunks left, of which each run computes some."""
     last_started: datetime | None = None
     durations: Sequence[timedelta] = ()
     """Of its last successful runs."""
@@ -52,7 +54,7 @@ class TableFacts:
     @property
     def has_work(self) -> bool:
         """Whether a run would change something."""
-        return bool(self.pending) or not self.is_built
+        return bool(self.pending) or not self.is_built or self.has_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,18 @@ def plan_runs(tables: Mapping[str, TableFacts], now: datetime, *, max_failures: 
             if upstream in tables and upstream in missing:
                 _demand(wanted, upstream, tables[upstream], start, name)
         wanted[name] = start
+    # A backfill of a table is no reason to run the tables that it reads.
+    wanted |= {name: _choose_first(wanted.get(name), now) for name, table in tables.items() if table.has_chunks}
     return {
         name: _delay(table, wanted[name])
         for name, table in tables.items()
         if name in wanted and table.has_work and not table.is_active and table.failures < max_failures
     }
+
+
+def _choose_first(run: NextRun | None, now: datetime) -> NextRun:
+    """The run that a trigger starts, or one for a backfill if that comes first."""
+    return run if run is not None and run.at <= now else NextRun(now, "a backfill has chunks left")
 
 
 def predict_duration(table: TableFacts) -> timedelta:

@@ -78,6 +78,9 @@ class Pipelines(Protocol):
         It leaves out pipelines that another transaction changes now; these are planned within a quarter of an hour.
         """
 
+    def plan_at(self, pipeline_id: PipelineId, at: datetime) -> None:
+        """Plan the next runs of a pipeline at this time, also if none of its tables has a trigger."""
+
     def find_table(self, table_id: UUID) -> PipelineTable | None: ...
 
     def lock_table(self, table_id: UUID) -> PipelineTable:

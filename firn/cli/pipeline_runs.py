@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from firn.cli.show import moment
 from firn.cli.watch import format_span, note_waiting_run, watch_run
 from firn.errors import NotFound
 from firn.names import split_name
+from firn.protocol.backfills import BackfillOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.names import join_name
 from firn.protocol.pipelines import PipelineOut, PipelineTableOut, PutOut, RunOut, RunResult
@@ -28,6 +29,7 @@ LimitOption = Annotated[int, typer.Option(min=1, help="The largest number of ent
 PIPELINE_COLUMNS = ("pipeline", "catalog", "version", "tables", "state", "owner", "changed")
 TABLE_COLUMNS = ("table", "state", "kind", "inputs behind", "since", "checkpoint", "last run", "next run")
 RUN_COLUMNS = ("run", "table", "status", "mode", "written", "unchanged", "deleted", "created", "took", "error")
+SHOWN_BACKFILLS = 10
 _WORST_FIRST = ("failed", "running", "rebuild", "behind", "new", "current")
 
 
@@ -123,6 +125,7 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
         yield f"input {changes.table}", _describe_input(changes.rows_before, changes.rows_after)
     if result.mode != "nothing":
         keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}: "
+        keys += f"{_count(result.chunks, 'chunk')} of a backfill: " if result.chunks else ""
         unchanged = f"{result.unchanged:,} left out (unchanged)"
         yield "computed", f"{keys}{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted"
     if result.validators:
@@ -191,7 +194,9 @@ def show_pipeline(
     if chosen is None:
         hint = f"it has {', '.join(entry.name for entry in pipeline.tables)}"
         raise NotFound(f"{name} has no table {table}", hint=hint)
-    show.emit(chosen.json_value(), lambda: _show_table(ctx, chosen))
+    backfills = list(handle.backfills(full_name, limit=SHOWN_BACKFILLS))
+    document = {**chosen.json_value(), "backfills": [entry.json_value() for entry in backfills]}
+    show.emit(document, lambda: _show_table(ctx, chosen, backfills))
 
 
 def _show_tables(ctx: CliContext, pipeline: PipelineOut) -> None:
@@ -228,7 +233,7 @@ def _describe_next(table: PipelineTableOut) -> str | None:
     return None if table.next_run is None else f"{moment(table.next_run.at)}: {table.next_run.reason}"
 
 
-def _show_table(ctx: CliContext, table: PipelineTableOut) -> None:
+def _show_table(ctx: CliContext, table: PipelineTableOut, backfills: Sequence[BackfillOut]) -> None:
     definition = table.definition
     facts: dict[str, Any] = {
         "table": table.name,
@@ -246,6 +251,11 @@ def _show_table(ctx: CliContext, table: PipelineTableOut) -> None:
         "next run": _describe_next(table),
     }
     ctx.show.facts(facts)
+    for backfill in backfills:
+        progress = f"{backfill.done:,} of {backfill.total:,} chunks of {backfill.where}"
+        ctx.show.line(
+            ": ".join(filter(None, (f"backfill {backfill.id}: {backfill.status}, {progress}", backfill.error)))
+        )
     for reason in definition.get("reasons") or ():
         line = "" if reason.get("line") is None else f" (line {reason['line']})"
         ctx.show.line(f"full because of: {reason.get('text')}{line}. {reason.get('remedy') or ''}".rstrip())

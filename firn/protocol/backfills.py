@@ -1,4 +1,4 @@
-"""Backfills and replays of pipelines' tables, as client, server and optimizer exchange them."""
+"""Backfills of pipelines' tables, as client, server and optimizer exchange them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BackfillStatus(StrEnum):
     PAUSED = "paused"  # until a user resumes it
     FINISHED = "finished"  # all chunks are committed
     CANCELED = "canceled"  # a user gave it up; committed chunks stay
-    FAILED = "failed"  # runs could not compute a chunk, or the replay's checkpoint is gone
+    FAILED = "failed"  # runs could not compute a chunk, or the table has another scope by now
 
     @property
     def is_open(self) -> bool:
@@ -34,23 +34,15 @@ class BackfillStatus(StrEnum):
 
 
 class BackfillRequest(Request):
-    """A backfill of the rows of one table that a condition selects, asked for by a user.
+    """A backfill of the rows of a table that a condition selects, asked for by a user.
 
     `where` is Spark SQL over columns of the table's scope. `chunks` is the number of chunks; None lets the server
     choose. A run takes as many chunks as it computes in about `chunk_seconds`. With `dry_run` nothing is stored.
     """
 
-    table: Annotated[str, Field(min_length=1, max_length=1_020)]
     where: Annotated[str, Field(min_length=1, max_length=LONGEST_CONDITION)]
     chunks: Annotated[int | None, Field(ge=1, le=MOST_CHUNKS)] = None
     chunk_seconds: Annotated[int, Field(ge=1, le=86_400)] = CHUNK_SECONDS
-    dry_run: bool = False
-
-
-class ReplayRequest(Request):
-    """A replay of what has changed since a checkpoint; None is the oldest one that can be used."""
-
-    checkpoint: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     dry_run: bool = False
 
 
@@ -64,25 +56,16 @@ class ChunkOut(Out):
     done_at: datetime | None
 
 
-class ReplayedInput(Out):
-    """An input that a replay reads again: the version that it had, and the one that it has now."""
-
-    table: str
-    since: str | None
-    until: str | None
-
-
 class BackfillOut(Out):
-    """A backfill, or a replay if `since` names a checkpoint. `id` is empty for a dry run.
+    """A backfill with its chunks. `id` is empty for a dry run, and times are None until they have come.
 
-    Times are None until they have come. `inputs` says what a replay reads again.
+    `done` of `total` chunks are committed.
     """
 
     id: str
     pipeline: str
     table: str
-    where: str | None
-    since: str | None
+    where: str
     status: Open[BackfillStatus]
     error: str | None
     created_at: datetime
@@ -91,18 +74,7 @@ class BackfillOut(Out):
     chunk_seconds: int
     total: int
     done: int
-    chunks: list[ChunkOut] = []
-    inputs: list[ReplayedInput] = []
-
-
-class CheckpointOut(Out):
-    """The pins of one run. A replay can go back to it, unless `unusable` says why not."""
-
-    id: str
-    pinned_at: datetime
-    is_current: bool
-    unusable: str | None
-    versions: dict[str, str | None]
+    chunks: list[ChunkOut]
 
 
 class RunChunk(Message):
@@ -113,20 +85,17 @@ class RunChunk(Message):
 
 
 class RunChunks(Message):
-    """What a run computes for a backfill: the rows of `where` in these chunks.
-
-    Those of a replay are what has changed since the checkpoint `replays` (an id, whose pins come with the run's pins).
-    """
+    """What a run computes for a backfill: the rows of `where` in these chunks."""
 
     backfill: str
-    where: str | None = None
-    replays: str | None = None
+    where: str
     chunks: list[RunChunk]
 
 
 class ClaimRequest(Request):
     """Asked by an optimizer with its lease, before it commits all rows of a table: all chunks end with this commit."""
 
+    table: Annotated[str, Field(min_length=1, max_length=1_020)]
     epoch: Annotated[int, Field(ge=1)]
     checkpoint: Annotated[str, Field(min_length=1, max_length=64)]
 

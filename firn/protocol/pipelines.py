@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from firn.protocol.answers.writers import WriterOut
+from firn.protocol.backfills import RunChunks
 from firn.protocol.base import Message, Open, Out, Request
 from firn.protocol.pipeline_outputs import OnChange, OutputMode, StreamInput, choose_mode
 from firn.protocol.pipeline_sets import MOST_TOGETHER
@@ -200,6 +201,9 @@ class TargetPins(Message):
 
     The registration of `writer` has ended all earlier copies of the run: a commit has to name its epoch,
     `writer.position` and `until.id`.
+
+    `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
+    `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
     """
 
     table: str
@@ -208,6 +212,8 @@ class TargetPins(Message):
     full_reason: str | None
     is_fallback: bool = False
     until: Checkpoint
+    chunks: RunChunks | None = None
+    has_backfills: bool = False
 
 
 class Pins(Message):
@@ -278,6 +284,8 @@ class RunResult(Message):
     reason: str | None = None
     inputs: list[InputChanges] = []
     keys: int | None = None
+    chunks: int = 0
+    """The chunks of backfills that ended with the run."""
     written: int = 0
     unchanged: int = 0
     deleted: int = 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import httpx
 
 from firn.errors import FirnError, OutcomeUnknown, ServerFault, Unavailable, Unreachable
+from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun, RunResult
 from firn.protocol.tasks.pipeline import PipelineTask
@@ -75,6 +76,9 @@ class _LeasedCheckpoints:
 
     def publish(self, request: PublishRun) -> None:
         self.work.api.publish_run(self.work.lease, request)
+
+    def claim(self, request: ClaimRequest) -> Claimed:
+        return self.work.api.claim_chunks(self.work.lease, request)
 
 
 JOB = OptimizerJob(run, reads_nothing)

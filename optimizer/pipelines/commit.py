@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.pipelines import (
     CHECKPOINT_KEY,
     MoveCheckpoint,
@@ -34,6 +35,9 @@ class Checkpoints(Protocol):
 
     def publish(self, request: PublishRun) -> None:
         """Commit several targets together; see `set_commit.Publishing`."""
+
+    def claim(self, request: ClaimRequest) -> Claimed:
+        """Let the commit of a target with all rows end its backfills."""
 
 
 def commit_run(

@@ -42,6 +42,12 @@ class Affected:
         same = [F.col(f"s{i}").eqNullSafe(rows[quote_name(name)]) for i, name in enumerate(self.scope)]
         return rows.join(F.broadcast(affected) if self.values else affected, same, "left_semi")
 
+    def exclude(self, rows: DataFrame) -> DataFrame:
+        """The rows whose values are not affected."""
+        values = self.frame.select(*(F.col(quote_name(name)).alias(f"s{i}") for i, name in enumerate(self.scope)))
+        same = [F.col(f"s{i}").eqNullSafe(rows[quote_name(name)]) for i, name in enumerate(self.scope)]
+        return rows.join(values, same, "left_anti")
+
 
 @dataclass(frozen=True)
 class Computing:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.pipelines import InputPin
 from optimizer.pipelines.inputs import PinnedInput, StateRead, open_input
 from optimizer.pipelines.lake import Lake
@@ -26,6 +27,8 @@ class RunContext:
     say: Callable[[str], None]
     check_reads: Callable[[Sequence[StateRead]], None]
     """Raises Refused if the run may not open the files of one of these."""
+    claim: Callable[[ClaimRequest], Claimed]
+    """Lets the commit of a table with all rows end its backfills."""
     stack: ExitStack
     tuning: Tuning
 

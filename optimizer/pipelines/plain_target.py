@@ -15,8 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name
 from firn.spark.comparing import make_comparable
-from optimizer.pipelines.computing import Affected, Computing
+from optimizer.pipelines.computing import Computing
 from optimizer.pipelines.plain_files import FILE, LINEAGE, PlainSnapshot, Replacement, add_lineage, open_plain
+from optimizer.pipelines.selection import Selection
 from optimizer.pipelines.staged_rows import StagedRows
 from optimizer.pipelines.target import PipelineTarget
 from optimizer.pipelines.writing import PlainRows, WritableRows
@@ -97,24 +98,17 @@ def pack(rows: DataFrame, *more: str) -> DataFrame:
     return frame.select(_ROW, make_comparable(F.col(_ROW), frame.schema[_ROW].dataType).alias(_VALUE), *more)
 
 
-def exclude(rows: DataFrame, affected: Affected) -> DataFrame:
-    """The rows whose values of the scope are not affected."""
-    values = affected.frame.select(*(F.col(quote_name(name)).alias(f"s{i}") for i, name in enumerate(affected.scope)))
-    same = [F.col(f"s{i}").eqNullSafe(rows[quote_name(name)]) for i, name in enumerate(affected.scope)]
-    return rows.join(values, same, "left_anti")
-
-
 @dataclass(frozen=True)
 class PlainComparison:
     """What a run of a table without a key has computed, and the table's rows that it replaces.
 
-    `affected` is None if the run has computed all rows.
+    `selection` is None if the run has computed all rows.
     """
 
     snapshot: PlainSnapshot
     table: str
     computed: DataFrame
-    affected: Affected | None
+    selection: Selection | None
     difference: PlainDifference
 
     def read_current(self) -> DataFrame:
@@ -123,30 +117,30 @@ class PlainComparison:
 
     def read_audited(self) -> DataFrame:
         """The rows that the table would have."""
-        if self.affected is None:
+        if self.selection is None:
             return self.computed
-        return exclude(self.read_current(), self.affected).unionByName(self.computed)
+        return self.selection.exclude(self.read_current()).unionByName(self.computed)
 
     def choose_rows(self) -> WritableRows:
         """What to write: files with wrong rows; all rows, if these are computed and most files are wrong."""
-        if self.affected is None and 2 * len(self.difference.files) > self.snapshot.count_files():
+        if self.selection is None and 2 * len(self.difference.files) > self.snapshot.count_files():
             return PlainRows(self.computed, self.table, since=self.snapshot.snapshot_id)
         return ReplacedFiles(self.snapshot, self.difference)
 
 
 def compare_plain(
-    target: PipelineTarget, computing: Computing, computed: DataFrame, affected: Affected | None
+    target: PipelineTarget, computing: Computing, computed: DataFrame, selection: Selection | None
 ) -> PlainComparison:
     """Compare computed rows, which have the target's columns, with those of the table as it is now."""
     snapshot = open_plain(target.lake.spark, target.parts)
     computed = computing.keep(computed)
-    current = snapshot.read() if affected is None else affected.restrict(snapshot.read())
+    current = snapshot.read() if selection is None else selection.restrict(snapshot.read())
     current = current.select(*computed.columns, FILE)
     counted = computing.keep(compare_copies(computed, current))
     counts = count_copies(counted)
     different = select_different(counted)
     files = find_files(different, current) if counts[2] else frozenset[str]()
-    return PlainComparison(snapshot, target.name, computed, affected, PlainDifference(different, files, *counts))
+    return PlainComparison(snapshot, target.name, computed, selection, PlainDifference(different, files, *counts))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from firn.protocol.pipelines import RunResult, TargetPins
 from firn.protocol.validators import ValidatorResult
 from firn.spark.target import Target
 from optimizer.pipelines.auditing import Audit, AuditedRows
-from optimizer.pipelines.computing import Affected, Computing
+from optimizer.pipelines.computing import Computing
 from optimizer.pipelines.difference import (
     DELETE,
     OP,
@@ -28,6 +28,7 @@ from optimizer.pipelines.difference import (
     unpack,
 )
 from optimizer.pipelines.plain_target import compare_plain
+from optimizer.pipelines.selection import Selection
 from optimizer.pipelines.target import PipelineTarget, fit_columns
 from optimizer.pipelines.writing import ChangeRows, PlainRows, WritableRows
 
@@ -57,13 +58,13 @@ class Publishing:
     audit: Audit | None = None
     """None for a table without validators."""
 
-    def prepare(self, rows: DataFrame, affected: Affected | None) -> ComputedTable:
-        """Find what differs, and audit it. `rows` are those with affected values, or all.
+    def prepare(self, rows: DataFrame, selection: Selection | None) -> ComputedTable:
+        """Find what differs, and audit it. `rows` are the selected ones, or all.
 
         Raises Refused if keys are null or repeated, AuditFailed if a validator fails the run.
         """
         rows, dropped = self._drop_wrong(rows)
-        return self._add_dropped(self._prepare(rows, affected), dropped)
+        return self._add_dropped(self._prepare(rows, selection), dropped)
 
     def prepare_append(self, rows: DataFrame) -> ComputedTable:
         """Audit rows that are added to a table without a key. Raises AuditFailed."""
@@ -80,15 +81,15 @@ class Publishing:
         validators = [*dropped, *computed.result.validators]
         return replace(computed, result=computed.result.model_copy(update={"validators": validators}))
 
-    def _prepare(self, rows: DataFrame, affected: Affected | None) -> ComputedTable:
+    def _prepare(self, rows: DataFrame, selection: Selection | None) -> ComputedTable:
         if not self.target.is_keyed:
-            return self._prepare_plain(rows, affected)
+            return self._prepare_plain(rows, selection)
         keyed = self.target.load_keyed()
-        computed = fit_columns(rows, self.target, {field.name: field for field in keyed.fields})
+        computed = fit_columns(rows, self.target, self.target.read_fields(keyed))
         if self.target.is_empty:
             return self._prepare_first(computed, keyed)
         current = self.target.read_rows()
-        return self._prepare_changes(computed, current if affected is None else affected.restrict(current), keyed)
+        return self._prepare_changes(computed, current if selection is None else selection.restrict(current), keyed)
 
     def _prepare_changes(self, computed: DataFrame, current: DataFrame, keyed: Target) -> ComputedTable:
         counted = Observation()
@@ -114,13 +115,13 @@ class Publishing:
         explain = partial(explain_wrong_keys, computed, keyed)
         return self._build(result, ChangeRows(checked, keyed, explain, is_counted=False))
 
-    def _prepare_plain(self, rows: DataFrame, affected: Affected | None) -> ComputedTable:
+    def _prepare_plain(self, rows: DataFrame, selection: Selection | None) -> ComputedTable:
         fitted = self._fit_plain(rows)
         if self.target.is_empty:
             return self._build(
                 RunResult(mode="", validators=self._check_all(fitted)), PlainRows(fitted, self.target.name)
             )
-        comparison = compare_plain(self.target, self.computing, fitted, affected)
+        comparison = compare_plain(self.target, self.computing, fitted, selection)
         difference = comparison.difference
         result = RunResult(
             mode="", written=difference.written, unchanged=difference.unchanged, deleted=difference.deleted
@@ -141,7 +142,7 @@ class Publishing:
         return self._build(result.model_copy(update={"validators": validators}), rows_to_add)
 
     def _fit_plain(self, rows: DataFrame) -> DataFrame:
-        return fit_columns(rows, self.target, {field.name: field for field in self._read_plain().schema.fields})
+        return fit_columns(rows, self.target, self.target.read_fields())
 
     def _read_plain(self) -> DataFrame:
         return self.target.lake.spark.table(self.target.name)

@@ -78,6 +78,7 @@ class PipelineRun:
             stage=self.stage,
             say=self.say,
             check_reads=self.check_reads,
+            claim=self.checkpoints.claim,
             stack=stack,
             tuning=tuning,
         )

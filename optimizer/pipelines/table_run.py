@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from firn.pipelines import Plan, incremental
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.types import name_type
+from firn.protocol.backfills import ClaimRequest
 from firn.protocol.names import format_sql_name, join_name
 from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipelines import InputChanges, Refresh, RunResult, TableDefinition, TargetPins
@@ -23,6 +24,7 @@ from optimizer.pipelines.inputs import BASE, PinnedInput, list_changed
 from optimizer.pipelines.lake import Lake
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.publishing import ComputedTable, Publishing
+from optimizer.pipelines.selection import Selection, build_condition
 from optimizer.pipelines.target import PipelineTarget, create_target, find_target
 
 
@@ -52,7 +54,7 @@ class TableRun:
         changed = [] if since is None else list_changed(since, pins.until.pins)
         # What the server shows now is not older than the writer's position.
         target = self._find_target()
-        if since is not None and not changed and not self.context.is_full_asked:
+        if since is not None and not changed and pins.chunks is None and not self.context.is_full_asked:
             return ComputedTable(target, pins, RunResult(mode="nothing", reason="no input has changed"))
         opened = inputs.open(since, pins.until.pins)
         computed = self._compute_pinned(target, pins, opened, changed)
@@ -72,6 +74,8 @@ class TableRun:
         mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
         if mode.reason is not None:
             context.say(f"{'full' if mode.is_full else 'append' if self._is_append else 'incremental'}: {mode.reason}")
+        if mode.is_full and pins.has_backfills:
+            self._claim_chunks(pins)
         context.tuning.add(sum(total for _, total in measured.values()) + target.total_bytes)
         computing = context.stack.enter_context(open_computing(context.spark, plan, inputs))
         computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed)
@@ -100,19 +104,37 @@ class TableRun:
         """Compute all rows if `changed` is None, otherwise those that the changed inputs affect, or add."""
         if changed is not None and self._is_append:
             return self._append_rows(target, pins, computing, changed)
-        affected, mode = None, "full" if changed is None else "incremental"
+        selection, mode = None, "full" if changed is None else "incremental"
         if changed is not None:
-            self.context.stage("finding affected rows")
-            affected = computing.find_affected(changed)
-            if affected is None:
+            selection = self._select(pins, computing, changed)
+            if selection is None:
                 return ComputedTable(target, pins, RunResult(mode=mode, keys=0))
-            self.context.say(f"{affected.count} values of {', '.join(affected.scope)} are affected")
         self.context.stage("computing")
-        rows = computing.compute_full() if affected is None else computing.compute_affected(affected)
+        rows = computing.compute_full() if selection is None else selection.compute(computing, target)
         audit = self._build_audit(rows, computing)
-        computed = Publishing(target, pins, computing, self.context.stage, audit).prepare(rows, affected)
-        keys = None if affected is None else affected.count
-        return replace(computed, result=computed.result.model_copy(update={"mode": mode, "keys": keys}))
+        computed = Publishing(target, pins, computing, self.context.stage, audit).prepare(rows, selection)
+        keys = None if selection is None else selection.count
+        chunks = 0 if selection is None or pins.chunks is None else len(pins.chunks.chunks)
+        update = {"mode": mode, "keys": keys, "chunks": chunks}
+        return replace(computed, result=computed.result.model_copy(update=update))
+
+    def _select(self, pins: TargetPins, computing: Computing, changed: Sequence[str]) -> Selection | None:
+        """What the changes affect, and the chunks of the run (rule 8.10); None for nothing."""
+        self.context.stage("finding affected rows")
+        affected = computing.find_affected(changed)
+        if affected is not None:
+            self.context.say(f"{affected.count} values of {', '.join(affected.scope)} are affected")
+        if pins.chunks is None:
+            return None if affected is None else Selection(affected)
+        self.context.say(f"{len(pins.chunks.chunks)} chunks of backfill {pins.chunks.backfill}")
+        condition = build_condition(pins.chunks, computing.plan.scope, self.context.deterministic)
+        return Selection(affected, condition)
+
+    def _claim_chunks(self, pins: TargetPins) -> None:
+        """Let the commit of all rows end the backfills that are older than the pins (rule 8.12)."""
+        claim = ClaimRequest(table=self.name, epoch=pins.writer.epoch, checkpoint=pins.until.id)
+        claimed = self.context.claim(claim).chunks
+        self.context.say(f"all rows: this run ends {len(claimed)} backfills")
 
     def _append_rows(
         self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: Sequence[str]

@@ -89,6 +89,12 @@ class PipelineTarget:
                 raise Refused(f"{self.path} {_UNWRITABLE[key]} ({key}): let the pipeline create its table")
         return target
 
+    def read_fields(self, keyed: Target | None = None) -> Mapping[str, StructField]:
+        """The columns with their types, by name. `keyed` has the facts of a keyed table, if they are loaded."""
+        if not self.is_keyed:
+            return {field.name: field for field in self.lake.spark.table(self.name).schema.fields}
+        return {field.name: field for field in (keyed or self.load_keyed()).fields}
+
     def read_rows(self) -> DataFrame:
         """The rows of a keyed table, merged, as the server has shown it."""
         version = int(self.shown.version or 0)

@@ -162,6 +162,8 @@ def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
         full_reason=pinned.full_reason,
         is_fallback=pinned.is_fallback,
         until=build_checkpoint(pinned.until),
+        chunks=pinned.chunks,
+        has_backfills=pinned.has_backfills,
     )
 
 

@@ -41,6 +41,12 @@ def pipeline(request: GuardedRequest) -> AuditTarget:
     return AuditTarget(f"pipeline {request.path['pipeline']}", "" if table is None else f"reset of {table}")
 
 
+def backfill(request: GuardedRequest) -> AuditTarget:
+    """Name the pipeline and the table of a backfill, and its id, if it has one."""
+    names = (request.path["table"], request.path.get("backfill_id", ""))
+    return AuditTarget(f"pipeline {request.path['pipeline']}", f"backfill of {' '.join(filter(None, names))}")
+
+
 def pipeline_run(request: GuardedRequest) -> AuditTarget:
     """Name the pipeline and the table of a requested run."""
     return AuditTarget(f"pipeline {request.path['pipeline']}", f"run of {request.model(RunRequest).table}")

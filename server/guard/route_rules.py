@@ -229,6 +229,7 @@ _WORK: Rules = {
     ("POST", "/leases/{lease}/pins"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/checkpoint"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/publish"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/chunks"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/complete"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/credentials"): changes(on.server(MAINTAIN)),
@@ -237,6 +238,7 @@ _WORK: Rules = {
 }
 
 _PIPELINE = "/pipelines/{pipeline}"
+_BACKFILLS = f"{_PIPELINE}/tables/{{table}}/backfills"
 _PIPELINES: Rules = {
     ("GET", "/pipelines"): reads(anyone),
     ("GET", "/pipelines/schema"): reads(anyone),
@@ -244,6 +246,12 @@ _PIPELINES: Rules = {
     ("DELETE", _PIPELINE): changes(on.pipeline(WRITE), audit_target.pipeline),
     ("POST", f"{_PIPELINE}/runs"): changes(on.pipeline(WRITE), audit_target.pipeline_run),
     ("POST", f"{_PIPELINE}/tables/{{table}}/reset"): changes(on.pipeline(WRITE), audit_target.pipeline),
+    ("POST", _BACKFILLS): changes(on.pipeline(WRITE), audit_target.backfill),
+    **{
+        ("POST", f"{_BACKFILLS}/{{backfill_id}}/{verb}"): changes(on.pipeline(WRITE), audit_target.backfill)
+        for verb in ("pause", "resume", "cancel")
+    },
+    **{("GET", path): reads(on.pipeline(READ)) for path in (_BACKFILLS, f"{_BACKFILLS}/{{backfill_id}}")},
     **{
         ("GET", f"{_PIPELINE}{part}"): reads(on.pipeline(READ))
         for part in ("", "/versions", "/versions/{version}", "/runs", "/runs/{job_id}")

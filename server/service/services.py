@@ -39,6 +39,7 @@ from server.service.optimizers.fleet import Fleet
 from server.service.optimizers.groups import Groups
 from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
+from server.service.pipelines.backfills import PipelineBackfills
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
@@ -141,6 +142,7 @@ class PipelineServices:
     pipeline_pins: PipelinePins
     run_publishing: RunPublishing
     pipeline_triggers: PipelineTriggers
+    pipeline_backfills: PipelineBackfills
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,6 +115,7 @@ def to_checkpoint(row: PipelineCheckpointRow) -> StoredCheckpoint:
         fingerprint=row.fingerprint,
         pinned_at=row.pinned_at,
         kept_until=row.kept_until,
+        number=row.number,
         pins=[
             StoredPin(
                 relation_id=RelationId(UUID(pin["relation_id"])),

@@ -167,6 +167,10 @@ class SqlPipelines:
             free = self.session.scalars(query.with_for_update(skip_locked=True)).all()
             self.session.execute(update(PipelineRow).where(PipelineRow.id.in_(free)).values(plan_after=at))
 
+    def plan_at(self, pipeline_id: PipelineId, at: datetime) -> None:
+        """Plan the next runs of a pipeline at a time."""
+        self.session.execute(update(PipelineRow).where(PipelineRow.id == pipeline_id).values(plan_after=at))
+
     def find_table(self, table_id: UUID) -> PipelineTable | None:
         """Find a table by its id."""
         row = self.session.scalar(select(PipelineTableRow).where(PipelineTableRow.id == table_id))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+import shlex
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from firn.cli.context import CliContext
+from firn.cli.pipeline_backfills import show_backfill
 from firn.cli.pipeline_runs import show_run
+from firn.pipelines.chunks import cut_condition
+from firn.pipelines.conditions import parse_condition
 from firn.pipelines.folder import read_folder
 from firn.pipelines.settings import read_firn_settings
 from firn.pipelines.table_plans import plan_pipeline
+from firn.protocol.backfills import BackfillOut, BackfillStatus, ChunkOut
 from firn.protocol.pipelines import InputChanges, RunOut, RunResult
 from tests.command_line import Command
 from tests.docs.pipeline_tables import PAGE, fill
@@ -62,6 +67,35 @@ def test_a_run_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> Non
     )
     show_run(CliContext(), run)
     assert capsys.readouterr().out == blocks("text")[1].partition("\n")[2]
+
+
+def test_a_backfill_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    command, _, printed = next(text for text in blocks("text") if "--dry-run" in text).partition("\n")
+    words = shlex.split(command)
+    where, count = words[words.index("--where") + 1], int(words[words.index("--chunks") + 1])
+    types = {"driver": "long", "day": "date"}
+    conditions = cut_condition(parse_condition(where, [*types]), types, count, date(2026, 11, 27))
+    chunks = [
+        ChunkOut(number=number, condition=condition, state="pending", attempts=0, done_at=None)
+        for number, condition in enumerate(conditions, 1)
+    ]
+    shown = BackfillOut(
+        id="",
+        pipeline="orders",
+        table="mart.driver_daily",
+        where=where,
+        status=BackfillStatus.ACTIVE,
+        error=None,
+        created_at=datetime(2026, 11, 27, 9, tzinfo=UTC),
+        created_by=None,
+        ended_at=None,
+        chunk_seconds=300,
+        total=len(chunks),
+        done=0,
+        chunks=chunks,
+    )
+    show_backfill(CliContext(), shown)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()] == printed.splitlines()
 
 
 def test_its_files_make_a_pipeline(tmp_path: Path) -> None:

@@ -31,8 +31,10 @@ from catalog.pipelines.pipeline import (
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.backfills import RunChunks
 from firn.protocol.pipelines import InputPin, MoveCheckpoint
 from server.service.commit.commit_target import load_metadata
+from server.service.pipelines.chunk_claims import RunBackfills, choose_run_chunks
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.runs import read_run_tables
 from server.service.pipelines.targets import Target, check_is_own, find_target, load_target_policy
@@ -54,6 +56,8 @@ class PinnedTarget:
     full_reason: str | None
     is_fallback: bool
     until: StoredCheckpoint
+    chunks: RunChunks | None
+    has_backfills: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,7 @@ class _Registered:
     since: StoredCheckpoint | None
     until: StoredCheckpoint
     inputs: Sequence[_Input]
+    backfills: RunBackfills
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,9 @@ class PipelinePins:
         until = _make_checkpoint(uow, job, table, target, writer, inputs)
         uow.checkpoints.add(until)
         uow.checkpoints.forget(table.id, keep=KEPT_CHECKPOINTS, current=writer.position)
-        return _Registered(table=table, writer=writer, since=since, until=until, inputs=inputs)
+        is_full = since is None or since.fingerprint != until.fingerprint or bool(job.params.get("full"))
+        backfills = choose_run_chunks(uow, job, table, writer.position, until, is_full=is_full)
+        return _Registered(table=table, writer=writer, since=since, until=until, inputs=inputs, backfills=backfills)
 
     def _decide(self, run: _Registered, *, asked_full: bool) -> PinnedTarget:
         """Whether a target is computed from its checkpoint, by the metadata files of its inputs."""
@@ -150,6 +157,8 @@ class PipelinePins:
             full_reason=reason,
             is_fallback=reason is not None and is_fallback(table, position, run.since, asked_full=asked_full),
             until=run.until,
+            chunks=run.backfills.chunks if reason is None else None,
+            has_backfills=run.backfills.is_open,
         )
 
     def move(self, lease: Lease, step: MoveCheckpoint) -> Writer:

@@ -82,21 +82,23 @@ def plan_next_runs(
     pipeline: Pipeline, tables: Sequence[PipelineTable], states: States, now: datetime
 ) -> dict[str, NextRun]:
     """The next runs that triggers start, by the table's name. `tables` come after those that they read."""
-    if not has_triggers(tables):
+    if not has_triggers(tables, states):
         return {}
     made = {str(table.name) for table in tables}
     facts = {str(table.name): _build_facts(pipeline, table, states[table.id], made) for table in tables}
     return share_next_runs(tables, plan_runs(facts, now, max_failures=MAX_FAILURES))
 
 
-def has_triggers(tables: Sequence[PipelineTable]) -> bool:
-    """Whether a table of these has a trigger."""
-    return any(table.definition.trigger.kind is not TriggerKind.MANUAL for table in tables)
+def has_triggers(tables: Sequence[PipelineTable], states: States) -> bool:
+    """Whether a table of these has a trigger, or a backfill, whose runs Firn starts as well."""
+    kinds = {table.definition.trigger.kind for table in tables}
+    return bool(kinds - {TriggerKind.MANUAL}) or any(states[table.id].has_chunks for table in tables)
 
 
 def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, made: Collection[str]) -> TableFacts:
     """What decides about the next run of a table. `made` are the tables of its pipeline."""
     checkpoint = state.checkpoint
+    is_built = checkpoint is not None and checkpoint.fingerprint == table.definition.fingerprint
     ended = _list_ended(state.runs)
     failures = list(takewhile(lambda run: run.status is JobStatus.FAILED, ended))
     succeeded = [run for run in reversed(ended) if run.status is JobStatus.SUCCEEDED]
@@ -106,8 +108,9 @@ def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, m
         inputs=[str(name) for name in parse_inputs(table.definition)],
         created_at=pipeline.created_at,
         pending={} if checkpoint is None else _find_pending(state.changes, checkpoint, made),
-        is_built=checkpoint is not None and checkpoint.fingerprint == table.definition.fingerprint,
+        is_built=is_built,
         is_active=any(run.status.is_active for run in state.runs),
+        has_chunks=is_built and state.has_chunks,
         last_started=next((run.created_at for run in state.runs), None),
         durations=durations,
         failures=len(failures),

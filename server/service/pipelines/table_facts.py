@@ -13,6 +13,7 @@ from typing import TypeVar
 from catalog.commits.positions import NO_POSITION
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
+from catalog.pipelines.backfill import Backfill, Reached, settle_backfill
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, PipelineTableId, StoredCheckpoint, name_writer
 from catalog.pipelines.trigger import REMEMBERED_RUNS
 from catalog.ports.pipelines import RunTimes
@@ -38,6 +39,8 @@ class StoredState:
     """The inputs that have changed since their pins, with the first commit since then, if the database tells it."""
     runs: Sequence[RunTimes]
     """The last runs of the table, or of its set, newest first."""
+    has_chunks: bool = False
+    """Whether the next run computes chunks of a backfill. The first run of a query computes all rows anyway."""
 
 
 @dataclass(slots=True)
@@ -104,14 +107,23 @@ def _read_chunk(
     facts.load_stats()
     changes = _find_changes(facts, checkpoints, catalogs)
     runs = uow.pipeline_facts.find_run_times({subjects[table.id] for _, table in tables}, limit=REMEMBERED_RUNS)
+    backfills = uow.backfills.list_active([table.id for _, table in tables])
     return {
         table.id: StoredState(
             checkpoint=checkpoints.get(table.id),
             changes=changes.get(table.id, {}),
             runs=runs.get(subjects[table.id], ()),
+            has_chunks=_have_chunks(backfills.get(table.id, ()), checkpoints.get(table.id)),
         )
         for _, table in tables
     }
+
+
+def _have_chunks(active: Sequence[Backfill], checkpoint: StoredCheckpoint | None) -> bool:
+    if checkpoint is None:
+        return False
+    reached = Reached(position=checkpoint.id, number=checkpoint.number, at=checkpoint.pinned_at)
+    return any(settle_backfill(backfill, reached).pending for backfill in active)
 
 
 def _find_checkpoints(

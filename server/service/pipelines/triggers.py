@@ -127,7 +127,7 @@ def _plan_again(
     now: datetime,
 ) -> datetime | None:
     """When to plan the pipeline again, unless a commit to one of its tables comes first; None without triggers."""
-    if not has_triggers(tables):
+    if not has_triggers(tables, states):
         return None
     if any(run.status.is_active for table in tables for run in states[table.id].runs):
         return now + _SOON

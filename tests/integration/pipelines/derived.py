@@ -28,6 +28,7 @@ class Derived:
 
     server: RunningServer
     names: tuple[str, ...]
+    key: tuple[str, ...] = ("driver", "day")
     number: int = field(default_factory=lambda: next(NUMBERS))
     client: firn.Client = field(init=False)
 
@@ -74,7 +75,7 @@ class Derived:
                 query=parse_query(query or self.query),
                 path="a.sql",
                 line=1,
-                key=("driver", "day"),
+                key=self.key,
                 refresh=Refresh.INCREMENTAL,
             )
             for name in self.names

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import firn
+from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.names import split_name
 from firn.protocol.pipelines import (
     Checkpoint,
@@ -86,6 +87,10 @@ class PinnedRuns:
 
     def publish(self, request: PublishRun) -> None:
         raise AssertionError("the run has one table")
+
+    def claim(self, request: ClaimRequest) -> Claimed:
+        """These tables have no backfills."""
+        raise AssertionError(request)
 
     def _pin(self, name: str) -> InputPin:
         table = self.client.tables[name].show()

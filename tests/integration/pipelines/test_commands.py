@@ -64,15 +64,38 @@ def test_a_folder_becomes_tables_that_follow_their_inputs(server: RunningServer,
     assert "mode              incremental" in second.out
     assert "3 affected values: 2 rows written, 0 left out (unchanged), 1 deleted" in second.out
     assert read(server, "mart.driver_daily") == server.rows(DAILY)
+    check_backfill(server, run)
     for table in ("city_daily", "city_rank"):
         assert run("pipeline", "run", "orders", table).code == 0
     assert [row[2:] for row in read(server, "mart.city_rank")] == [(1, 2), (2, 1), (1, 2)]  # trips and place
     states = {table["name"]: table["state"] for table in run("pipeline", "show", "orders", "--json").json["tables"]}
     assert states == dict.fromkeys(("mart.driver_daily", "mart.city_daily", "mart.city_rank"), "current")
     assert [run_["result"]["mode"] for run_ in run("pipeline", "runs", "orders", "driver_daily", "--json").json] == [
-        "incremental",
+        *["incremental"] * 3,
         "full",
     ]
+
+
+def check_backfill(server: RunningServer, run: Command) -> None:
+    """Somebody damages a row, which no change of an input repairs."""
+    server.spark.sql(
+        "INSERT INTO lake.mart.driver_daily.change (driver, day, city, trips, fares, _op) "
+        "SELECT driver, day, city, trips, 0, 'U' FROM lake.mart.driver_daily WHERE driver = 1"
+    )
+    request = ("pipeline", "backfill", "orders", "driver_daily", "--where", "driver IN (1, 2)", "--chunk", "1h")
+    assert "IN (2)" in run(*request, "--dry-run").out
+    wrong = run("pipeline", "backfill", "orders", "driver_daily", "--where", "fares > 1")
+    assert "fares is no column of the table's scope" in wrong.err
+    made = run(*request, "--json").json
+    assert (made["total"], made["chunk_seconds"]) == (2, 3600)
+    for verb, status in (("pause", "paused"), ("resume", "active")):
+        assert [entry["status"] for entry in run("pipeline", verb, "orders", "driver_daily", "--json").json] == [status]
+    assert "has no backfill that is paused" in run("pipeline", "resume", "orders", "driver_daily").err
+    first = run("pipeline", "run", "orders", "driver_daily")
+    assert "0 affected values: 1 chunk of a backfill: 1 row written" in first.out
+    assert run("pipeline", "run", "orders", "driver_daily", "--json").json["result"]["written"] == 0
+    assert read(server, "mart.driver_daily") == server.rows(DAILY)
+    assert f"backfill {made['id']}: finished, 2 of 2 chunks" in run("pipeline", "show", "orders", "driver_daily").out
 
 
 def test_mistakes_end_with_what_to_do(server: RunningServer) -> None:

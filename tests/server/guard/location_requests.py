@@ -332,6 +332,12 @@ WITHOUT = {
     "PUT /pipelines/{pipeline}",
     "POST /pipelines/{pipeline}/runs",
     "POST /pipelines/{pipeline}/tables/{table}/reset",
+    "POST /pipelines/{pipeline}/tables/{table}/backfills",
+    *(
+        f"POST /pipelines/{{pipeline}}/tables/{{table}}/backfills/{{backfill_id}}/{verb}"
+        for verb in ("pause", "resume", "cancel")
+    ),
+    "POST /leases/{lease}/chunks",
     "POST /leases/{lease}/pins",
     "POST /leases/{lease}/checkpoint",
     "POST /leases/{lease}/image",

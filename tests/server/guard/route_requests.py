@@ -103,6 +103,8 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs/{catalog}/tables/{table}/quarantine/restore": {},
     "PUT /pipelines/{pipeline}": PIPELINE,
     "POST /pipelines/{pipeline}/runs": {"table": "secret.daily"},
+    "POST /pipelines/{pipeline}/tables/{table}/backfills": {"where": "id > 1"},
+    "POST /leases/{lease}/chunks": {"table": "db.t", "epoch": 1, "checkpoint": "x"},
     "POST /leases/{lease}/pins": {"targets": [{"table": "db.t", "fingerprint": "a" * 64}]},
     "POST /leases/{lease}/checkpoint": {"table": "db.t", "epoch": 1, "start": "none", "end": "x"},
     "POST /leases/{lease}/publish": {"moves": [{"table": "db.t", "epoch": 1, "start": "none", "end": "x"}]},

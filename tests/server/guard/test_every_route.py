@@ -99,6 +99,7 @@ OF_THE_SERVER = {
     "POST /leases/{lease}/cleaned",
     "POST /leases/{lease}/pins",
     "POST /leases/{lease}/checkpoint",
+    "POST /leases/{lease}/chunks",
     "POST /leases/{lease}/image",
     "POST /leases/{lease}/image/complete",
     "POST /leases/{lease}/image/credentials",
@@ -172,6 +173,7 @@ class Site:
             topic="t",
             consumer="c",
             pipeline="p",
+            backfill_id="00000000-0000-4000-8000-000000000000",
             version=1,
         )
         headers = {} if who is None else bearer(self.tokens[who])

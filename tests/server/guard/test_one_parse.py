@@ -220,6 +220,7 @@ def _names(prefix: str) -> dict[str, str]:
         "connection": "c",
         "consumer": "c",
         "pipeline": "p",
+        "backfill_id": "00000000-0000-4000-8000-000000000000",
         "version": "1",
         "topic": "t",
         "number": "1",

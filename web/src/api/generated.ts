@@ -2228,6 +2228,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/chunks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim all chunks of a table
+         * @description Let the commit of a run that computes all rows end the backfills that are older than its pins.
+         *
+         *     It may be asked again.
+         */
+        post: operations["claim_chunks_leases__lease__chunks_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/cleaned": {
         parameters: {
             query?: never;
@@ -2831,6 +2853,114 @@ export interface paths {
         get: operations["show_run_pipelines__pipeline__runs__job_id__get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/backfills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List backfills
+         * @description List the backfills of a table with their chunks, newest first.
+         */
+        get: operations["list_backfills_pipelines__pipeline__tables__table__backfills_get"];
+        put?: never;
+        /**
+         * Request a backfill
+         * @description Recompute the rows of a table that a condition selects, in chunks, each as a part of a run.
+         *
+         *     400 with the code `invalid_definition` names the place in a condition that is not one over the table's scope. 409 if
+         *     each run of the table computes all rows, or only adds some. With `dry_run` the answer has the chunks, and nothing is
+         *     stored.
+         */
+        post: operations["request_backfill_pipelines__pipeline__tables__table__backfills_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/backfills/{backfill_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a backfill
+         * @description Show one backfill.
+         */
+        get: operations["show_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/backfills/{backfill_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a backfill
+         * @description Give up the chunks that are left. Committed ones stay.
+         */
+        post: operations["cancel_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/backfills/{backfill_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a backfill
+         * @description Let runs go on without the chunks that are left. A run that works on some now may still commit them.
+         */
+        post: operations["pause_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/backfills/{backfill_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a backfill
+         * @description Let runs take chunks of a paused or failed backfill again.
+         */
+        post: operations["resume_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__resume_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3546,6 +3676,71 @@ export interface components {
             verdict: components["schemas"]["Verdict"];
         };
         /**
+         * BackfillOut
+         * @description A backfill with its chunks. `id` is empty for a dry run, and times are None until they have come.
+         *
+         *     `done` of `total` chunks are committed.
+         */
+        BackfillOut: {
+            /** Chunk Seconds */
+            chunk_seconds: number;
+            /** Chunks */
+            chunks: components["schemas"]["ChunkOut"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string | null;
+            /** Done */
+            done: number;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string | null;
+            /** Id */
+            id: string;
+            /** Pipeline */
+            pipeline: string;
+            status: components["schemas"]["BackfillStatus"];
+            /** Table */
+            table: string;
+            /** Total */
+            total: number;
+            /** Where */
+            where: string;
+        };
+        /**
+         * BackfillRequest
+         * @description A backfill of the rows of a table that a condition selects, asked for by a user.
+         *
+         *     `where` is Spark SQL over columns of the table's scope. `chunks` is the number of chunks; None lets the server
+         *     choose. A run takes as many chunks as it computes in about `chunk_seconds`. With `dry_run` nothing is stored.
+         */
+        BackfillRequest: {
+            /**
+             * Chunk Seconds
+             * @default 300
+             */
+            chunk_seconds?: number;
+            /** Chunks */
+            chunks?: number | null;
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run?: boolean;
+            /** Where */
+            where: string;
+        };
+        /**
+         * BackfillStatus
+         * @description The state of a backfill.
+         * @enum {string}
+         */
+        BackfillStatus: "active" | "paused" | "finished" | "canceled" | "failed";
+        /**
          * BatchOut
          * @description The operations of one request: their number by outcome, and the actions that are allowed on all of them.
          */
@@ -4100,6 +4295,44 @@ export interface components {
             pinned_at: string;
             /** Pins */
             pins: components["schemas"]["InputPin"][];
+        };
+        /**
+         * ChunkOut
+         * @description A chunk: the condition by which it is a part of the backfill's `where`. `state` is pending, running or done.
+         */
+        ChunkOut: {
+            /** Attempts */
+            attempts: number;
+            /** Condition */
+            condition: string;
+            /** Done At */
+            done_at: string | null;
+            /** Number */
+            number: number;
+            /** State */
+            state: string;
+        };
+        /**
+         * ClaimRequest
+         * @description Asked by an optimizer with its lease, before it commits all rows of a table: all chunks end with this commit.
+         */
+        ClaimRequest: {
+            /** Checkpoint */
+            checkpoint: string;
+            /** Epoch */
+            epoch: number;
+            /** Table */
+            table: string;
+        };
+        /**
+         * Claimed
+         * @description The chunks that end with the commit, by their backfills' ids.
+         */
+        Claimed: {
+            /** Chunks */
+            chunks: {
+                [key: string]: number[];
+            };
         };
         /**
          * CleanJobIn
@@ -6934,6 +7167,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[BackfillOut] */
+        PageOut_BackfillOut_: {
+            /** Items */
+            items: components["schemas"]["BackfillOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** PageOut[DroppedOut] */
         PageOut_DroppedOut_: {
             /** Items */
@@ -8171,6 +8411,28 @@ export interface components {
             then: components["schemas"]["TotalsOut"];
         };
         /**
+         * RunChunk
+         * @description A chunk that a run computes: the rows of the backfill's condition that match this one, too.
+         */
+        RunChunk: {
+            /** Condition */
+            condition: string;
+            /** Number */
+            number: number;
+        };
+        /**
+         * RunChunks
+         * @description What a run computes for a backfill: the rows of `where` in these chunks.
+         */
+        RunChunks: {
+            /** Backfill */
+            backfill: string;
+            /** Chunks */
+            chunks: components["schemas"]["RunChunk"][];
+            /** Where */
+            where: string;
+        };
+        /**
          * RunOut
          * @description A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended.
          */
@@ -9261,10 +9523,19 @@ export interface components {
          *
          *     The registration of `writer` has ended all earlier copies of the run: a commit has to name its epoch,
          *     `writer.position` and `until.id`.
+         *
+         *     `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
+         *     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
          */
         TargetPins: {
+            chunks?: components["schemas"]["RunChunks"] | null;
             /** Full Reason */
             full_reason: string | null;
+            /**
+             * Has Backfills
+             * @default false
+             */
+            has_backfills?: boolean;
             /**
              * Is Fallback
              * @default false
@@ -16800,6 +17071,69 @@ export interface operations {
             };
         };
     };
+    claim_chunks_leases__lease__chunks_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Claimed"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     clean_change_store_leases__lease__cleaned_post: {
         parameters: {
             query?: never;
@@ -18443,6 +18777,365 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_backfills_pipelines__pipeline__tables__table__backfills_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_BackfillOut_"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    request_backfill_pipelines__pipeline__tables__table__backfills_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BackfillRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                backfill_id: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    cancel_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                backfill_id: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    pause_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__pause_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                backfill_id: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    resume_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                backfill_id: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

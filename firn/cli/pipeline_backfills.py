@@ -1,0 +1,114 @@
+"""`firn pipeline backfill|pause|resume|cancel`: rows of a table are computed again, in chunks beside live changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated
+
+import typer
+
+from firn.cli import pipeline_runs
+from firn.cli.context import CliContext, command
+from firn.cli.pipeline_runs import NameArg, TableArg
+from firn.cli.show import moment
+from firn.durations import duration_ms
+from firn.errors import NotFound
+from firn.pipeline_client import Pipeline
+from firn.protocol.backfills import BackfillOut
+
+app = pipeline_runs.app  # these are commands of `firn pipeline` too
+CHUNK_COLUMNS = ("chunk", "condition", "state", "attempts", "done")
+BackfillArg = Annotated[
+    str | None, typer.Argument(metavar="BACKFILL", help="Id of a backfill (default: all open ones of the table).")
+]
+
+
+@command(app, "backfill")
+def backfill(
+    ctx: CliContext,
+    name: NameArg,
+    table: TableArg,
+    *,
+    where: Annotated[str, typer.Option("--where", metavar="SQL", help="The rows, by columns of the table's scope.")],
+    chunk: Annotated[
+        str, typer.Option("--chunk", metavar="TIME", help="How long the chunks of one run take.")
+    ] = "5min",
+    chunks: Annotated[
+        int | None, typer.Option("--chunks", min=1, help="The number of chunks (default: Firn chooses it).")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the chunks, and change nothing.")] = False,
+) -> None:
+    """Compute the rows of a table again that a condition selects, also if no input has changed.
+
+    Firn starts runs until all chunks are committed. Each run also brings the changes of the inputs.
+    """
+    handle, seconds = ctx.client.pipelines[name], max(1, (duration_ms(chunk) or 0) // 1_000)
+    made = handle.backfill(table, where, chunks=chunks, chunk_seconds=seconds, dry_run=dry_run)
+    ctx.show.emit(made.json_value(), lambda: show_backfill(ctx, made))
+
+
+@command(app, "pause")
+def pause(ctx: CliContext, name: NameArg, table: TableArg, backfill_id: BackfillArg = None) -> None:
+    """Let runs go on without the chunks of backfills. A run that works on some now may still commit them."""
+    handle = ctx.client.pipelines[name]
+    _change(ctx, handle, table, backfill_id, handle.pause, ("active",))
+
+
+@command(app, "resume")
+def resume(ctx: CliContext, name: NameArg, table: TableArg, backfill_id: BackfillArg = None) -> None:
+    """Let runs take the chunks of paused backfills again, or those of a failed one that you name."""
+    handle = ctx.client.pipelines[name]
+    _change(ctx, handle, table, backfill_id, handle.resume, ("paused",))
+
+
+@command(app, "cancel")
+def cancel(ctx: CliContext, name: NameArg, table: TableArg, backfill_id: BackfillArg = None) -> None:
+    """Give up the chunks of backfills that are left. Committed chunks stay."""
+    handle = ctx.client.pipelines[name]
+    _change(ctx, handle, table, backfill_id, handle.cancel, ("active", "paused"))
+
+
+def _change(
+    ctx: CliContext,
+    handle: Pipeline,
+    table: str,
+    backfill_id: str | None,
+    change: Callable[[str, str], BackfillOut],
+    statuses: Iterable[str],
+) -> None:
+    ids = [backfill_id] if backfill_id is not None else _list_ids(handle, table, [*statuses])
+    changed = [change(table, entry) for entry in ids]
+    rows = [(entry.id, entry.status, describe_progress(entry), entry.where) for entry in changed]
+    columns = ("backfill", "status", "progress", "where")
+    ctx.show.emit([entry.json_value() for entry in changed], lambda: ctx.show.table(columns, rows, none="no backfills"))
+
+
+def _list_ids(handle: Pipeline, table: str, statuses: list[str]) -> list[str]:
+    ids = [entry.id for entry in handle.backfills(table) if entry.status in statuses]
+    if not ids:
+        hint = f"`firn pipeline show {handle.name} {table}` lists its backfills"
+        raise NotFound(f"{table} has no backfill that is {' or '.join(statuses)}", hint=hint)
+    return ids
+
+
+def show_backfill(ctx: CliContext, shown: BackfillOut) -> None:
+    """Print a backfill with its chunks."""
+    ctx.show.facts(
+        {
+            "backfill": shown.id or "(dry run: nothing is stored)",
+            "table": shown.table,
+            "where": shown.where,
+            "status": shown.status,
+            "progress": describe_progress(shown),
+            "error": shown.error,
+        }
+    )
+    rows = [
+        (chunk.number, chunk.condition, chunk.state, chunk.attempts, moment(chunk.done_at)) for chunk in shown.chunks
+    ]
+    ctx.show.table(CHUNK_COLUMNS, rows, none="no chunks")
+
+
+def describe_progress(shown: BackfillOut) -> str:
+    """The chunks that are committed, of all."""
+    return f"{shown.done:,} of {shown.total:,} chunks"

@@ -1,0 +1,150 @@
+"""Backfills on real tables, with optimizers that die and live changes in between (rules 8.9 to 8.12 of the protocols).
+
+Somebody damages rows of the table: no change of an input repairs them, so a backfill has to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from firn.protocol.backfills import BackfillOut
+from tests.integration.pipelines.attempts import MOMENTS, Fate, asleep, bury, finish, work_until
+from tests.integration.pipelines.derived import Derived
+from tests.spark_fixtures import RunningServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+JANUARY = "day BETWEEN DATE '2026-01-01' AND DATE '2026-01-04'"
+
+
+@dataclass
+class Damaged:
+    """A table `t` that is built, and whose rows somebody has damaged then; `right` is one that nobody damages."""
+
+    derived: Derived
+
+    @classmethod
+    def build(cls, server: RunningServer, *, key: tuple[str, ...] = ("driver", "day")) -> Damaged:
+        damaged = cls(Derived(server, ("t", "right"), key=key))
+        damaged.run("t")
+        damaged.run("right")
+        return damaged
+
+    def run(self, name: str = "t", *, full: bool = False) -> dict[str, Any]:
+        run_id = self.derived.ask(name, full=full)
+        finish(self.derived.server.url, lambda: self.derived.have_ended(run_id))
+        run = self.derived.get_run(run_id)
+        assert run.error is None, run.error
+        return run.result
+
+    def damage(self) -> None:
+        """Wrong sums in all rows, two rows that the query does not give, and one row less."""
+        sql, store = self.derived.server.spark.sql, f"lake.{self.derived.table('t')}.change"
+        sql(
+            f"INSERT INTO {store} (driver, day, city, trips, fares, _op) "
+            f"SELECT driver, day, city, trips, 999, 'U' FROM lake.{self.derived.table('t')}"
+        )
+        sql(
+            f"INSERT INTO {store} (driver, day, city, trips, fares, _op) VALUES (77, DATE'2026-01-03', 1, 1, 1, 'U'), "
+            "(78, DATE'2026-03-01', 1, 1, 1, 'U'), (0, DATE'2026-01-01', 0, 0, 0, 'D')"
+        )
+
+    def request(self, where: str = JANUARY, chunks: int | None = None) -> str:
+        return self.derived.pipeline.backfill(self.derived.table("t"), where, chunks=chunks).id
+
+    def get(self, backfill_id: str) -> BackfillOut:
+        return self.derived.pipeline.get_backfill(self.derived.table("t"), backfill_id)
+
+    def pins(self, name: str) -> Any:
+        shown = self.derived.pipeline.show().tables
+        (table,) = (table for table in shown if table.name == self.derived.table(name))
+        assert table.checkpoint is not None
+        return table.checkpoint["pins"]
+
+
+def test_a_backfill_goes_on_beside_live_changes_and_over_deaths(server: RunningServer) -> None:
+    """Each run dies at another step, and the inputs change between the runs."""
+    table = Damaged.build(server)
+    derived = table.derived
+    table.damage()
+    backfill_id = table.request(chunks=4)
+    for number, moment in enumerate(cycle(MOMENTS)):
+        if table.get(backfill_id).status != "active":
+            break
+        assert number < 8, "the backfill does not end"
+        if number % 2:
+            derived.add_trips(100 + 10 * number, 4)
+        run_id, fate = derived.ask("t"), Fate(moment)
+        work_until(server.url, fate)
+        bury(server.url, fate)
+        finish(server.url, lambda run_id=run_id: derived.have_ended(run_id))  # type: ignore[misc]
+        assert derived.get_run(run_id).error is None
+    backfill = table.get(backfill_id)
+    assert (backfill.status, backfill.done, backfill.total) == ("finished", 4, 4)
+    outside = [row for row in derived.rows("t") if row[0] == 78]
+    assert len(outside) == 1  # no chunk selects it
+    assert sorted([*derived.full_rows(), *outside]) == sorted(derived.rows("t"))
+    table.run("t")
+    table.run("right")
+    assert table.pins("t") == table.pins("right")
+    positions = derived.positions("t")
+    assert len(positions) == len(set(positions))
+
+
+def test_a_chunk_changes_no_row_of_another_chunk(server: RunningServer) -> None:
+    table = Damaged.build(server)
+    table.damage()
+    backfill_id = table.request(chunks=4)
+    result = table.run()
+    assert (result["mode"], result["chunks"], result["keys"]) == ("incremental", 1, 0)
+    repaired = [row for row in table.derived.rows("t") if row in table.derived.full_rows()]
+    assert {str(row[1]) for row in repaired} == {"2026-01-01"}
+    assert [row for row in table.derived.rows("t") if row not in table.derived.full_rows()] != []
+    assert [chunk.state for chunk in table.get(backfill_id).chunks] == ["done", "pending", "pending", "pending"]
+
+
+def test_a_paused_backfill_waits_and_a_full_run_ends_it(server: RunningServer) -> None:
+    table = Damaged.build(server)
+    table.damage()
+    backfill_id, name = table.request(chunks=2), table.derived.table("t")
+    table.derived.pipeline.pause(name, backfill_id)
+    assert table.run()["mode"] == "nothing"
+    table.derived.pipeline.resume(name, backfill_id)
+    run_id = table.derived.ask("t")
+    with asleep(server.url, "computed") as fate:  # another run computes the chunk again
+        bury(server.url, fate)
+        finish(server.url, lambda: table.derived.have_ended(run_id))
+        assert table.get(backfill_id).done == 1
+    assert table.get(backfill_id).done == 1
+    assert table.run(full=True)["mode"] == "full"
+    assert (table.get(backfill_id).status, table.get(backfill_id).done) == ("finished", 2)
+    assert table.derived.rows("t") == table.derived.full_rows()
+
+
+def test_a_table_without_a_key_has_backfills(server: RunningServer) -> None:
+    table = Damaged.build(server, key=())
+    sql, name = server.spark.sql, table.derived.table("t")
+    sql(f"UPDATE lake.{name} SET fares = 999 WHERE driver = 1")
+    sql(f"INSERT INTO lake.{name} VALUES (1, DATE'2026-01-01', 5, 5, 5), (2, DATE'2026-01-02', 0, 1, 1)")
+    backfill_id = table.request("driver IN (0, 1, 2)", chunks=1)
+    table.derived.add_trips(201, 3)
+    assert table.run()["chunks"] == 1
+    assert table.get(backfill_id).status == "finished"
+    assert table.derived.rows("t") == table.derived.full_rows()
+
+
+def test_a_hash_selects_the_same_rows_of_the_query_and_of_a_table_with_wider_types(server: RunningServer) -> None:
+    """A hash of an INT differs from one of the same BIGINT: a chunk would delete rows of another one."""
+    table = Damaged.build(server, key=())
+    sql, name = server.spark.sql, table.derived.table("t")
+    sql(f"ALTER TABLE lake.{name} ALTER COLUMN driver TYPE BIGINT")
+    rows = table.derived.rows("t")
+    backfill_id = table.request("driver >= 0", chunks=3)
+    while table.get(backfill_id).status == "active":
+        result = table.run()
+        assert (result["written"], result["deleted"]) == (0, 0)
+        assert table.derived.rows("t") == rows
+    assert table.get(backfill_id).done == 3

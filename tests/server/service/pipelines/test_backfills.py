@@ -1,0 +1,258 @@
+"""Backfills in the server's transactions: requests, claims of runs, and rules 8.9 to 8.12 of docs/protocols.md."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from catalog.errors import Conflict, InvalidDefinition, LeaseLost, NotFound, WriterFenced
+from catalog.pipelines.backfill import BackfillId
+from firn.protocol.backfills import BackfillRequest, BackfillStatus, ClaimRequest
+from server.service.pipelines.backfills import BackfillView, PipelineBackfills
+from server.service.tables.refs import Target
+from tests.factories import LAKE
+from tests.server.lake import CHANGE, PLAIN, Lake
+from tests.server.service.pipelines.stage import DAILY, DEFINED, Attempt, PipelineStage
+
+
+@pytest.fixture
+def built(stage: PipelineStage) -> PipelineStage:
+    stage.lake.append(PLAIN)
+    stage.put()
+    stage.create_target()
+    stage.build()
+    return stage
+
+
+def backfills(stage: PipelineStage) -> PipelineBackfills:
+    return stage.lake.services.pipeline_backfills
+
+
+def request(stage: PipelineStage, where: str = "id BETWEEN 1 AND 4", **more: Any) -> BackfillId:
+    body = BackfillRequest.model_validate({"where": where, **more})
+    return backfills(stage).request("orders", DAILY, body, "ann").backfill.id
+
+
+def get(stage: PipelineStage, backfill_id: BackfillId) -> BackfillView:
+    return backfills(stage).get("orders", DAILY, backfill_id)
+
+
+def done(stage: PipelineStage, backfill_id: BackfillId) -> list[int]:
+    return [chunk.number for chunk in get(stage, backfill_id).backfill.chunks if chunk.done_by is not None]
+
+
+def taken(attempt: Attempt) -> list[int]:
+    assert attempt.pinned is not None
+    chunks = attempt.pinned.chunks
+    return [] if chunks is None else [chunk.number for chunk in chunks.chunks]
+
+
+def pinned(stage: PipelineStage, **more: Any) -> Attempt:
+    attempt = stage.begin(**more)
+    attempt.pin()
+    return attempt
+
+
+def claim(attempt: Attempt, **changes: Any) -> Any:
+    assert attempt.pinned is not None
+    body = {"table": str(DAILY), "epoch": attempt.pinned.writer.epoch, "checkpoint": attempt.pinned.until.id}
+    return backfills(attempt.stage).claim_all(attempt.lease, ClaimRequest.model_validate(body | changes))
+
+
+def test_runs_take_chunks_until_all_are_committed(built: PipelineStage) -> None:
+    backfill_id = request(built)
+    seen = list[int]()
+    for _ in range(3):
+        attempt = pinned(built)
+        seen += taken(attempt)
+        assert get(built, backfill_id).running == set(taken(attempt))
+        attempt.commit()
+        assert seen[-1] in done(built, backfill_id)  # with the commit, before anybody reports it
+        assert get(built, backfill_id).running == set()
+        attempt.report()
+    assert (seen, get(built, backfill_id).backfill.status) == ([1, 2, 3, 4], BackfillStatus.FINISHED)
+    assert taken(pinned(built)) == []
+
+
+def test_a_step_without_a_commit_ends_chunks_as_well(built: PipelineStage) -> None:
+    backfill_id = request(built)
+    attempt = pinned(built)
+    attempt.move()
+    assert done(built, backfill_id) == [1]
+
+
+def test_chunks_of_a_run_that_dies_are_done_again(built: PipelineStage) -> None:
+    backfill_id = request(built)
+    attempt = pinned(built)
+    attempt.pin()  # the optimizer died, and the next one asks again
+    assert taken(attempt) == [1]
+    assert get(built, backfill_id).backfill.chunks[0].attempts == 1
+    attempt.commit()
+    attempt.report()
+    assert done(built, backfill_id) == [1]
+
+
+def test_a_cancelled_run_ends_no_chunk(built: PipelineStage) -> None:
+    backfill_id = request(built)
+    attempt = pinned(built)
+    built.lake.services.jobs.cancel(attempt.lease.job_id)
+    with pytest.raises(WriterFenced):
+        attempt.commit()
+    assert (done(built, backfill_id), get(built, backfill_id).running) == ([], set())
+    assert taken(pinned(built)) == [1]
+
+
+def test_live_runs_go_on_without_a_chunk_that_two_runs_could_not_compute(built: PipelineStage) -> None:
+    backfill_id = request(built)
+    for _ in range(2):
+        attempt = pinned(built)
+        assert taken(attempt) == [1]
+        built.lake.services.jobs.cancel(attempt.lease.job_id)
+    assert taken(pinned(built)) == []
+    failed = get(built, backfill_id).backfill
+    assert (failed.status, "chunk 1" in (failed.error or "")) == (BackfillStatus.FAILED, True)
+    resumed = backfills(built).change("orders", DAILY, backfill_id, BackfillStatus.ACTIVE)
+    assert (resumed.backfill.status, resumed.backfill.chunks[0].attempts) == (BackfillStatus.ACTIVE, 0)
+
+
+def test_a_rollback_of_the_table_opens_a_finished_backfill_again(lake: Lake) -> None:
+    stage = PipelineStage.of(lake, is_keyed=False)
+    stage.put()
+    stage.create_target()
+    stage.build()
+    before = stage.writer().snapshot_id
+    backfill_id = request(stage, "id = 1")
+    stage.build()
+    assert get(stage, backfill_id).backfill.status is BackfillStatus.FINISHED
+    stage.build()
+    lake.services.refs.rollback(LAKE, DAILY, Target(snapshot=str(before)), expected_head=None)
+    assert get(stage, backfill_id).backfill.status is BackfillStatus.ACTIVE
+    assert taken(pinned(stage)) == [1]
+
+
+def test_a_full_run_claims_the_chunks_of_backfills_that_are_older_than_its_pins(built: PipelineStage) -> None:
+    older = request(built)
+    attempt = pinned(built, full=True)
+    assert attempt.pinned is not None
+    assert (attempt.pinned.chunks, attempt.pinned.has_backfills) == (None, True)
+    newer = request(built)  # about rows that were damaged after the run had read the table
+    assert claim(attempt) == {str(older): [1, 2, 3, 4]}
+    assert claim(attempt) == {str(older): [1, 2, 3, 4]}
+    attempt.commit()
+    assert (done(built, older), done(built, newer)) == ([1, 2, 3, 4], [])
+
+
+def test_claims_need_the_lease_the_epoch_and_an_own_checkpoint(built: PipelineStage) -> None:
+    request(built)
+    attempt = pinned(built, full=True)
+    with pytest.raises(Exception, match="is no checkpoint of this run"):
+        claim(attempt, checkpoint="another")
+    with pytest.raises(Exception, match="is no table of this run"):
+        claim(attempt, table="mart.other")
+    old = attempt.pinned
+    attempt.pin()
+    with pytest.raises(WriterFenced):
+        claim(Attempt(built, attempt.lease, old))
+    built.lake.services.jobs.cancel(attempt.lease.job_id)
+    with pytest.raises(LeaseLost):
+        claim(attempt)
+
+
+def test_a_backfill_is_paused_resumed_and_cancelled(built: PipelineStage) -> None:
+    backfill_id, change = request(built), backfills(built).change
+    change("orders", DAILY, backfill_id, BackfillStatus.PAUSED)
+    attempt = pinned(built)
+    assert taken(attempt) == []
+    attempt.move()
+    attempt.report()
+    change("orders", DAILY, backfill_id, BackfillStatus.ACTIVE)
+    attempt = pinned(built)
+    assert taken(attempt) == [1]
+    change("orders", DAILY, backfill_id, BackfillStatus.CANCELED)
+    attempt.commit()
+    attempt.report()
+    assert taken(pinned(built)) == []
+    with pytest.raises(Conflict, match="is canceled"):
+        change("orders", DAILY, backfill_id, BackfillStatus.ACTIVE)
+    with pytest.raises(NotFound):
+        change("orders", DAILY, BackfillId(uuid4()), BackfillStatus.ACTIVE)
+
+
+def test_firn_starts_runs_while_chunks_are_left(built: PipelineStage) -> None:
+    """Nobody starts runs of this table otherwise, and none of its inputs changes."""
+    triggers = built.lake.services.pipeline_triggers
+    assert triggers.run_once() == 0
+    backfill_id = request(built, chunks=2)
+    for _ in range(2):
+        assert triggers.run_once() == 1
+        attempt = built.lease()
+        assert built.job(attempt.lease.job_id).reason == "a backfill has chunks left"
+        attempt.pin()
+        attempt.commit()
+        attempt.report()
+        with built.lake.database.writing() as uow:
+            uow.pipelines.plan_at(uow.pipelines.get("orders").id, uow.now())  # the ten seconds have passed
+    assert triggers.run_once() == 0
+    assert len(done(built, backfill_id)) == 2
+
+
+def test_a_dry_run_stores_nothing(built: PipelineStage) -> None:
+    body = BackfillRequest(where="id IN (1, 2, 3)", dry_run=True)
+    view = backfills(built).request("orders", DAILY, body, None)
+    assert [chunk.condition for chunk in view.backfill.chunks] == ["`id` IN (1)", "`id` IN (2)", "`id` IN (3)"]
+    assert backfills(built).list("orders", DAILY, limit=9, cursor=None).items == []
+
+
+@pytest.mark.parametrize("where", ["n > 1", "id >", "id IN (SELECT 1)", "rand() < 1", "reflect('a', 'b') = id"])
+def test_a_condition_that_is_not_one_over_the_scope_is_refused(built: PipelineStage, where: str) -> None:
+    with pytest.raises(InvalidDefinition, match="where: "):
+        request(built, where)
+
+
+def test_tables_without_a_checkpoint_and_full_ones_have_no_backfills(stage: PipelineStage) -> None:
+    stage.put()
+    with pytest.raises(Conflict, match="anyway"):
+        request(stage)
+    stage.put({**DEFINED, "incremental": False, "scope": []})
+    with pytest.raises(Conflict, match="has no ranges"):
+        request(stage)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"scope": ["other"]}, "id is no column"),
+        ({"refresh": "full"}, "each run computes all rows"),
+    ],
+)
+def test_a_backfill_fails_if_the_table_has_no_such_ranges_any_more(
+    built: PipelineStage, changes: dict[str, Any], error: str
+) -> None:
+    backfill_id = request(built)
+    built.put({**DEFINED, **changes})
+    attempt = pinned(built)
+    assert taken(attempt) == []
+    failed = get(built, backfill_id).backfill
+    assert (failed.status, error in (failed.error or "")) == (BackfillStatus.FAILED, True)
+
+
+def test_a_table_has_a_bounded_number_of_open_backfills(built: PipelineStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.service.pipelines.backfills.MOST_OPEN", 2)
+    for _ in range(2):
+        request(built)
+    with pytest.raises(Conflict, match="open backfills"):
+        request(built)
+
+
+def test_a_run_after_a_backfill_goes_on_from_its_pins(built: PipelineStage) -> None:
+    """A chunk moves the checkpoint as any run does: the changes of the inputs are part of the same commit."""
+    request(built)
+    built.lake.append(CHANGE)
+    attempt = pinned(built)
+    attempt.commit()
+    attempt.report()
+    assert attempt.pinned is not None
+    assert built.view().checkpoint == attempt.pinned.until
+    assert built.view().behind == 0
