@@ -171,14 +171,12 @@ class PublishPlanner:
             self._note_all_given(linked, detected.metadata, classified.same, is_all=not held)
             outcome = PublishOutcome.HELD_BACK if held else PublishOutcome.UP_TO_DATE
             return _result(linked.relation, outcome, NOTHING, classified)
+        self._check_reach(detected)
         try:
             metadata = self._align_head(linked, detected.metadata)
         except RequirementFailed as error:
             raise Waits("others have changed the table meanwhile") from error
         plan = self._plan(replace(detected, metadata=metadata), classified)
-        with self.database.reading() as uow:
-            directory = get_publish_directory(uow, linked.relation)
-        self.reach.check(detected.table.location, directory)
         try:
             self.repointer.owners.claim(linked.relation, detected.table, [*to_write])
         except CommitUnknown as error:
@@ -186,6 +184,12 @@ class PublishPlanner:
         message = f"{format_count(len(to_write), 'partition')} to publish"
         job = self._queue(linked, plan, message, requested=requested)
         return replace(_result(linked.relation, PublishOutcome.PUBLISHING, message, classified), job=job)
+
+    def _check_reach(self, detected: Detected) -> None:
+        """Raise Conflict if Hive's writers could not write into published partitions any more."""
+        with self.database.reading() as uow:
+            directory = get_publish_directory(uow, detected.linked.relation)
+        self.reach.check(detected.table.location, directory)
 
     def _align_head(self, linked: LinkedTable, metadata: Json) -> Json:
         """Return metadata in which the head of a plain table has the current columns; a new head has the same files.
