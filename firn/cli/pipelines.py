@@ -11,6 +11,7 @@ import typer
 
 from firn import pipelines
 from firn.cli.context import CliContext, command
+from firn.cli.pipeline_comparison import CompareOption, Request, TableOption, ToleranceOption, compare
 from firn.cli.pipeline_tests import RandomOption, SeedOption, run_tests
 from firn.errors import Invalid, NotFound
 from firn.pipelines import example
@@ -165,18 +166,27 @@ def plan(
 
 
 @command(app, "test")
-def run_tests_of_folder(
+def run_tests_of_folder(  # noqa: PLR0913, PLR0917 -- its options are what people type
     ctx: CliContext,
     folder: FolderArg = Path(),
     rounds: RandomOption = 0,
     seed: SeedOption = None,
     schema: SchemaOption = None,
+    old: CompareOption = None,
+    table: TableOption = None,
+    tolerance: ToleranceOption = 1e-9,
 ) -> None:
     """Run the tests of a folder, `tests/*.yml`, in a Spark on this machine. Exits with 1 if one fails.
 
     With --random, Firn changes random rows of the inputs in each round, and compares each table that it keeps
-    incrementally with a full computation.
+    incrementally with a full computation. With --compare, it computes a table from the server's inputs, stores
+    nothing, and compares the rows with those of another table.
     """
+    if old is not None:
+        compare(ctx, folder, Request(old, table, tolerance))
+        return
+    if table is not None:
+        raise Invalid("--table belongs to --compare", hint="firn pipeline test DIR --compare OLD_TABLE --table TABLE")
     run_tests(ctx, folder, _load_columns(ctx, schema), rounds, seed)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from firn.cli.context import CliContext
 from firn.cli.pipeline_backfills import show_backfill
+from firn.cli.pipeline_comparison import show_comparison
 from firn.cli.pipeline_runs import show_run
 from firn.pipelines.chunks import cut_condition
 from firn.pipelines.conditions import parse_condition
@@ -19,6 +20,7 @@ from firn.pipelines.settings import read_firn_settings
 from firn.pipelines.table_plans import plan_pipeline
 from firn.protocol.backfills import BackfillOut, BackfillStatus, ChunkOut
 from firn.protocol.pipelines import InputChanges, RunOut, RunResult
+from firn.spark.table_comparison import Comparison
 from tests.command_line import Command
 from tests.docs.pipeline_tables import PAGE, fill
 
@@ -98,6 +100,25 @@ def test_a_backfill_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()] == printed.splitlines()
 
 
+def test_a_comparison_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"driver": "2", "day": "2026-01-05", "city": "8", "trips": "1", "fares": "7.00"}
+    different = {"key": {"driver": "1", "day": "2026-01-05"}, "changed": {"city": ["9", "7"]}}
+    result = Comparison(
+        key=("driver", "day"),
+        equal=2_087,
+        different=1,
+        missing=0,
+        additional=1,
+        only_old=("_hoodie_commit_time",),
+        only_new=(),
+        examples={"different": [different], "additional": [row]},
+    )
+    show_comparison(CliContext().show, "mart.driver_daily", "lake.mart.old_daily", result)
+    (shown,) = (text for text in blocks("text") if "--compare" in text)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]  # tables end with spaces
+    assert lines == shown.splitlines()[1:]
+
+
 def test_its_files_make_a_pipeline(tmp_path: Path) -> None:
     (tmp_path / "transformations").mkdir()
     (tmp_path / "spark-pipeline.yml").write_text("name: orders\ncatalog: lake\ndatabase: mart\n")
@@ -115,7 +136,8 @@ def test_its_settings_are_read(tmp_path: Path) -> None:
     assert len(texts) >= 4
     for text in texts:
         (tmp_path / "firn-pipeline.yml").write_text(text)
-        assert read_firn_settings(tmp_path / "firn-pipeline.yml").tables
+        settings = read_firn_settings(tmp_path / "firn-pipeline.yml")
+        assert settings.tables or settings.consistent
 
 
 def test_its_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
