@@ -17,7 +17,9 @@ from firn.protocol.pipelines import (
     PipelineVersionOut,
     PutOut,
     PutPipeline,
+    RunDiscarded,
     RunOut,
+    RunPublished,
     RunRequest,
 )
 from firn.transport import Transport
@@ -88,7 +90,15 @@ class Pipeline:
 
     def reset(self, table: str) -> None:
         """Forget the checkpoint of a table: the next run computes all of its rows. An active run commits nothing."""
-        self.transport.change("POST", self._path(f"/tables/{quoted(self.find_table(table))}/reset"))
+        self.transport.change("POST", self._path_of(table, "reset"))
+
+    def publish(self, table: str) -> RunPublished:
+        """Commit the run of a table that waits for approval, with all tables of that run. Refused if none does."""
+        return RunPublished.read(self.transport.change("POST", self._path_of(table, "publish")))
+
+    def discard(self, table: str) -> RunDiscarded:
+        """Forget the run of a table that waits for approval, with all tables of that run. Refused if none does."""
+        return RunDiscarded.read(self.transport.change("POST", self._path_of(table, "discard")))
 
     def backfill(
         self,
@@ -143,6 +153,9 @@ class Pipeline:
         if len(matching) > 1:
             raise Invalid(f"{name} may be {' or '.join(matching)}", hint="write NAMESPACE.TABLE")
         return matching[0]
+
+    def _path_of(self, table: str, verb: str) -> str:
+        return self._path(f"/tables/{quoted(self.find_table(table))}/{verb}")
 
     def _change_backfill(self, table: str, backfill_id: UUID | str, verb: str) -> BackfillOut:
         return BackfillOut.read(self.transport.change("POST", f"{self._backfills(table)}/{backfill_id}/{verb}"))

@@ -182,9 +182,13 @@ class ServerApi:
         """Move the writer of a pipeline's run without a commit. It may be asked again."""
         self.ask(lease, "checkpoint", step.model_dump(mode="json"), seconds=BEGIN_SECONDS)
 
-    def publish_run(self, lease: Lease, request: PublishRun) -> None:
-        """Commit all tables of a pipeline's run. Raises Unknown if nobody knows whether they were committed."""
-        self._ask_to_commit(lease, "publish", request.model_dump(mode="json"), seconds=PUBLISH_SECONDS)
+    def publish_run(self, lease: Lease, request: PublishRun) -> bool:
+        """Commit all tables of a pipeline's run; whether the commit waits for approval instead.
+
+        Raises Unknown if nobody knows whether they were committed.
+        """
+        answer = self._ask_to_commit(lease, "publish", request.model_dump(mode="json"), seconds=PUBLISH_SECONDS)
+        return bool(answer.get("held"))
 
     def claim_chunks(self, lease: Lease, request: ClaimRequest) -> Claimed:
         """Let the commit of a pipeline's run end all chunks of a table's backfills. It may be asked again."""

@@ -126,7 +126,7 @@ _OF_WORK: Limits = {
     ("POST", f"{_LEASE}/cleaned"): METADATA,
     ("PUT", "/pipelines/{pipeline}"): METADATA,  # files and queries of a thousand tables
     ("POST", "/pipelines/{pipeline}/runs"): FORM,
-    ("POST", "/pipelines/{pipeline}/tables/{table}/reset"): FORM,
+    **{("POST", f"/pipelines/{{pipeline}}/tables/{{table}}/{verb}"): FORM for verb in ("reset", "publish", "discard")},
     ("POST", _BACKFILLS): FORM,
     **{("POST", f"{_BACKFILLS}/{{backfill_id}}/{verb}"): FORM for verb in ("pause", "resume", "cancel")},
     ("POST", f"{_LEASE}/pins"): FORM,

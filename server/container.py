@@ -88,6 +88,7 @@ from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Quarantine
 from server.service.pipelines.backfills import PipelineBackfills
 from server.service.pipelines.definitions import PipelineDefinitions
+from server.service.pipelines.held_runs import HeldRuns
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.publishing import RunPublishing
@@ -251,6 +252,7 @@ def _build_pipelines(adapters: Adapters, committer: Committer) -> PipelineServic
         pipeline_runs=PipelineRuns(database, checks_rights),
         pipeline_pins=PipelinePins(database, adapters.metadata, checks_rights),
         run_publishing=RunPublishing(database, committer),
+        held_runs=HeldRuns(database, committer),
         pipeline_triggers=PipelineTriggers(database),
         pipeline_backfills=PipelineBackfills(database, adapters.metadata),
     )

@@ -41,7 +41,7 @@ class TableFacts:
     pending: Mapping[str, datetime] = field(default_factory=dict)
     is_built: bool = True
     is_active: bool = False
-    """Whether a run waits or works."""
+    """Whether a run waits, works, or has rows that wait for approval."""
     has_chunks: bool = False
     """Whether a backfill has chunks left, of which each run computes some."""
     last_started: datetime | None = None

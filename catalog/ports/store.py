@@ -17,6 +17,7 @@ from catalog.ports.background import Leaders
 from catalog.ports.catalogs import Catalogs, Namespaces, Policies
 from catalog.ports.consumers import Consumers
 from catalog.ports.dropped import DroppedRelations
+from catalog.ports.held_runs import HeldRuns
 from catalog.ports.history import Events, Metrics
 from catalog.ports.hive import Baselines, HiveTables
 from catalog.ports.idempotency import IdempotencyKeys
@@ -55,6 +56,7 @@ class UnitOfWork(Protocol):
     consumers: Consumers
     pipelines: Pipelines
     checkpoints: Checkpoints
+    held_runs: HeldRuns
     pipeline_facts: PipelineFacts
     backfills: Backfills
     jobs: Jobs

@@ -1,8 +1,8 @@
-"""`firn pipeline put|run|list|show|runs|versions|reset|drop`: pipelines of a server, and their runs."""
+"""`firn pipeline put|run|list|show|runs|versions|publish|discard|reset|drop`: pipelines of a server, and their runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from firn.cli.show import moment
 from firn.cli.watch import format_span, note_waiting_run, watch_run
 from firn.errors import NotFound
 from firn.names import split_name
+from firn.pipeline_client import Pipeline
 from firn.protocol.backfills import BackfillOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.names import join_name
@@ -29,8 +30,8 @@ LimitOption = Annotated[int, typer.Option(min=1, help="The largest number of ent
 PIPELINE_COLUMNS = ("pipeline", "catalog", "version", "tables", "state", "owner", "changed")
 TABLE_COLUMNS = ("table", "state", "kind", "inputs behind", "since", "checkpoint", "last run", "next run")
 RUN_COLUMNS = ("run", "table", "status", "mode", "written", "unchanged", "deleted", "created", "took", "error")
+_WORST_FIRST = ("failed", "held", "running", "rebuild", "behind", "new", "current")
 SHOWN_BACKFILLS = 10
-_WORST_FIRST = ("failed", "running", "rebuild", "behind", "new", "current")
 
 
 @command(app, "put")
@@ -135,6 +136,8 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
         if not validator.passed:
             yield f"{validator.severity} {validator.name}", _describe_violations(validator)
     nothing = "nothing" if run.error is not None else "nothing differs"
+    if result.held:
+        nothing = f"waits: firn pipeline publish {run.pipeline} {run.table}"
     yield "published", nothing if result.snapshot_id is None else f"snapshot {result.snapshot_id}"
     for name, other in result.together.items():
         snapshot = nothing if other.snapshot_id is None else f"snapshot {other.snapshot_id}"
@@ -249,6 +252,7 @@ def _show_table(ctx: CliContext, table: PipelineTableOut, backfills: Sequence[Ba
         "inputs behind": table.behind,
         "behind since": table.behind_since,
         "next run": _describe_next(table),
+        "waits for approval": None if table.held_run is None else f"run {table.held_run.job_id}",
     }
     ctx.show.facts(facts)
     for backfill in backfills:
@@ -317,6 +321,39 @@ def reset(ctx: CliContext, name: NameArg, table: TableArg) -> None:
     """Forget the checkpoint of a table: its next run computes all rows. An active run commits nothing more."""
     ctx.client.pipelines[name].reset(table)
     ctx.show.emit({}, lambda: ctx.show.line(f"the next run of {table} computes all rows"))
+
+
+OptionalTableArg = Annotated[
+    str | None, typer.Argument(metavar="TABLE", help="A table of the pipeline (default: all that wait).")
+]
+
+
+@command(app, "publish")
+def publish(ctx: CliContext, name: NameArg, table: OptionalTableArg = None) -> None:
+    """Let readers see the rows of runs that wait for approval (`audit: hold` in firn-pipeline.yml).
+
+    One transaction commits all tables of a run.
+    """
+    _approve(ctx, name, table, "published", lambda pipeline, held: pipeline.publish(held).tables)
+
+
+@command(app, "discard")
+def discard(ctx: CliContext, name: NameArg, table: OptionalTableArg = None) -> None:
+    """Forget the rows of runs that wait for approval. The next run computes from the same checkpoint."""
+    _approve(ctx, name, table, "discarded", lambda pipeline, held: pipeline.discard(held).tables)
+
+
+def _approve(
+    ctx: CliContext, name: str, table: str | None, verb: str, decide: Callable[[Pipeline, str], list[str]]
+) -> None:
+    """Decide about the held run of a table, or about each of the pipeline."""
+    handle, done = ctx.client.pipelines[name], list[str]()
+    tables = handle.show().tables if table is None else []
+    for held in [entry.name for entry in tables if entry.held_run is not None] if table is None else [table]:
+        if held not in done:
+            done += decide(handle, held)
+    text = f"{verb}: {', '.join(done)}" if done else f"no run of {name} waits for approval"
+    ctx.show.emit({"tables": done}, lambda: ctx.show.line(text))
 
 
 @command(app, "drop")

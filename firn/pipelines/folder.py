@@ -184,7 +184,11 @@ class _FolderReader:
             text = f"a streaming table is appended to, and firn-pipeline.yml says mode: {given.mode}"
             raise InvalidDefinition(text, line=statement.line, hint="write CREATE MATERIALIZED VIEW")
         return replace(
-            given, mode=mode or given.mode, streams=streams, on_change=given.on_change or self.firn.on_change
+            given,
+            mode=mode or given.mode,
+            streams=streams,
+            on_change=given.on_change or self.firn.on_change,
+            audit=given.audit or self.firn.audit,
         )
 
     def _check_outputs(self, definitions: Mapping[str, Definition]) -> dict[str, Definition]:

@@ -1,4 +1,4 @@
-"""How a pipeline writes a table: `mode`, `streams`, `skip_changes` and `on_change` of `firn-pipeline.yml`."""
+"""How a pipeline writes a table: `mode`, `streams`, `skip_changes`, `on_change` and `audit` of `firn-pipeline.yml`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firn.pipelines.errors import InvalidDefinition
-from firn.protocol.pipeline_outputs import OnChange, OutputMode, StreamInput, choose_mode, explain_wrong_output
+from firn.protocol.pipeline_outputs import (
+    AuditMode,
+    OnChange,
+    OutputMode,
+    StreamInput,
+    choose_mode,
+    explain_wrong_output,
+)
 from firn.yaml_reading import Section
 
 _WORDS = tuple(str(mode) for mode in OutputMode if mode is not OutputMode.COLUMNS)
@@ -21,6 +28,7 @@ class Output:
     streams: tuple[str, ...] = ()
     skip_changes: bool = False
     on_change: OnChange | None = None
+    audit: AuditMode | None = None
 
     def list_streams(self) -> list[StreamInput]:
         """The streams as messages have them."""
@@ -35,7 +43,7 @@ def read_output(section: Section) -> Output:
     mode, columns = _read_mode(section)
     on_change = read_on_change(section)
     streams, skip_changes = section.texts("streams"), section.flag("skip_changes")
-    return Output(mode, columns, streams, skip_changes, on_change)
+    return Output(mode, columns, streams, skip_changes, on_change, read_audit(section))
 
 
 def read_on_change(section: Section) -> OnChange | None:
@@ -43,6 +51,13 @@ def read_on_change(section: Section) -> OnChange | None:
     if section.text("on_change") is None:
         return None
     return OnChange(section.choice("on_change", [str(choice) for choice in OnChange], "ask"))
+
+
+def read_audit(section: Section) -> AuditMode | None:
+    """`audit`, if the section has it."""
+    if section.text("audit") is None:
+        return None
+    return AuditMode(section.choice("audit", [str(choice) for choice in AuditMode], "auto"))
 
 
 def _read_mode(section: Section) -> tuple[OutputMode | None, tuple[str, ...]]:

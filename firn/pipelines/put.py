@@ -15,7 +15,7 @@ from firn.pipelines.graph import read_inputs
 from firn.pipelines.parsing import DIALECT, parse_query
 from firn.pipelines.plan import Plan, Reason
 from firn.pipelines.table_plans import TablePlan, plan_pipeline
-from firn.protocol.pipeline_outputs import OnChange, OutputMode
+from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode
 from firn.protocol.pipelines import MOST_TABLES, FullReason, PipelineFile, PutPipeline, Refresh, TableDefinition
 
 LoadColumns = Callable[[str], Mapping[str, str] | None]
@@ -91,6 +91,7 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         mode=definition.output.mode,
         columns=[*definition.output.columns],
         streams=definition.output.list_streams(),
+        audit=definition.output.audit or AuditMode.AUTO,
         consistent=[*definition.consistent],
         on_change=definition.output.on_change or OnChange.ASK,
         refresh=Refresh(definition.refresh),

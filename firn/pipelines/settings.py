@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from firn.names import split_name
-from firn.pipelines.outputs import PLAIN_OUTPUT, Output, read_on_change, read_output
+from firn.pipelines.outputs import PLAIN_OUTPUT, Output, read_audit, read_on_change, read_output
 from firn.pipelines.triggers import read_trigger
 from firn.pipelines.validate_settings import read_validators
 from firn.protocol.names import join_name
-from firn.protocol.pipeline_outputs import OnChange
+from firn.protocol.pipeline_outputs import AuditMode, OnChange
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 from firn.protocol.validators import Validator
 from firn.yaml_reading import Node, Section, read_yaml
@@ -55,6 +55,7 @@ class FirnSettings:
     refresh: Refresh = Refresh.AUTO
     trigger: Trigger = BY_HAND
     on_change: OnChange = OnChange.ASK
+    audit: AuditMode = AuditMode.AUTO
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deterministic: tuple[str, ...] = ()
@@ -80,10 +81,10 @@ def read_firn_settings(path: Path) -> FirnSettings:
     file = read_yaml(path, extra=_EXTRA, page=_PAGE)
     file.choice("version", ("1",), "1")
     defaults = file.section("defaults")
-    refresh, trigger, on_change = Refresh.AUTO, BY_HAND, OnChange.ASK
+    refresh, trigger, on_change, audit = Refresh.AUTO, BY_HAND, OnChange.ASK, AuditMode.AUTO
     if defaults is not None:
         refresh, trigger = _read_refresh(defaults) or refresh, read_trigger(defaults) or trigger
-        on_change = read_on_change(defaults) or on_change
+        on_change, audit = read_on_change(defaults) or on_change, read_audit(defaults) or audit
         defaults.finish()
     tables = {name: _read_table(section) for name, section in _named_sections(file, "tables")}
     sources = {name: _read_source(section) for name, section in _named_sections(file, "sources")}
@@ -92,7 +93,7 @@ def read_firn_settings(path: Path) -> FirnSettings:
     consistent, line = _read_sets(file)
     file.finish()
     return FirnSettings(
-        str(path), refresh, trigger, on_change, tables, sources, deterministic, variables, consistent, line
+        str(path), refresh, trigger, on_change, audit, tables, sources, deterministic, variables, consistent, line
     )
 
 

@@ -27,6 +27,13 @@ class OnChange(StrEnum):
     REBUILD = "rebuild"
 
 
+class AuditMode(StrEnum):
+    """What happens with the rows of a run whose validators have passed."""
+
+    AUTO = "auto"  # they are committed
+    HOLD = "hold"  # they wait until a user publishes or discards them
+
+
 class StreamInput(Request):
     """An input of which a run reads the rows that were added, and never the whole table.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from firn.protocol.pipeline_outputs import OnChange, OutputMode
+from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode
 from firn.protocol.pipeline_sets import MOST_TOGETHER
 from firn.protocol.pipelines import Refresh
 from firn.protocol.validators import Severity
@@ -23,6 +23,11 @@ _REFRESH: Final[dict[str, Any]] = {
 _ON_CHANGE: Final[dict[str, Any]] = {
     "enum": [str(choice) for choice in OnChange],
     "description": "ask: `put` takes a changed query of a built table only with --rebuild. rebuild: always.",
+}
+_AUDIT: Final[dict[str, Any]] = {
+    "enum": [str(choice) for choice in AuditMode],
+    "description": "auto: rows whose validators have passed are committed. hold: they wait until somebody publishes "
+    "them.",
 }
 _MODE: Final[dict[str, Any]] = {
     "description": "How runs write the table. upsert: a table with a key. overwrite: a table without one; rows that "
@@ -116,7 +121,7 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
             "type": "object",
             "description": "for tables that do not say otherwise",
             "additionalProperties": False,
-            "properties": {"refresh": _REFRESH, "trigger": _TRIGGER, "on_change": _ON_CHANGE},
+            "properties": {"refresh": _REFRESH, "trigger": _TRIGGER, "on_change": _ON_CHANGE, "audit": _AUDIT},
         },
         "deterministic": {
             **_NAMES,
@@ -148,6 +153,7 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
                         "description": "leave out changed and deleted rows of streams, which fail a run otherwise",
                     },
                     "on_change": _ON_CHANGE,
+                    "audit": _AUDIT,
                     "trigger": _TRIGGER,
                     "validate": {"type": "array", "items": _VALIDATOR},
                 },

@@ -11,7 +11,7 @@ from pydantic import Field
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.backfills import RunChunks
 from firn.protocol.base import Message, Open, Out, Request
-from firn.protocol.pipeline_outputs import OnChange, OutputMode, StreamInput, choose_mode
+from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode, StreamInput, choose_mode
 from firn.protocol.pipeline_sets import MOST_TOGETHER
 from firn.protocol.validators import MOST_VALIDATORS, Validator, ValidatorResult
 
@@ -105,6 +105,7 @@ class TableDefinition(Request):
     mode: OutputMode | None = None
     columns: _Columns = []
     streams: Annotated[list[StreamInput], Field(max_length=MOST_INPUTS)] = []
+    audit: AuditMode = AuditMode.AUTO
     consistent: Annotated[list[_Name], Field(max_length=MOST_TOGETHER)] = []
     on_change: OnChange = OnChange.ASK
     refresh: Refresh = Refresh.AUTO
@@ -256,7 +257,14 @@ class PublishRun(Request):
 
 
 class RunPublished(Out):
-    """The targets that were committed."""
+    """The targets that were committed, or with `held` those whose commit waits for approval."""
+
+    tables: list[str]
+    held: bool = False
+
+
+class RunDiscarded(Out):
+    """The targets whose held run is forgotten."""
 
     tables: list[str]
 
@@ -292,6 +300,8 @@ class RunResult(Message):
     snapshot_id: str | None = None
     checkpoint: str | None = None
     validators: list[ValidatorResult] = []
+    held: bool = False
+    """Whether the commit waits until a user publishes or discards it."""
     together: dict[str, RunResult] = {}
     """The results of the other tables that the run has committed, by name."""
 
@@ -322,8 +332,15 @@ class NextRunOut(Out):
     reason: str
 
 
+class HeldRunOut(Out):
+    """A run whose rows wait for approval."""
+
+    job_id: str
+    held_at: datetime
+
+
 class PipelineTableOut(Out):
-    """A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild` or `failed`.
+    """A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild`, `failed` or `held`.
 
     `behind` counts the inputs that have changed since the checkpoint; None if the table is not built.
     """
@@ -336,6 +353,7 @@ class PipelineTableOut(Out):
     behind_since: datetime | None
     last_run: RunOut | None
     next_run: NextRunOut | None = None
+    held_run: HeldRunOut | None = None
 
 
 class PipelineOut(Out):

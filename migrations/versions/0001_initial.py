@@ -601,6 +601,20 @@ def upgrade() -> None:
         batch_op.create_index("ix_pipeline_checkpoint_table", ["table_id", "number"], unique=False)
 
     op.create_table(
+        "pipeline_held",
+        sa.Column("table_id", sa.Uuid(), nullable=False),
+        sa.Column("job_id", sa.Uuid(), nullable=False),
+        sa.Column("store_id", sa.Uuid(), nullable=False),
+        sa.Column("held_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("published_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("change", sa.JSON(), nullable=True),
+        sa.Column("move", sa.JSON(), nullable=True),
+        sa.PrimaryKeyConstraint("table_id", name=op.f("pk_pipeline_held")),
+    )
+    with op.batch_alter_table("pipeline_held", schema=None) as batch_op:
+        batch_op.create_index("ix_pipeline_held_store", ["store_id"], unique=False)
+
+    op.create_table(
         "pipeline_name",
         sa.Column("table_id", sa.Uuid(), nullable=False),
         sa.Column("spelled", sa.String(length=64), nullable=False),
@@ -969,6 +983,10 @@ def downgrade() -> None:
     with op.batch_alter_table("pipeline", schema=None) as batch_op:
         batch_op.drop_index("ix_pipeline_plan_after")
 
+    with op.batch_alter_table("pipeline_held", schema=None) as batch_op:
+        batch_op.drop_index("ix_pipeline_held_store")
+
+    op.drop_table("pipeline_held")
     with op.batch_alter_table("pipeline_backfill", schema=None) as batch_op:
         for name in ("since", "active", "table", "id"):
             batch_op.drop_index(f"ix_pipeline_backfill_{name}")

@@ -32,10 +32,14 @@ _AWAY = (Unreachable, Unavailable, OutcomeUnknown, ServerFault)
 
 def run(work: JobRun) -> Result:
     """Run the tables of the lease's task."""
+    task = PipelineTask.model_validate(work.lease.task)
+    if task.is_held:  # an earlier attempt has died before its report
+        held = RunResult(mode="nothing", reason="an earlier attempt has computed the rows", held=True)
+        return Result(outcome=Outcome.NOTHING, result=held.model_dump(mode="json"))
     attempt = PipelineRun(
         spark=work.session.spark,
         catalog=JOB_CATALOG,
-        task=PipelineTask.model_validate(work.lease.task),
+        task=task,
         checkpoints=_LeasedCheckpoints(work),
         stage=work.keeper.stage,
         say=work.keeper.say,
@@ -74,8 +78,8 @@ class _LeasedCheckpoints:
     def move(self, step: MoveCheckpoint) -> None:
         self.work.api.move_checkpoint(self.work.lease, step)
 
-    def publish(self, request: PublishRun) -> None:
-        self.work.api.publish_run(self.work.lease, request)
+    def publish(self, request: PublishRun) -> bool:
+        return self.work.api.publish_run(self.work.lease, request)
 
     def claim(self, request: ClaimRequest) -> Claimed:
         return self.work.api.claim_chunks(self.work.lease, request)

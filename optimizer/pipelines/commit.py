@@ -33,22 +33,24 @@ class Checkpoints(Protocol):
     def move(self, step: MoveCheckpoint) -> None:
         """Move the writer of the only target to the new checkpoint without a commit."""
 
-    def publish(self, request: PublishRun) -> None:
-        """Commit several targets together; see `set_commit.Publishing`."""
+    def publish(self, request: PublishRun) -> bool:
+        """Commit several targets together, or let the commit wait; see `set_commit.Publishing`."""
 
     def claim(self, request: ClaimRequest) -> Claimed:
         """Let the commit of a target with all rows end its backfills."""
 
 
 def commit_run(
-    tables: Sequence[ComputedTable], checkpoints: Checkpoints, stage: Callable[[str], None]
+    tables: Sequence[ComputedTable], checkpoints: Checkpoints, stage: Callable[[str], None], *, holds: bool
 ) -> list[RunResult]:
     """Commit what a run has computed, several tables in one transaction; the result of each table, in order.
+
+    With `holds` the server keeps the commit of rows until a user publishes it.
 
     Raises Refused if another copy of the run has registered, or a writer's position has moved: nothing was committed.
     Raises WriteUnknown if no answer came. The next attempt finds the position then.
     """
-    if len(tables) > 1:
+    if len(tables) > 1 or (holds and tables[0].rows is not None):
         return commit_together(tables, checkpoints, stage)
     return [_commit_alone(table, checkpoints, stage) for table in tables]
 

@@ -62,7 +62,7 @@ class PipelineRun:
             pins = self._pin(tables)
             inputs = SharedInputs(lake, {})
             computed = [table.compute(pinned, inputs) for table, pinned in zip(tables, pins, strict=True)]
-            first, *others = commit_run(computed, self.checkpoints, self.stage)
+            first, *others = commit_run(computed, self.checkpoints, self.stage, holds=self.task.holds)
         return first.model_copy(
             update={"together": {table.name: result for table, result in zip(tables[1:], others, strict=True)}}
         )

@@ -28,8 +28,11 @@ LONGEST_PAUSE_SECONDS = 10.0
 class Publishing(Protocol):
     """What the commit of several tables asks of the server, with the run's lease."""
 
-    def publish(self, request: PublishRun) -> None:
-        """Raises Refused if the server certainly did not commit, Unknown and httpx.HTTPError without an answer."""
+    def publish(self, request: PublishRun) -> bool:
+        """Whether the commit waits for approval, instead of being applied.
+
+        Raises Refused if the server certainly did not commit, Unknown and httpx.HTTPError without an answer.
+        """
 
 
 def commit_together(
@@ -45,9 +48,17 @@ def commit_together(
         stage("writing")
         parts = [_Part(table, None if table.rows is None else _write(table.rows, stack)) for table in tables]
         stage("committing")
-        request = _Commit(parts, server).send()
-    snapshots = {change.table: _find_snapshot(change) for change in request.changes}
-    return [part.describe(snapshots.get(part.table.pins.table)) for part in parts]
+        sent = _Commit(parts, server).send()
+    snapshots = {change.table: _find_snapshot(change) for change in sent.request.changes}
+    return [part.describe(snapshots.get(part.table.pins.table), is_held=sent.is_held) for part in parts]
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """The request that the server has applied, or keeps until a user publishes it."""
+
+    request: PublishRun
+    is_held: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,10 +93,12 @@ class _Part:
         writer = self.table.pins.writer
         return (now.epoch, now.position, now.fenced_at) == (writer.epoch, writer.position, None)
 
-    def describe(self, snapshot: str | None) -> RunResult:
+    def describe(self, snapshot: str | None, *, is_held: bool) -> RunResult:
         result = self.table.result
         written = self.rows.written if self.rows is not None and self.rows.written is not None else result.written
-        done = {"checkpoint": self.table.pins.until.id, "snapshot_id": snapshot, "written": written}
+        done: dict[str, object] = {"checkpoint": self.table.pins.until.id, "snapshot_id": snapshot, "written": written}
+        if is_held:
+            done |= {"checkpoint": None, "snapshot_id": None, "held": True}
         return result.model_copy(update=done)
 
 
@@ -94,26 +107,26 @@ class _Commit:
     parts: Sequence[_Part]
     server: Publishing
 
-    def send(self) -> PublishRun:
-        """Send the commit until it is applied, or certainly cannot be any more; returns the applied request."""
+    def send(self) -> _Sent:
+        """Send the commit until the server has applied or kept it, or certainly cannot any more."""
         request = self._build()
         for attempt in range(1, TRIES + 1):
             try:
-                self.server.publish(request)
+                is_held = self.server.publish(request)
             except Refused as refusal:
                 if self._has_arrived(refusal):
-                    return request
+                    return _Sent(request)
                 if attempt == TRIES:
                     raise
                 # Another commit came first. Built again, the snapshot has that commit's rows, too.
                 request = self._build()
             except (Unknown, httpx.HTTPError) as error:
                 if self._has_arrived(error):
-                    return request
+                    return _Sent(request)
                 if attempt == TRIES:
                     raise WriteUnknown(f"no answer to the commit of {self._names}: {error}") from error
             else:
-                return request
+                return _Sent(request, is_held)
             time.sleep(min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS))
         raise AssertionError("unreachable")
 

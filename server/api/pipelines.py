@@ -16,7 +16,15 @@ from catalog.pipelines.pipeline import Pipeline, PipelineVersion, StoredCheckpoi
 from firn.protocol import pipelines as protocol
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
-from firn.protocol.pipelines import NextRunOut, PipelineOut, PipelineTableOut, PipelineVersionOut, PutOut, RunOut
+from firn.protocol.pipelines import (
+    HeldRunOut,
+    NextRunOut,
+    PipelineOut,
+    PipelineTableOut,
+    PipelineVersionOut,
+    PutOut,
+    RunOut,
+)
 from server.api.deps import LeaseDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep, get_caller
 from server.api.errors import refusals
 from server.api.writers import build_writer_out
@@ -126,6 +134,22 @@ def reset_table(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -
     services.pipeline_runs.reset(pipeline, table)
 
 
+@router.post(
+    "/pipelines/{pipeline}/tables/{table}/publish", summary="Publish a held run", responses=refusals(400, 404, 409)
+)
+def publish_held(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -> protocol.RunPublished:
+    """Commit the run of a table that waits for approval, with all tables of the run. 409 if none does."""
+    return protocol.RunPublished(tables=[str(name) for name in services.held_runs.publish(pipeline, table)])
+
+
+@router.post(
+    "/pipelines/{pipeline}/tables/{table}/discard", summary="Discard a held run", responses=refusals(400, 404, 409)
+)
+def discard_held(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -> protocol.RunDiscarded:
+    """Forget the run of a table that waits for approval, with all tables of the run. 409 if none does."""
+    return protocol.RunDiscarded(tables=[str(name) for name in services.held_runs.discard(pipeline, table)])
+
+
 @router.post("/leases/{lease}/pins", summary="Pin the inputs of a run", responses=refusals(400, 403, 404, 409))
 def pin_inputs(services: ServicesDep, lease: LeaseDep, body: protocol.PinRequest) -> protocol.Pins:
     """Register a copy of the run's writer on each target, and pin all inputs, in one transaction.
@@ -146,12 +170,13 @@ def move_checkpoint(services: ServicesDep, lease: LeaseDep, body: protocol.MoveC
 
 @router.post("/leases/{lease}/publish", summary="Commit a run", responses=refusals(400, 403, 404, 409))
 def publish_run(services: ServicesDep, lease: LeaseDep, body: protocol.PublishRun) -> protocol.RunPublished:
-    """Commit all targets of a run in one transaction. It may be asked again.
+    """Commit all targets of a run in one transaction, or keep the commit until a user publishes it.
 
+    It may be asked again.
     500 with the code `unknown` means that the commit may have been applied: the positions of the writers tell.
     """
-    names = services.run_publishing.publish(lease, body)
-    return protocol.RunPublished(tables=[str(name) for name in names])
+    published = services.run_publishing.publish(lease, body)
+    return protocol.RunPublished(tables=[str(name) for name in published.tables], held=published.is_held)
 
 
 def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
@@ -229,4 +254,5 @@ def _build_table_out(view: TableView) -> PipelineTableOut:
         behind_since=view.behind_since,
         last_run=None if view.last_run is None else build_run_out(view.last_run),
         next_run=None if view.next_run is None else NextRunOut(at=view.next_run.at, reason=view.next_run.reason),
+        held_run=None if view.held is None else HeldRunOut(job_id=str(view.held.job_id), held_at=view.held.held_at),
     )

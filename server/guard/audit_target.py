@@ -36,9 +36,13 @@ def writer(request: GuardedRequest) -> AuditTarget:
 
 
 def pipeline(request: GuardedRequest) -> AuditTarget:
-    """Name the pipeline, and the table if the path has one."""
-    table = request.path.get("table")
-    return AuditTarget(f"pipeline {request.path['pipeline']}", "" if table is None else f"reset of {table}")
+    """Name the pipeline."""
+    return AuditTarget(f"pipeline {request.path['pipeline']}")
+
+
+def pipeline_table(verb: str) -> Callable[[GuardedRequest], AuditTarget]:
+    """Name the pipeline, the table, and what is done with the table."""
+    return lambda request: AuditTarget(f"pipeline {request.path['pipeline']}", f"{verb} of {request.path['table']}")
 
 
 def backfill(request: GuardedRequest) -> AuditTarget:

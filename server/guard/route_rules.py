@@ -245,7 +245,10 @@ _PIPELINES: Rules = {
     ("PUT", _PIPELINE): changes(body_targets.put_pipeline, audit_target.pipeline),
     ("DELETE", _PIPELINE): changes(on.pipeline(WRITE), audit_target.pipeline),
     ("POST", f"{_PIPELINE}/runs"): changes(on.pipeline(WRITE), audit_target.pipeline_run),
-    ("POST", f"{_PIPELINE}/tables/{{table}}/reset"): changes(on.pipeline(WRITE), audit_target.pipeline),
+    **{
+        ("POST", f"{_PIPELINE}/tables/{{table}}/{verb}"): changes(on.pipeline(WRITE), audit_target.pipeline_table(verb))
+        for verb in ("reset", "publish", "discard")
+    },
     ("POST", _BACKFILLS): changes(on.pipeline(WRITE), audit_target.backfill),
     **{
         ("POST", f"{_BACKFILLS}/{{backfill_id}}/{verb}"): changes(on.pipeline(WRITE), audit_target.backfill)

@@ -41,6 +41,7 @@ from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
 from server.service.pipelines.backfills import PipelineBackfills
 from server.service.pipelines.definitions import PipelineDefinitions
+from server.service.pipelines.held_runs import HeldRuns
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.publishing import RunPublishing
@@ -141,6 +142,7 @@ class PipelineServices:
     pipeline_runs: PipelineRuns
     pipeline_pins: PipelinePins
     run_publishing: RunPublishing
+    held_runs: HeldRuns
     pipeline_triggers: PipelineTriggers
     pipeline_backfills: PipelineBackfills
 

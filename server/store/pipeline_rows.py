@@ -128,3 +128,17 @@ class PipelineBackfillRow(Row):
     last_seconds: Mapped[float | None]
     finished_by: Mapped[int | None]
     chunks: Mapped[list[dict[str, Any]]]
+
+
+class PipelineHeldRow(Row):
+    """The part of a held run's commit that is about one table."""
+
+    __tablename__ = "pipeline_held"
+    __table_args__ = (Index("ix_pipeline_held_store", "store_id"),)
+    table_id: Mapped[UUID] = mapped_column(primary_key=True)
+    job_id: Mapped[UUID]
+    store_id: Mapped[UUID]
+    held_at: Mapped[datetime]
+    published_at: Mapped[datetime | None]
+    change: Mapped[dict[str, Any] | None]
+    move: Mapped[dict[str, Any] | None]

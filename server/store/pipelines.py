@@ -22,6 +22,7 @@ from server.store.job_rows import JobRow
 from server.store.pipeline_rows import (
     PipelineBackfillRow,
     PipelineCheckpointRow,
+    PipelineHeldRow,
     PipelineNameRow,
     PipelinePinRow,
     PipelineRow,
@@ -227,7 +228,7 @@ class SqlPipelines:
     def remove_tables(self, table_ids: Collection[PipelineTableId]) -> None:
         """Remove tables with their checkpoints and pins; the server forgets their jobs once they are old."""
         self.session.execute(update(JobRow).where(JobRow.subject_id.in_(table_ids)).values(superseded=True))
-        for row in (PipelinePinRow, PipelineCheckpointRow, PipelineNameRow, PipelineBackfillRow):
+        for row in (PipelinePinRow, PipelineCheckpointRow, PipelineNameRow, PipelineBackfillRow, PipelineHeldRow):
             self.session.execute(delete(row).where(row.table_id.in_(table_ids)))
         self.session.execute(delete(PipelineTableRow).where(PipelineTableRow.id.in_(table_ids)))
 

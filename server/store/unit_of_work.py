@@ -15,6 +15,7 @@ from catalog.ports import (
     catalogs,
     consumers,
     dropped,
+    held_runs,
     history,
     hive,
     idempotency,
@@ -48,6 +49,7 @@ from server.store.events import SqlEvents
 from server.store.fast_queries import FastQueries
 from server.store.file_layouts import SqlFileLayouts
 from server.store.groups import SqlGroups
+from server.store.held_runs import SqlHeldRuns
 from server.store.hive import SqlBaselines, SqlHiveTables
 from server.store.idempotency_keys import SqlIdempotencyKeys
 from server.store.images import SqlImageBuilds
@@ -95,6 +97,7 @@ class SqlUnitOfWork:
         self.consumers: consumers.Consumers = SqlConsumers(session)
         self.pipelines: pipelines.Pipelines = SqlPipelines(session)
         self.checkpoints: pipelines.Checkpoints = SqlCheckpoints(session)
+        self.held_runs: held_runs.HeldRuns = SqlHeldRuns(session)
         self.pipeline_facts: pipelines.PipelineFacts = SqlPipelineFacts(session)
         self.backfills: pipelines.Backfills = SqlBackfills(session)
         self.jobs: work.Jobs = SqlJobs(session)

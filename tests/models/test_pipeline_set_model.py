@@ -1,4 +1,4 @@
-"""The rules of docs/protocols.md#pipelines about sets of tables; without one of them a world breaks."""
+"""The rules of docs/protocols.md#pipelines about sets and held runs; without one of them a world breaks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ from tests.models.pipeline_sets import CHECK, EVENTS, Rules, World, budget, set_
 
 STATES = 4_000
 MIXED = "a reader sees two states"
+DELETED = "a table needs a file that was deleted"
 NEEDED = [
     ("commits_together", MIXED, {}),
     ("checks_all", MIXED, {"reset": 1, "rollback": 1}),
     ("moves_together", "the tables have checkpoints of two runs", {}),
     ("pins_together", MIXED, {}),
+    ("holds_as_commit", "a cancelled run is held", {"hold": 1, "cancel": 1}),
+    ("held_blocks_pins", "a held run was replaced by another one", {"hold": 2}),
+    ("publishes_as_commit", MIXED, {"hold": 1, "rollback": 1}),
+    ("keeps_held_files", "a held run has lost its files", {"hold": 1, "clean": 1}),
+    ("discard_fences", DELETED, {"hold": 1, "clean": 1}),
 ]
 
 
 @pytest.mark.parametrize("event", [None, *EVENTS])
 def test_the_rules_hold(event: str | None) -> None:
     some = {} if event is None else {event: 1}
+    if event == "clean":
+        some["hold"] = 1
     seen = exhaust(World(left=budget(**some)), set_steps(Rules()), CHECK, STATES)
     assert seen.violations == {}
     assert seen.states >= STATES

@@ -22,7 +22,7 @@ class PipelineTask(Task):
     """What an optimizer needs to begin a run; the pins come later, with a request of their own.
 
     `targets` are the tables that the run computes and commits together, in order. `full` says that a user asked for all
-    rows.
+    rows. `holds` says that the server keeps the commit until a user publishes it, and `is_held` that it has it already.
     """
 
     pipeline: str
@@ -30,3 +30,5 @@ class PipelineTask(Task):
     targets: list[TargetTask]
     deterministic: list[str]
     full: bool
+    holds: bool = False
+    is_held: bool = False

@@ -33,8 +33,8 @@ class ReachableNames:
 
     The table needs every file that a snapshot names: manifest lists, manifests, data and delete files, also entries
     marked as deleted, and statistics. All snapshots of the current metadata and of the metadata files in its log count,
-    whether or not a branch or tag holds them. The table needs the metadata files themselves, too, and the files of a
-    keyed table's images.
+    whether or not a branch or tag holds them, and those of held runs of pipelines. The table needs the metadata files
+    themselves, too, and the files of a keyed table's images.
     """
 
     database: Database
@@ -53,6 +53,7 @@ class ReachableNames:
             rule = load_file_rule(self.database, self.metadata.files, table, document)
             self._match([current])
             self._follow(document, table, rule, must_exist=True)
+            self._follow_held(table, rule)
             older = [entry["metadata-file"] for entry in document.get("metadata-log") or ()]
             rule.check(location for location in older if location not in self._read)
             for location in older:
@@ -64,6 +65,17 @@ class ReachableNames:
         with self.database.reading() as uow:
             prefixes = tuple({prefix for owner in keyed for prefix in list_file_prefixes(uow.images.of_table(owner))})
         self.needed |= {name for name in self.candidates if name.startswith(prefixes)}
+
+    def _follow_held(self, table: Relation, rule: FileRule) -> None:
+        """Follow the snapshot of a pipeline's run that waits for approval (docs/protocols.md, rule 8.18).
+
+        The database keeps that of a published run, too: `table` may be older than its commit.
+        """
+        with self.database.reading() as uow:
+            held = [part.change for part in uow.held_runs.of_store(table.id) if part.change is not None]
+        updates = [update for change in held for update in change["updates"]]
+        snapshots = [update["snapshot"] for update in updates if update["action"] == "add-snapshot"]
+        self._follow({"snapshots": snapshots}, table, rule, must_exist=False)
 
     def _follow_older(self, location: str, table: Relation, rule: FileRule) -> None:
         """Follow an older metadata file; files that snapshot expiry has deleted since may be missing."""

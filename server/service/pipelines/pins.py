@@ -37,7 +37,7 @@ from server.service.commit.commit_target import load_metadata
 from server.service.pipelines.chunk_claims import RunBackfills, choose_run_chunks
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.runs import read_run_tables
-from server.service.pipelines.targets import Target, check_is_own, find_target, load_target_policy
+from server.service.pipelines.targets import Target, check_is_own, check_not_held, find_target, load_target_policy
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.writers import register_copy
 
@@ -117,6 +117,8 @@ class PipelinePins:
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
             pipeline, tables = read_run_tables(uow, job)
             tables = _lock_tables(uow, tables)
+            check_not_held(uow, pipeline, tables)
+            uow.held_runs.remove([table.id for table in tables])  # those of published runs
             _check_queries(tables, fingerprints)
             targets = {table.id: self._check_target(uow, pipeline, table) for table in tables}
             inputs = _lock_inputs(uow, tables)

@@ -24,10 +24,18 @@ from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.work import JobFilter
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.pipeline_outputs import AuditMode
 from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.sets import find_subjects, list_members
-from server.service.pipelines.targets import check_is_own, fence_writer, find_target, load_target_policy
+from server.service.pipelines.targets import (
+    check_is_own,
+    check_not_held,
+    fence_writer,
+    find_target,
+    forget_held,
+    load_target_policy,
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,7 @@ class PipelineRuns:
             pipeline = uow.pipelines.get(name)
             entry = uow.pipelines.lock_table(get_table(uow, pipeline, table).id)
             fence_writer(uow, name, entry, resets=True)
+            forget_held(uow, entry)
             uow.pipelines.request_plans([pipeline.id], uow.now())
 
     def fence(self, uow: UnitOfWork, job: Job) -> None:
@@ -99,12 +108,15 @@ class PipelineRuns:
                 if self.checks_rights:
                     check_owner(uow, pipeline, table, is_built=target is not None)
             version = uow.pipelines.get_version(pipeline.id, pipeline.version)
+            held = uow.held_runs.find([table.id for table in tables]).values()
         return PipelineTask(
             pipeline=pipeline.name,
             version=pipeline.version,
             targets=[_build_target_task(table) for table in tables],
             deterministic=[*version.deterministic],
             full=bool(job.params.get("full")),
+            holds=waits_for_approval(tables),
+            is_held=any(part.job_id == job.id for part in held),
         )
 
     def covers(self, text: str, catalog: CatalogName, name: TableName) -> bool | None:
@@ -127,7 +139,8 @@ class PipelineRuns:
         """The lease that a commit needs: none for a run, whose writer's epoch is its fence (decision 142).
 
         Raises CommitRefused for rows of a run that do not name its writer, because nothing would keep them from coming
-        twice, and for rows of a run of several tables, which commits all of them together (rule 8.15).
+        twice; for rows of a run of several tables, which commits all of them together (rule 8.15); and of a run that
+        waits for approval (rule 8.17).
         """
         if lease is None:
             return None
@@ -138,15 +151,15 @@ class PipelineRuns:
                 return lease
             if job.kind is not JobKind.PIPELINE:
                 return lease
-            is_set = _is_set(uow, job)
+            reason = _explain_not_alone(uow, job)
         writer = name_writer(str(job.params.get("pipeline")), job.table)
         for change in changes:
             if not list_added_snapshots(change.updates):
                 continue
             if name_writer_with_progress(change.updates) != writer:
                 raise CommitRefused(f"a run of {job.table} commits rows as the writer {writer!r} alone")
-            if is_set:
-                raise CommitRefused(f"{job.table} moves together with other tables, and only with them")
+            if reason is not None:
+                raise CommitRefused(reason)
         return None
 
 
@@ -182,11 +195,20 @@ def lock_subject(uow: UnitOfWork, table: PipelineTable) -> PipelineTable:
     return uow.pipelines.lock_table(list_members(tables, table)[0].id)
 
 
-def _is_set(uow: UnitOfWork, job: Job) -> bool:
-    """Whether a run has several tables by now. A table that has gone takes no commits of runs."""
+def waits_for_approval(tables: Sequence[PipelineTable]) -> bool:
+    """Whether the commits of runs of these tables wait until a user publishes them."""
+    return any(table.definition.audit is AuditMode.HOLD for table in tables)
+
+
+def _explain_not_alone(uow: UnitOfWork, job: Job) -> str | None:
+    """Why a run may not commit rows of its table alone; None if it may. A table that has gone takes no commits."""
     with suppress(NotFound):
-        return len(read_run_tables(uow, job)[1]) > 1
-    return False
+        _, tables = read_run_tables(uow, job)
+        if len(tables) > 1:
+            return f"{job.table} moves together with other tables, and only with them"
+        if waits_for_approval(tables):
+            return f"the commits of runs of {job.table} wait for approval"
+    return None
 
 
 def _list_names(table: TableName) -> tuple[TableName, ...]:
@@ -233,7 +255,8 @@ def get_table(uow: UnitOfWork, pipeline: Pipeline, name: TableName) -> PipelineT
 
 
 def add_run(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: str, params: Mapping[str, Any]) -> Job:
-    """Queue a run; Conflict while the table has an active one."""
+    """Queue a run; Conflict while the table has an active one, or one that waits for approval."""
+    check_not_held(uow, pipeline, [table])
     policy, now = load_target_policy(uow, table.catalog, table.name), uow.now()
     priority = policy["firn.optimize.priority"]
     job = Job(

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from catalog.jobs.job import Job, JobStatus
 from catalog.pipelines.graph import sort_by_inputs
+from catalog.pipelines.held_run import HeldTarget
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, PipelineTableId, StoredCheckpoint
 from catalog.pipelines.trigger import NextRun, TableFacts, plan_runs
 from catalog.pipelines.versions import parse_inputs
@@ -31,7 +32,7 @@ class TableView:
 
     table: PipelineTable
     state: str
-    """`new`, `current`, `behind`, `running`, `rebuild` or `failed`."""
+    """`new`, `current`, `behind`, `running`, `rebuild`, `failed` or `held`."""
     checkpoint: StoredCheckpoint | None
     behind: int | None
     """The number of inputs that have changed since the checkpoint; None if the table is not built."""
@@ -42,6 +43,8 @@ class TableView:
     """The newest run that has succeeded or failed."""
     next_run: NextRun | None
     """None if only a user, a commit or a run of an input starts the next one."""
+    held: HeldTarget | None = None
+    """The run whose rows wait for approval."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,8 @@ def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, m
         inputs=[str(name) for name in parse_inputs(table.definition)],
         created_at=pipeline.created_at,
         pending={} if checkpoint is None else _find_pending(state.changes, checkpoint, made),
+        is_active=state.held is not None or any(run.status.is_active for run in state.runs),
         is_built=is_built,
-        is_active=any(run.status.is_active for run in state.runs),
         has_chunks=is_built and state.has_chunks,
         last_started=next((run.created_at for run in state.runs), None),
         durations=durations,
@@ -137,19 +140,19 @@ def _find_pending(
 def _describe(table: PipelineTable, state: StoredState, last_run: Job | None, next_run: NextRun | None) -> TableView:
     return TableView(
         table=table,
-        state=_choose_state(table, state.checkpoint, last_run, behind=bool(state.changes)),
+        state="held" if state.held is not None else _choose_state(table, state, last_run),
         checkpoint=state.checkpoint,
         behind=None if state.checkpoint is None else len(state.changes),
         behind_since=min((at for at in state.changes.values() if at is not None), default=None),
         last_run=last_run,
         last_ended=next(iter(_list_ended(state.runs)), None),
         next_run=next_run,
+        held=state.held,
     )
 
 
-def _choose_state(
-    table: PipelineTable, checkpoint: StoredCheckpoint | None, last_run: Job | None, *, behind: bool
-) -> str:
+def _choose_state(table: PipelineTable, state: StoredState, last_run: Job | None) -> str:
+    checkpoint = state.checkpoint
     if last_run is not None and last_run.status.is_active:
         return "running"
     if last_run is not None and last_run.status is JobStatus.FAILED:
@@ -158,4 +161,4 @@ def _choose_state(
         return "new"
     if checkpoint.fingerprint != table.definition.fingerprint:
         return "rebuild"
-    return "behind" if behind else "current"
+    return "behind" if state.changes else "current"

@@ -14,6 +14,7 @@ from catalog.commits.positions import NO_POSITION
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.pipelines.backfill import Backfill, Reached, settle_backfill
+from catalog.pipelines.held_run import HeldTarget
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, PipelineTableId, StoredCheckpoint, name_writer
 from catalog.pipelines.trigger import REMEMBERED_RUNS
 from catalog.ports.pipelines import RunTimes
@@ -39,6 +40,8 @@ class StoredState:
     """The inputs that have changed since their pins, with the first commit since then, if the database tells it."""
     runs: Sequence[RunTimes]
     """The last runs of the table, or of its set, newest first."""
+    held: HeldTarget | None = None
+    """What waits for approval."""
     has_chunks: bool = False
     """Whether the next run computes chunks of a backfill. The first run of a query computes all rows anyway."""
 
@@ -107,12 +110,15 @@ def _read_chunk(
     facts.load_stats()
     changes = _find_changes(facts, checkpoints, catalogs)
     runs = uow.pipeline_facts.find_run_times({subjects[table.id] for _, table in tables}, limit=REMEMBERED_RUNS)
+    parts = uow.held_runs.find([table.id for _, table in tables])
+    held = {table_id: part for table_id, part in parts.items() if part.published_at is None}
     backfills = uow.backfills.list_active([table.id for _, table in tables])
     return {
         table.id: StoredState(
             checkpoint=checkpoints.get(table.id),
             changes=changes.get(table.id, {}),
             runs=runs.get(subjects[table.id], ()),
+            held=held.get(table.id),
             has_chunks=_have_chunks(backfills.get(table.id, ()), checkpoints.get(table.id)),
         )
         for _, table in tables

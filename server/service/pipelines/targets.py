@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from catalog.commits.positions import NO_POSITION
 from catalog.commits.writers import Writer, register_writer
-from catalog.errors import Conflict
+from catalog.errors import Conflict, NoSuchTable
 from catalog.jobs.job import cancel_job
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.pipelines.pipeline import RESET, Pipeline, PipelineTable, StoredCheckpoint, name_writer
@@ -50,6 +51,35 @@ def find_target(uow: UnitOfWork, pipeline: str, catalog: CatalogName, name: Tabl
     )
 
 
+def get_target(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> Target:
+    """The target of a pipeline's table; NoSuchTable."""
+    target = find_target(uow, pipeline.name, table.catalog, table.name)
+    if target is None:
+        raise NoSuchTable(f"Table does not exist: {table.name}")
+    return target
+
+
+def forget_held(uow: UnitOfWork, table: PipelineTable) -> None:
+    """Forget the held run of a table whose writer the transaction has fenced, with all tables of that run."""
+    held = uow.held_runs.find([table.id]).get(table.id)
+    if held is not None:
+        tables = uow.pipelines.tables_of([table.pipeline_id])[table.pipeline_id]
+        parts = uow.held_runs.find([entry.id for entry in tables]).values()
+        uow.held_runs.remove([part.table_id for part in parts if part.job_id == held.job_id])
+
+
+def check_not_held(uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[PipelineTable]) -> None:
+    """Raise Conflict while a run of one of these tables waits for approval (rule 8.17)."""
+    held = uow.held_runs.find([table.id for table in tables])
+    for table in tables:
+        if table.id in held and held[table.id].published_at is None:
+            raise Conflict(
+                f"run {held[table.id].job_id} of {table.name} waits for approval",
+                hint=f"`firn pipeline publish {pipeline.name} {table.name}` lets readers see its rows, "
+                f"`firn pipeline discard {pipeline.name} {table.name}` forgets them; then run again",
+            )
+
+
 def check_is_own(target: Target | None, name: TableName) -> None:
     """Raise Conflict for a table with rows that the pipeline has never written: its first run would delete them."""
     if target is not None and target.has_snapshots and target.writer is None:
@@ -79,6 +109,7 @@ def end_runs(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: 
         uow.jobs.put(cancel_job(replace(job, error=reason), uow.now()))
         uow.jobs.add_log(job.id, [reason], uow.now())
     fence_writer(uow, pipeline.name, table, resets=True)
+    forget_held(uow, table)
 
 
 def fence_writer(uow: UnitOfWork, pipeline: str, table: PipelineTable, *, resets: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""`firn pipeline put|run|list|show|runs|versions|reset|drop` against a stand-in of the server's routes."""
+"""`firn pipeline put`, `run` and what manages pipelines, against a stand-in of the server's routes."""
 
 from __future__ import annotations
 
@@ -96,6 +96,8 @@ class FakeServer:
     def _change(self, method: str, path: str) -> httpx.Response:
         if path.endswith("/runs"):
             return httpx.Response(200, json=self.runs[0])
+        if path.endswith(("/publish", "/discard")):
+            return httpx.Response(200, json={"tables": ["mart.driver_daily", "mart.city_daily"]})
         if method != "PUT":
             return httpx.Response(204)
         definition = PutPipeline.model_validate(self.sent[-1][2])
@@ -258,6 +260,34 @@ def test_reset_and_drop_say_what_follows(fake: FakeServer) -> None:
     assert run("pipeline", "drop", "orders").out == "pipeline orders is dropped; its tables stay\n"
     paths = [(method, path) for method, path, _ in fake.sent]
     assert paths == [("POST", "/pipelines/orders/tables/mart.driver_daily/reset"), ("DELETE", "/pipelines/orders")]
+
+
+def test_a_held_run_says_how_to_publish_it(fake: FakeServer) -> None:
+    held = RESULT | {"held": True, "snapshot_id": None, "checkpoint": None}
+    fake.runs = [describe_run("succeeded", ended_at=LATER, result=held)]
+    lines = run("pipeline", "run", "orders", "driver_daily").out.splitlines()
+    assert "published         waits: firn pipeline publish orders mart.driver_daily" in lines
+
+
+def test_the_tables_of_a_set_are_listed(fake: FakeServer) -> None:
+    other = RunResult(mode="incremental", written=3, deleted=1, snapshot_id="78").model_dump()
+    same = RunResult(mode="nothing").model_dump()
+    together = RESULT | {"together": {"mart.city_daily": other, "mart.total": same}}
+    fake.runs = [describe_run("succeeded", ended_at=LATER, result=together)]
+    told = [" ".join(line.split()) for line in run("pipeline", "run", "orders", "driver_daily").out.splitlines()]
+    assert "with mart.city_daily 3 rows written, 1 deleted, snapshot 78" in told
+    assert "with mart.total 0 rows written, 0 deleted, nothing differs" in told
+
+
+def test_held_runs_are_published_and_discarded(fake: FakeServer) -> None:
+    told = run("pipeline", "publish", "orders", "driver_daily")
+    assert told.out == "published: mart.driver_daily, mart.city_daily\n"
+    assert run("pipeline", "discard", "orders", "mart.city_daily", "--json").json["tables"][1] == "mart.city_daily"
+    paths = [path for _, path, _ in fake.sent]
+    base = "/pipelines/orders/tables"
+    assert paths == [f"{base}/mart.driver_daily/publish", f"{base}/mart.city_daily/discard"]
+    told = run("pipeline", "publish", "orders")
+    assert (told.out, len(fake.sent)) == ("no run of orders waits for approval\n", 2)
 
 
 def test_put_plans_with_the_columns_of_the_server(

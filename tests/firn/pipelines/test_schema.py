@@ -22,6 +22,8 @@ GOOD = (
     "deterministic: clean",
     "deterministic: [clean, tidy]",
     "consistent: [a, b]",
+    "tables: {a: {audit: hold}}",
+    "defaults: {audit: hold}",
     "consistent: [[a, b], [c, d]]",
     "tables: {a: {key: id, refresh: full}, b: {key: [x, y], trigger: {cron: '0 * * * *'}}}",
     "tables: {a: {trigger: {on: commit, all: true}}, b: {trigger: {fresh_within: 15 min}}}",

@@ -72,10 +72,11 @@ class DoomedApi(ServerApi):
         ServerApi.move_checkpoint(self, lease, step)
         self.fate.pass_by("committed")
 
-    def publish_run(self, lease: Lease, request: PublishRun) -> None:
+    def publish_run(self, lease: Lease, request: PublishRun) -> bool:
         self.fate.pass_by("computed")
-        ServerApi.publish_run(self, lease, request)
+        is_held = ServerApi.publish_run(self, lease, request)
         self.fate.pass_by("committed")
+        return is_held
 
     def report(self, lease: Lease, result: Result, log: Any) -> None:
         ServerApi.report(self, lease, result, log)

@@ -85,7 +85,7 @@ class PinnedRuns:
         """Only the server can move a position: here the next run starts from the checkpoint that a table tells."""
         self.moved[step.start] = step.end
 
-    def publish(self, request: PublishRun) -> None:
+    def publish(self, request: PublishRun) -> bool:
         raise AssertionError("the run has one table")
 
     def claim(self, request: ClaimRequest) -> Claimed:

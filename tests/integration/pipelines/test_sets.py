@@ -10,8 +10,10 @@ from contextlib import contextmanager
 import pytest
 
 import firn.spark
+from firn.protocol.pipeline_outputs import AuditMode
 from firn.protocol.pipelines import RunOut
 from firn.protocol.validators import Validator, ValidatorKind
+from tests.command_line import Command
 from tests.integration.pipelines.attempts import MOMENTS, Fate, asleep, bury, finish, work_until
 from tests.integration.pipelines.together import NAMES, Together
 from tests.lossy_proxy import lossy_proxy
@@ -173,3 +175,32 @@ def test_readers_never_see_a_mixed_state(server: RunningServer) -> None:
     assert len(states) == PUBLISHES + 1
     assert len(set(seen)) > PUBLISHES // 2
     together.check_rows()
+
+
+def test_a_held_run_is_seen_when_somebody_publishes_it(server: RunningServer) -> None:
+    """Its optimizer dies before the report: the next attempt finds that the server has the rows."""
+    together, command = Together(server, audit=AuditMode.HOLD), Command(server.url)
+    name = f"p_{together.number}"
+    first = run(together)
+    assert (first.result["held"], first.result["snapshot_id"]) == (True, None)
+    assert [together.positions(table) for table in NAMES] == [[], [], []]
+    assert "held" in command("pipeline", "list").out
+    published = command("pipeline", "publish", name, "--json")
+    assert (published.code, published.json["tables"]) == (0, [together.table(table) for table in NAMES])
+    together.check_rows()
+    together.change_inputs()
+    before, run_id, fate = [together.load_metadata(table) for table in NAMES], together.ask("daily"), Fate("committed")
+    work_until(server.url, fate)
+    bury(server.url, fate)
+    finish(server.url, lambda: together.have_ended(run_id))
+    held = together.get_run(run_id)
+    assert (held.error, held.attempt, held.result["held"]) == (None, 2, True)
+    assert [together.load_metadata(table) for table in NAMES] == before
+    refused = command("pipeline", "run", name, "driver")
+    assert f"firn pipeline publish {name}" in refused.err
+    together.pipeline.discard("trips")
+    assert [together.load_metadata(table) for table in NAMES] == before
+    again = run(together)
+    together.pipeline.publish("trips")
+    together.check_rows()
+    assert (again.result["written"] > 0, [len(together.positions(table)) for table in NAMES]) == (True, [2, 2, 2])

@@ -6,8 +6,10 @@ from typing import Any
 
 from firn.pipelines.definition import Definition
 from firn.pipelines.definition import Pipeline as Folder
+from firn.pipelines.outputs import Output
 from firn.pipelines.parsing import parse_query
 from firn.pipelines.put import build_put
+from firn.protocol.pipeline_outputs import AuditMode
 from firn.protocol.pipelines import Refresh
 from firn.protocol.validators import Validator
 from tests.integration.pipelines.derived import COLUMNS, Derived
@@ -20,8 +22,8 @@ NAMES = tuple(KEYS)
 class Together(Derived):
     """Tables `mart.daily_N`, `mart.driver_N` (both keyed) and `mart.trips_N` (plain). The first one names the runs."""
 
-    def __init__(self, server: RunningServer, *validators: Validator) -> None:
-        self.validators = validators
+    def __init__(self, server: RunningServer, *validators: Validator, audit: AuditMode = AuditMode.AUTO) -> None:
+        self.validators, self.audit = validators, audit
         super().__init__(server, NAMES)
 
     def queries(self) -> dict[str, str]:
@@ -43,6 +45,7 @@ class Together(Derived):
                 refresh=Refresh.INCREMENTAL,
                 consistent=tuple(map(self.table, NAMES)),
                 validators=self.validators if name == "trips" else (),
+                output=Output(audit=self.audit if name == "driver" else None),
             )
             for name in NAMES
         ]

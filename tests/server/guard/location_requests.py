@@ -331,7 +331,7 @@ WITHOUT = {
     # Queries name tables. Spark reads files by their paths, so the optimizer refuses queries that do.
     "PUT /pipelines/{pipeline}",
     "POST /pipelines/{pipeline}/runs",
-    "POST /pipelines/{pipeline}/tables/{table}/reset",
+    *(f"POST /pipelines/{{pipeline}}/tables/{{table}}/{verb}" for verb in ("reset", "publish", "discard")),
     "POST /pipelines/{pipeline}/tables/{table}/backfills",
     *(
         f"POST /pipelines/{{pipeline}}/tables/{{table}}/backfills/{{backfill_id}}/{verb}"

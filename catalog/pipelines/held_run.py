@@ -1,0 +1,28 @@
+"""Runs that wait for approval: the server has their commit, and nobody can read their rows (rules 8.17 to 8.19)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from catalog.jobs.job import JobId
+from catalog.names import RelationId
+from catalog.pipelines.pipeline import PipelineTableId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTarget:
+    """The part of a held commit that is about one target of the run."""
+
+    table_id: PipelineTableId
+    job_id: JobId
+    store_id: RelationId
+    """The plain table or change store to which the part commits."""
+    held_at: datetime
+    published_at: datetime | None = None
+    """When somebody published the run. The row stays until the next pins, so that its files stay named."""
+    change: dict[str, Any] | None
+    """The fields of `firn.protocol.pipelines.TableChanges`; None for a step without a snapshot."""
+    move: dict[str, Any] | None
+    """The fields of `firn.protocol.pipelines.MoveCheckpoint`; None for a snapshot."""

@@ -1,0 +1,25 @@
+"""The database's held runs of pipelines; errors as in catalog.ports.store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from catalog.names import RelationId
+from catalog.pipelines.held_run import HeldTarget
+from catalog.pipelines.pipeline import PipelineTableId
+
+
+class HeldRuns(Protocol):
+    """One row for each target of a held run. A table has one at most."""
+
+    def put(self, target: HeldTarget) -> None:
+        """Insert or replace the row of a table."""
+
+    def find(self, table_ids: Collection[PipelineTableId]) -> Mapping[PipelineTableId, HeldTarget]:
+        """The rows of tables, those of published runs included."""
+
+    def of_store(self, store_id: RelationId) -> Sequence[HeldTarget]:
+        """The rows about a plain table or a change store, those of published runs included."""
+
+    def remove(self, table_ids: Collection[PipelineTableId]) -> None: ...

@@ -1,0 +1,54 @@
+"""Held runs of pipelines in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from catalog.names import RelationId
+from catalog.pipelines.held_run import HeldTarget
+from catalog.pipelines.pipeline import PipelineTableId
+from server.store.pipeline_rows import PipelineHeldRow
+from server.store.session import ReadSession
+from server.store.upsert import upsert
+
+_FIELDS = tuple(field.name for field in fields(HeldTarget))
+_AT_ONCE = 1_000
+"""The number of values in one statement, which databases limit."""
+
+
+@dataclass(frozen=True)
+class SqlHeldRuns:
+    """See catalog.ports.held_runs.HeldRuns."""
+
+    session: ReadSession
+
+    def put(self, target: HeldTarget) -> None:
+        """Insert or replace the row of a table."""
+        upsert(self.session, PipelineHeldRow, asdict(target))
+
+    def find(self, table_ids: Collection[PipelineTableId]) -> Mapping[PipelineTableId, HeldTarget]:
+        """Find the rows of tables."""
+        ids = list(table_ids)
+        held: dict[PipelineTableId, HeldTarget] = {}
+        for start in range(0, len(ids), _AT_ONCE):
+            query = select(PipelineHeldRow).where(PipelineHeldRow.table_id.in_(ids[start : start + _AT_ONCE]))
+            for row in self.session.scalars(query.execution_options(populate_existing=True)):
+                held[PipelineTableId(row.table_id)] = _to_target(row)
+        return held
+
+    def of_store(self, store_id: RelationId) -> Sequence[HeldTarget]:
+        """Find the rows about a store, by an index."""
+        rows = self.session.scalars(select(PipelineHeldRow).where(PipelineHeldRow.store_id == store_id))
+        return [_to_target(row) for row in rows]
+
+    def remove(self, table_ids: Collection[PipelineTableId]) -> None:
+        """Remove the rows of tables."""
+        self.session.execute(delete(PipelineHeldRow).where(PipelineHeldRow.table_id.in_(table_ids)))
+
+
+def _to_target(row: Any) -> HeldTarget:
+    return HeldTarget(**{name: getattr(row, name) for name in _FIELDS})
