@@ -9,7 +9,7 @@ import { Page } from '../../components/panel';
 import { PipelineMark } from '../../components/pipeline-mark';
 import { paths } from '../../lib/paths';
 
-const ORDER = ['failed', 'running', 'behind', 'rebuild', 'new', 'current'];
+const ORDER = ['failed', 'held', 'running', 'behind', 'rebuild', 'new', 'current'];
 
 const COLUMNS: Column<Pipeline>[] = [
   { key: 'name', title: 'Pipeline', cell: (row) => <span className="mono">{row.name}</span>, wide: true },
