@@ -196,11 +196,11 @@ def test_a_held_run_is_seen_when_somebody_publishes_it(server: RunningServer) ->
     held = together.get_run(run_id)
     assert (held.error, held.attempt, held.result["held"]) == (None, 2, True)
     assert [together.load_metadata(table) for table in NAMES] == before
-    refused = command("pipeline", "run", name, "driver")
+    refused = command("pipeline", "run", name, together.table("driver"))
     assert f"firn pipeline publish {name}" in refused.err
-    together.pipeline.discard("trips")
+    together.pipeline.discard(together.table("trips"))
     assert [together.load_metadata(table) for table in NAMES] == before
     again = run(together)
-    together.pipeline.publish("trips")
+    together.pipeline.publish(together.table("trips"))
     together.check_rows()
     assert (again.result["written"] > 0, [len(together.positions(table)) for table in NAMES]) == (True, [2, 2, 2])
