@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from catalog.names import TableName
 from catalog.pipelines.pipeline import PipelineTable, PipelineTableId
 from catalog.pipelines.trigger import NextRun
 from catalog.pipelines.versions import parse_set
@@ -14,22 +15,26 @@ def list_members(tables: Sequence[PipelineTable], table: PipelineTable) -> list[
 
     `tables` are those of its pipeline.
     """
-    by_name = {entry.name: entry for entry in tables}
-    members = [by_name[name] for name in parse_set(table.definition) if name in by_name]
-    return members or [table]
+    return _list_members({entry.name: entry for entry in tables}, table)
 
 
 def find_subjects(tables: Sequence[PipelineTable]) -> dict[PipelineTableId, PipelineTableId]:
     """For each table of a pipeline the one whose jobs run it: the first one of its set, or itself."""
-    return {table.id: list_members(tables, table)[0].id for table in tables}
+    by_name = {entry.name: entry for entry in tables}
+    return {table.id: _list_members(by_name, table)[0].id for table in tables}
 
 
 def share_next_runs(tables: Sequence[PipelineTable], planned: Mapping[str, NextRun]) -> dict[str, NextRun]:
     """The next runs by name, where each table of a set has the earliest one of the set."""
-    shared = dict(planned)
+    by_name, shared = {entry.name: entry for entry in tables}, dict(planned)
     for table in tables:
-        names = [str(member.name) for member in list_members(tables, table)]
+        names = [str(member.name) for member in _list_members(by_name, table)]
         runs = [planned[name] for name in names if name in planned]
         if runs:
             shared[str(table.name)] = min(runs, key=lambda run: run.at)
     return shared
+
+
+def _list_members(by_name: Mapping[TableName, PipelineTable], table: PipelineTable) -> list[PipelineTable]:
+    members = [by_name[name] for name in parse_set(table.definition) if name in by_name]
+    return members or [table]
