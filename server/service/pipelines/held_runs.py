@@ -106,6 +106,7 @@ def _read_held(uow: UnitOfWork, name: str, table: TableName) -> tuple[Pipeline, 
     if own is None or own.published_at is not None:
         raise Conflict(f"no run of {entry.name} waits for approval", hint=f"`firn pipeline show {name}` says what does")
     parts = [part for part in held.values() if part.job_id == own.job_id]
+    parts.sort(key=lambda part: str(tables[part.table_id].name))
     return pipeline, [tables[part.table_id] for part in parts], parts
 
 

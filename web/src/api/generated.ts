@@ -2447,8 +2447,9 @@ export interface paths {
         put?: never;
         /**
          * Commit a run
-         * @description Commit all targets of a run in one transaction. It may be asked again.
+         * @description Commit all targets of a run in one transaction, or keep the commit until a user publishes it.
          *
+         *     It may be asked again.
          *     500 with the code `unknown` means that the commit may have been applied: the positions of the writers tell.
          */
         post: operations["publish_run_leases__lease__publish_post"];
@@ -2961,6 +2962,46 @@ export interface paths {
          * @description Let runs take chunks of a paused or failed backfill again.
          */
         post: operations["resume_backfill_pipelines__pipeline__tables__table__backfills__backfill_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Discard a held run
+         * @description Forget the run of a table that waits for approval, with all tables of the run. 409 if none does.
+         */
+        post: operations["discard_held_pipelines__pipeline__tables__table__discard_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/tables/{table}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish a held run
+         * @description Commit the run of a table that waits for approval, with all tables of the run. 409 if none does.
+         */
+        post: operations["publish_held_pipelines__pipeline__tables__table__publish_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3639,6 +3680,12 @@ export interface components {
             /** Outcome */
             outcome: string | null;
         };
+        /**
+         * AuditMode
+         * @description What happens with the rows of a run whose validators have passed.
+         * @enum {string}
+         */
+        AuditMode: "auto" | "hold";
         /**
          * AuditOut
          * @description One request. A change without a status has no recorded end: the table's history tells whether it happened.
@@ -5331,6 +5378,19 @@ export interface components {
             partitions: number;
             /** Reason */
             reason: string;
+        };
+        /**
+         * HeldRunOut
+         * @description A run whose rows wait for approval.
+         */
+        HeldRunOut: {
+            /**
+             * Held At
+             * Format: date-time
+             */
+            held_at: string;
+            /** Job Id */
+            job_id: string;
         };
         /**
          * HiddenPositions
@@ -7420,7 +7480,7 @@ export interface components {
         };
         /**
          * PipelineTableOut
-         * @description A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild` or `failed`.
+         * @description A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild`, `failed` or `held`.
          *
          *     `behind` counts the inputs that have changed since the checkpoint; None if the table is not built.
          */
@@ -7437,6 +7497,7 @@ export interface components {
             definition: {
                 [key: string]: unknown;
             };
+            held_run?: components["schemas"]["HeldRunOut"] | null;
             last_run: components["schemas"]["RunOut"] | null;
             /** Name */
             name: string;
@@ -8433,6 +8494,14 @@ export interface components {
             where: string;
         };
         /**
+         * RunDiscarded
+         * @description The targets whose held run is forgotten.
+         */
+        RunDiscarded: {
+            /** Tables */
+            tables: string[];
+        };
+        /**
          * RunOut
          * @description A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended.
          */
@@ -8475,9 +8544,14 @@ export interface components {
         };
         /**
          * RunPublished
-         * @description The targets that were committed.
+         * @description The targets that were committed, or with `held` those whose commit waits for approval.
          */
         RunPublished: {
+            /**
+             * Held
+             * @default false
+             */
+            held?: boolean;
             /** Tables */
             tables: string[];
         };
@@ -9206,6 +9280,8 @@ export interface components {
          *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
          */
         TableDefinition: {
+            /** @default auto */
+            audit?: components["schemas"]["AuditMode"];
             /**
              * Columns
              * @default []
@@ -19114,6 +19190,128 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BackfillOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    discard_held_pipelines__pipeline__tables__table__discard_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunDiscarded"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    publish_held_pipelines__pipeline__tables__table__publish_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPublished"];
                 };
             };
             /** @description Bad Request */
