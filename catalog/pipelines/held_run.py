@@ -1,4 +1,4 @@
-"""Runs that wait for approval: the server has their commit, and nobody can read their rows (rules 8.17 to 8.19)."""
+"""Runs that wait for approval: the server has their commit, and nobody reads their rows (docs/protocols.md, 8.17)."""
 
 from __future__ import annotations
 

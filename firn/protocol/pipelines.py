@@ -249,7 +249,7 @@ class TableChanges(Request):
 class PublishRun(Request):
     """Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
 
-    Each target has either a snapshot, or a step without one.
+    Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15).
     """
 
     changes: Annotated[list[TableChanges], Field(max_length=MOST_TOGETHER)] = []

@@ -119,7 +119,7 @@ class TableRun:
         return replace(computed, result=computed.result.model_copy(update=update))
 
     def _select(self, pins: TargetPins, computing: Computing, changed: Sequence[str]) -> Selection | None:
-        """What the changes affect, and the chunks of the run (rule 8.10); None for nothing."""
+        """What the changes affect, and the chunks of the run (docs/protocols.md, rule 8.10); None for nothing."""
         self.context.stage("finding affected rows")
         affected = computing.find_affected(changed)
         if affected is not None:

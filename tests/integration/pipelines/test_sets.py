@@ -1,4 +1,4 @@
-"""Tables move together, and readers never see a mixed state, whatever dies: rules 8.15 and 8.16 of the protocols."""
+"""Tables move together, and readers never see a mixed state, whatever dies (docs/protocols.md, rules 8.15 and 8.16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that wait for approval: nobody reads their rows before a user publishes them (rules 8.17 to 8.19)."""
+"""Runs that wait for approval: nobody reads their rows before a user publishes them (docs/protocols.md, rule 8.17)."""
 
 from __future__ import annotations
 
