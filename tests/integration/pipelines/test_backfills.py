@@ -1,4 +1,4 @@
-"""Backfills on real tables, with optimizers that die and live changes in between (docs/protocols.md, rules 8.9 to 8.12).
+"""Backfills on real tables, while optimizers die and inputs change (docs/protocols.md, rules 8.9 to 8.12).
 
 Somebody damages rows of the table: no change of an input repairs them, so a backfill has to.
 """

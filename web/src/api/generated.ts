@@ -7770,7 +7770,7 @@ export interface components {
          * PublishRun
          * @description Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
          *
-         *     Each target has either a snapshot, or a step without one.
+         *     Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15).
          */
         PublishRun: {
             /**
