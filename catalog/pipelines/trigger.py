@@ -99,12 +99,15 @@ def _choose_first(run: NextRun | None, now: datetime) -> NextRun:
 
 def predict_duration(table: TableFacts) -> timedelta:
     """How long the next run takes at most, by the last ones."""
-    durations = sorted(table.durations[-REMEMBERED_RUNS:])
-    if not durations:
-        return _UNKNOWN
-    if len(durations) < _ENOUGH_RUNS:
-        return 2 * durations[-1]
-    return 1.15 * durations[int(0.99 * len(durations))]
+    return predict_by_durations(table.durations) or _UNKNOWN
+
+
+def predict_by_durations(durations: Sequence[timedelta]) -> timedelta | None:
+    """How long the next run takes at most, by the durations of runs, oldest first; None without any."""
+    last = sorted(durations[-REMEMBERED_RUNS:])
+    if not last:
+        return None
+    return 2 * last[-1] if len(last) < _ENOUGH_RUNS else 1.15 * last[int(0.99 * len(last))]
 
 
 def _find_missing(tables: Mapping[str, TableFacts]) -> dict[str, datetime]:

@@ -12,7 +12,7 @@ import typer
 from firn import pipelines
 from firn.cli import pipelines as folders
 from firn.cli.context import CliContext, command
-from firn.cli.show import moment
+from firn.cli.show import moment, size
 from firn.cli.watch import format_span, note_waiting_run, watch_run
 from firn.errors import NotFound
 from firn.names import split_name
@@ -20,7 +20,7 @@ from firn.pipeline_client import Pipeline
 from firn.protocol.backfills import BackfillOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.names import join_name
-from firn.protocol.pipelines import PipelineOut, PipelineTableOut, PutOut, RunOut, RunResult
+from firn.protocol.pipelines import InputChanges, PipelineOut, PipelineTableOut, PutOut, RunOut, RunResult
 from firn.protocol.validators import ValidatorResult
 
 app = folders.app  # these are commands of `firn pipeline` too
@@ -29,7 +29,8 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="A table of the p
 LimitOption = Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")]
 PIPELINE_COLUMNS = ("pipeline", "catalog", "version", "tables", "state", "owner", "changed")
 TABLE_COLUMNS = ("table", "state", "kind", "inputs behind", "since", "checkpoint", "last run", "next run")
-RUN_COLUMNS = ("run", "table", "status", "mode", "written", "unchanged", "deleted", "created", "took", "error")
+_COUNTS = ("mode", "written", "unchanged", "deleted", "dropped")
+RUN_COLUMNS = ("run", "table", "status", *_COUNTS, "created", "took", "error")
 _WORST_FIRST = ("failed", "held", "running", "rebuild", "behind", "new", "current")
 SHOWN_BACKFILLS = 10
 
@@ -123,12 +124,9 @@ def show_run(ctx: CliContext, run: RunOut) -> None:
 def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str | None]]:
     yield "mode", ": ".join(filter(None, (result.mode, result.reason)))
     for changes in result.inputs:
-        yield f"input {changes.table}", _describe_input(changes.rows_before, changes.rows_after)
+        yield f"input {changes.table}", _describe_input(changes)
     if result.mode != "nothing":
-        keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}: "
-        keys += f"{_count(result.chunks, 'chunk')} of a backfill: " if result.chunks else ""
-        unchanged = f"{result.unchanged:,} left out (unchanged)"
-        yield "computed", f"{keys}{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted"
+        yield "computed", _describe_rows(result)
     if result.validators:
         passed = sum(validator.passed for validator in result.validators)
         yield "audited", f"{passed:,} of {_count(len(result.validators), 'validator')} passed"
@@ -143,13 +141,35 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
         snapshot = nothing if other.snapshot_id is None else f"snapshot {other.snapshot_id}"
         yield f"with {name}", f"{_count(other.written, 'row')} written, {other.deleted:,} deleted, {snapshot}"
     yield "checkpoint", result.checkpoint
-    yield "took", _describe_duration(run)
+    yield "took", _describe_cost(run)
 
 
-def _describe_input(before: int | None, after: int | None) -> str:
-    if before is None and after is None:
-        return "changed"
-    return f"{_count(before or 0, 'row')} before, {_count(after or 0, 'row')} after"
+def _describe_cost(run: RunOut) -> str | None:
+    """How long the run took, beside its prediction and the last full run."""
+    took = _describe_duration(run)
+    if took is None:
+        return None
+    predicted = None if run.predicted_seconds is None else f"at most {format_span(run.predicted_seconds)} predicted"
+    full = None if run.full_seconds is None else f"the last full run took {format_span(run.full_seconds)}"
+    return "; ".join(filter(None, (took, predicted, full)))
+
+
+def _describe_rows(result: RunResult) -> str:
+    keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}: "
+    keys += f"{_count(result.chunks, 'chunk')} of a backfill: " if result.chunks else ""
+    dropped = f", {result.dropped:,} dropped by validators" if result.dropped else ""
+    unchanged = f"{result.unchanged:,} left out (unchanged)"
+    return f"{keys}{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted{dropped}"
+
+
+def _describe_input(changes: InputChanges) -> str:
+    """What is known about the changes of an input."""
+    parts = [
+        None if changes.commits is None else _count(changes.commits, "commit"),
+        None if changes.files is None else _count(changes.files, "file"),
+        None if changes.bytes is None else size(changes.bytes),
+    ]
+    return ", ".join(filter(None, parts)) or "changed"
 
 
 def _describe_violations(validator: ValidatorResult) -> str:
@@ -286,7 +306,7 @@ def list_runs(
 
 def _run_row(run: RunOut) -> tuple[object, ...]:
     result = run.result
-    counts = (result.get("mode"), result.get("written"), result.get("unchanged"), result.get("deleted"))
+    counts = tuple(map(result.get, _COUNTS))
     state = (run.job_id, run.table, run.status)
     return (*state, *counts, moment(run.created_at), _describe_duration(run), run.error)
 

@@ -277,15 +277,24 @@ class RunRequest(Request):
 
 
 class InputChanges(Message):
-    """What a run read of an input: rows that only the old or only the new state has; None if it was not counted."""
+    """The changes of an input that a run took in; None if they were not counted.
+
+    `files` are those that only one of the two states has, or that have other deletes in the new one, and `bytes` their
+    size. They are counted for tables without a key.
+    """
 
     table: str
-    rows_before: int | None = None
-    rows_after: int | None = None
+    commits: int | None = None
+    files: int | None = None
+    bytes: int | None = None
 
 
 class RunResult(Message):
-    """The result of a run, in the report of its job. Counts are rows of the target; `keys` are affected values."""
+    """The result of a run, in the report of its job. Counts are rows of the target; `keys` are affected values.
+
+    `dropped` are computed rows that validators of the severity `drop` left out. `incremental_bytes` and `full_bytes`
+    are what either way was predicted to read; None if the run did not weigh them (it does with `refresh: auto`).
+    """
 
     mode: str
     """`incremental`, `full`, or `nothing` if no input had changed."""
@@ -297,6 +306,9 @@ class RunResult(Message):
     written: int = 0
     unchanged: int = 0
     deleted: int = 0
+    dropped: int = 0
+    incremental_bytes: int | None = None
+    full_bytes: int | None = None
     snapshot_id: str | None = None
     checkpoint: str | None = None
     validators: list[ValidatorResult] = []
@@ -307,7 +319,11 @@ class RunResult(Message):
 
 
 class RunOut(Out):
-    """A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended."""
+    """A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended.
+
+    `predicted_seconds` is how long it was predicted to take at most, by the runs before it; None if there were none.
+    `full_seconds` is how long the last full run before it took.
+    """
 
     job_id: str
     pipeline: str
@@ -323,6 +339,8 @@ class RunOut(Out):
     attempt: int
     progress: dict[str, Any]
     result: dict[str, Any]
+    predicted_seconds: float | None = None
+    full_seconds: float | None = None
 
 
 class NextRunOut(Out):

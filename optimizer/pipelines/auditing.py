@@ -61,16 +61,20 @@ class Audit:
         for validator in self.validators:  # what the server stores is what a user sent
             check_validator(validator, lowered, self.inputs, self.key)
 
-    def drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult]]:
-        """The rows that no validator of the severity `drop` leaves out, and what these validators found."""
+    def drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult], int]:
+        """The rows that no validator of the severity `drop` leaves out, what these found, and the number left out."""
         dropping = [validator for validator in self.validators if validator.severity is Severity.DROP]
         if not dropping:
-            return rows, []
+            return rows, [], 0
         results = self._check_rows(dropping, rows)
         wrong = [validator for validator, result in zip(dropping, results, strict=True) if not result.passed]
+        kept = rows
         for validator in wrong:
-            rows = rows.where(self._condition(validator))
-        return rows, results
+            kept = kept.where(self._condition(validator))
+        counts = [result.violations or 0 for result in results if not result.passed]
+        # Two validators may leave out the same row.
+        dropped = rows.count() - kept.count() if len(counts) > 1 else sum(counts)
+        return kept, results, dropped
 
     def check(self, rows: AuditedRows) -> list[ValidatorResult]:
         """What the other validators find. Raises AuditFailed if one fails the run, Refused if one cannot be run."""

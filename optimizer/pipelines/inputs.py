@@ -13,11 +13,17 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.errors import Refused as FirnRefused
 from firn.protocol.answers.changes import ChangePlan, FileChangesOut
 from firn.protocol.names import join_name, quote_name, split_name
-from firn.protocol.pipelines import InputPin
+from firn.protocol.pipelines import InputChanges, InputPin
 from firn.spark.changes import Feed, plan_feed
 from firn.spark.file_changes import read_changed_rows
 from optimizer.pipelines.lake import Lake
-from optimizer.pipelines.snapshots import find_schema_difference, load_iceberg_table, read_snapshot, read_total_bytes
+from optimizer.pipelines.snapshots import (
+    count_commits,
+    find_schema_difference,
+    load_iceberg_table,
+    read_snapshot,
+    read_total_bytes,
+)
 
 BEGINNING = "0"
 """The state of a table before its first commit, as the server's plans of changes name it."""
@@ -53,6 +59,9 @@ class PinnedInput(Protocol):
 
     def measure(self) -> tuple[int, int]:
         """Bytes of the files that differ between the pins, and of all files at the new pin."""
+
+    def count_changes(self) -> InputChanges:
+        """The changes between the pins for people, as far as they are known without reading rows."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,11 @@ class KeyedInput:
         shown = self.lake.table(self.name).show()
         return (shown.pending_bytes, shown.bytes + shown.pending_bytes)
 
+    def count_changes(self) -> InputChanges:
+        """The commits that change rows."""
+        commits = len(self.plan.appends) + len(self.plan.direct) if self.plan.base_known else None
+        return InputChanges(table=self.name, commits=commits)
+
 
 @dataclass(frozen=True)
 class PlainInput:
@@ -167,8 +181,28 @@ class PlainInput:
         total = read_total_bytes(self.lake.spark, self.lake.parts(self.name), self.until)
         if self.since is None or self.until is None:
             return total, total
-        sides = [side for change in self.files.files for side in (change.before, change.after) if side is not None]
-        return sum(int(side.data_file.get("file-size-in-bytes", 0)) for side in sides), total
+        return total if self._changed_files is None else _sum_bytes(self._changed_files), total
+
+    def count_changes(self) -> InputChanges:
+        """The commits, and the files that differ."""
+        commits = count_commits(self.lake.spark, self.lake.parts(self.name), self.since, self.until)
+        files = None if self.until is None else self._changed_files
+        if files is None:
+            return InputChanges(table=self.name, commits=commits)
+        return InputChanges(table=self.name, commits=commits, files=len(files.files), bytes=_sum_bytes(files))
+
+    @property
+    def _changed_files(self) -> FileChangesOut | None:
+        """The files that differ; None if they are too many to list."""
+        try:
+            return self.files
+        except FirnRefused:
+            return None
+
+
+def _sum_bytes(changes: FileChangesOut) -> int:
+    sides = [side for change in changes.files for side in (change.before, change.after) if side is not None]
+    return sum(int(side.data_file.get("file-size-in-bytes", 0)) for side in sides)
 
 
 def open_input(lake: Lake, pin: InputPin, since: str | None) -> PinnedInput:

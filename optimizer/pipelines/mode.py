@@ -18,10 +18,15 @@ UNPRUNED_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Mode:
-    """How a run computes. `reason` says why it is full, and is None for an incremental one that was not weighed."""
+    """How a run computes. `reason` says why it is full, and is None for an incremental one that was not weighed.
+
+    The bytes are what either way was predicted to read; None if they were not compared.
+    """
 
     is_full: bool
     reason: str | None = None
+    incremental_bytes: int | None = None
+    full_bytes: int | None = None
 
 
 def choose_mode(
@@ -61,10 +66,11 @@ def weigh(plan: Plan, measured: Mapping[str, tuple[int, int]], changed: Sequence
     total = sum(whole for _, whole in measured.values())
     full = total + target_bytes
     if full < SMALL_BYTES:
-        return Mode(is_full=True, reason=f"{_show(full)} of inputs and target are cheaper to compute in full")
+        reason = f"{_show(full)} of inputs and target are cheaper to compute in full"
+        return Mode(is_full=True, reason=reason, full_bytes=full)
     partial = _estimate_partial(plan, measured, changed)
     words = f"predicted to read {_show(partial)} incrementally, {_show(full)} in full"
-    return Mode(is_full=partial > full, reason=words)
+    return Mode(partial > full, words, incremental_bytes=partial, full_bytes=full)
 
 
 def _estimate_partial(plan: Plan, measured: Mapping[str, tuple[int, int]], changed: Sequence[str]) -> int:

@@ -63,23 +63,19 @@ class Publishing:
 
         Raises Refused if keys are null or repeated, AuditFailed if a validator fails the run.
         """
-        rows, dropped = self._drop_wrong(rows)
-        return self._add_dropped(self._prepare(rows, selection), dropped)
+        kept, results, dropped = self._drop_wrong(rows)
+        return _add_dropped(self._prepare(kept, selection), results, dropped)
 
     def prepare_append(self, rows: DataFrame) -> ComputedTable:
         """Audit rows that are added to a table without a key. Raises AuditFailed."""
-        rows, dropped = self._drop_wrong(rows)
-        return self._add_dropped(self._prepare_append(rows), dropped)
+        kept, results, dropped = self._drop_wrong(rows)
+        return _add_dropped(self._prepare_append(kept), results, dropped)
 
-    def _drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult]]:
+    def _drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult], int]:
         if self.audit is None:
-            return rows, []
+            return rows, [], 0
         self.stage("auditing")
         return self.audit.drop_wrong(self.computing.keep(rows))
-
-    def _add_dropped(self, computed: ComputedTable, dropped: list[ValidatorResult]) -> ComputedTable:
-        validators = [*dropped, *computed.result.validators]
-        return replace(computed, result=computed.result.model_copy(update={"validators": validators}))
 
     def _prepare(self, rows: DataFrame, selection: Selection | None) -> ComputedTable:
         if not self.target.is_keyed:
@@ -174,3 +170,8 @@ class Publishing:
             return []
         self.stage("auditing")
         return self.audit.check(rows)
+
+
+def _add_dropped(computed: ComputedTable, results: list[ValidatorResult], dropped: int) -> ComputedTable:
+    validators = [*results, *computed.result.validators]
+    return replace(computed, result=computed.result.model_copy(update={"validators": validators, "dropped": dropped}))

@@ -15,6 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.protocol.names import format_sql_name, quote_name
 from optimizer.errors import Refused
 
+_MOST_COMMITS = 1_000
+"""The commits that a run counts one by one."""
+
 
 def read_snapshot(
     spark: SparkSession, parts: Sequence[str], snapshot: str | None, more: Sequence[str] = ()
@@ -78,6 +81,23 @@ def read_total_bytes(spark: SparkSession, parts: Sequence[str], snapshot: str | 
         return 0
     stored = load_iceberg_table(spark, parts).snapshot(int(snapshot))
     return 0 if stored is None else int(dict(stored.summary()).get("total-files-size", 0))
+
+
+def count_commits(spark: SparkSession, parts: Sequence[str], since: str | None, until: str | None) -> int | None:
+    """The commits after `since` up to `until`; None if `since` is not among the newest ones before `until`.
+
+    A rollback of the table, or an expiry, leaves no way from one to the other.
+    """
+    table, snapshot = load_iceberg_table(spark, parts), until
+    for count in range(_MOST_COMMITS):
+        if snapshot == since:
+            return count
+        stored = None if snapshot is None else table.snapshot(int(snapshot))
+        if stored is None:
+            return None
+        parent = stored.parentId()
+        snapshot = None if parent is None else str(parent)
+    return None
 
 
 def load_iceberg_table(spark: SparkSession, parts: Sequence[str]) -> Any:

@@ -14,7 +14,7 @@ from firn.pipelines.types import name_type
 from firn.protocol.backfills import ClaimRequest
 from firn.protocol.names import format_sql_name, join_name
 from firn.protocol.pipeline_outputs import OutputMode
-from firn.protocol.pipelines import InputChanges, Refresh, RunResult, TableDefinition, TargetPins
+from firn.protocol.pipelines import Refresh, RunResult, TableDefinition, TargetPins
 from optimizer.errors import Refused
 from optimizer.pipelines.append import choose_append_mode, compute_new_rows
 from optimizer.pipelines.auditing import Audit
@@ -60,7 +60,7 @@ class TableRun:
         computed = self._compute_pinned(target, pins, opened, changed)
         return replace(
             computed,
-            result=computed.result.model_copy(update={"inputs": [InputChanges(table=name) for name in changed]}),
+            result=computed.result.model_copy(update={"inputs": [opened[name].count_changes() for name in changed]}),
         )
 
     def _compute_pinned(
@@ -79,7 +79,8 @@ class TableRun:
         context.tuning.add(sum(total for _, total in measured.values()) + target.total_bytes)
         computing = context.stack.enter_context(open_computing(context.spark, plan, inputs))
         computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed)
-        return replace(computed, result=computed.result.model_copy(update={"reason": mode.reason}))
+        weighed = {"incremental_bytes": mode.incremental_bytes, "full_bytes": mode.full_bytes}
+        return replace(computed, result=computed.result.model_copy(update={"reason": mode.reason, **weighed}))
 
     def _choose_mode(
         self,

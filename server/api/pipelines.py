@@ -30,6 +30,7 @@ from server.api.errors import refusals
 from server.api.writers import build_writer_out
 from server.service.pipelines.definitions import DefinedPipeline
 from server.service.pipelines.pins import PinnedTarget
+from server.service.pipelines.predictions import FULL_SECONDS, PREDICTED_SECONDS, get_seconds
 from server.service.pipelines.states import TableView
 from server.service.services import Services
 
@@ -212,6 +213,8 @@ def build_run_out(job: Job) -> RunOut:
         version=int(job.params.get("version") or 0),
         full=bool(job.params.get("full")),
         requested_by=job.params.get("requested_by"),
+        predicted_seconds=get_seconds(job, PREDICTED_SECONDS),
+        full_seconds=get_seconds(job, FULL_SECONDS),
         **{name: getattr(job, name) for name in same},
     )
 

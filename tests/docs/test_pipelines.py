@@ -44,7 +44,10 @@ def test_a_run_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> Non
     began = datetime(2026, 11, 27, 9, tzinfo=UTC)
     result = RunResult(
         mode="incremental",
-        inputs=[InputChanges(table="raw.trip"), InputChanges(table="dim.driver")],
+        inputs=[
+            InputChanges(table="raw.trip", commits=2, files=3, bytes=2_400),
+            InputChanges(table="dim.driver", commits=1),
+        ],
         keys=3,
         written=2,
         deleted=1,
@@ -66,6 +69,8 @@ def test_a_run_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> Non
         attempt=1,
         progress={},
         result=result.model_dump(),
+        predicted_seconds=6,
+        full_seconds=9,
     )
     show_run(CliContext(), run)
     assert capsys.readouterr().out == blocks("text")[1].partition("\n")[2]

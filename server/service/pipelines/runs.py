@@ -26,6 +26,7 @@ from catalog.ports.work import JobFilter
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.pipeline_outputs import AuditMode
 from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
+from server.service.pipelines.predictions import predict_run
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.sets import find_subjects, list_members
 from server.service.pipelines.targets import (
@@ -258,6 +259,7 @@ def add_run(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: s
     """Queue a run; Conflict while the table has an active one, or one that waits for approval."""
     check_not_held(uow, pipeline, [table])
     policy, now = load_target_policy(uow, table.catalog, table.name), uow.now()
+    params = {**params, **predict_run(uow, table.id, full=bool(params.get("full")))}
     priority = policy["firn.optimize.priority"]
     job = Job(
         id=JobId(uuid4()),

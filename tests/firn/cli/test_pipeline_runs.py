@@ -34,14 +34,19 @@ AT = datetime(2026, 11, 27, 9, 52, 7, tzinfo=UTC)
 LATER = "2026-11-27T09:52:24Z"
 RESULT = RunResult(
     mode="incremental",
-    inputs=[InputChanges(table="raw.trip", rows_before=3, rows_after=1_240), InputChanges(table="dim.driver")],
+    inputs=[InputChanges(table="raw.trip", commits=186, files=31, bytes=44 * 2**20), InputChanges(table="dim.driver")],
     keys=2_140,
     written=2_087,
     unchanged=31,
     deleted=22,
+    dropped=4,
     snapshot_id="77",
     checkpoint="c2",
 ).model_dump()
+COMPUTED = (
+    "2,140 affected values: 2,087 rows written, 31 left out (unchanged), 22 deleted, 4 dropped by validators"
+)
+COST = {"predicted_seconds": 18.2, "full_seconds": 120.0}
 COLUMNS = {
     "raw.trip": {"driver": "long", "day": "date", "status": "string", "fare": "decimal(10, 2)"},
     "dim.driver": {"driver": "long", "city": "int"},
@@ -162,7 +167,7 @@ run = Command("http://127.0.0.1:9")
 
 def test_a_run_is_followed_and_told(fake: FakeServer) -> None:
     waiting, working = describe_run("pending"), describe_run("running", progress={"stage": "computing"})
-    fake.runs = [waiting, waiting, working, describe_run("succeeded", ended_at=LATER, result=RESULT)]
+    fake.runs = [waiting, waiting, working, describe_run("succeeded", ended_at=LATER, result=RESULT, **COST)]
     told = run("pipeline", "run", "orders", "driver_daily")
     assert (told.code, fake.sent[0][2]) == (0, {"table": "mart.driver_daily", "full": False})
     assert told.out.splitlines() == [
@@ -170,12 +175,12 @@ def test_a_run_is_followed_and_told(fake: FakeServer) -> None:
         "table   mart.driver_daily",
         "status  succeeded",
         "mode              incremental",
-        "input raw.trip    3 rows before, 1,240 rows after",
+        "input raw.trip    186 commits, 31 files, 44.0 MiB",
         "input dim.driver  changed",
-        "computed          2,140 affected values: 2,087 rows written, 31 left out (unchanged), 22 deleted",
+        f"computed          {COMPUTED}",
         "published         snapshot 77",
         "checkpoint        c2",
-        "took              17 s",
+        "took              17 s; at most 18 s predicted; the last full run took 2 min",
     ]
     assert told.err.splitlines() == [
         "the job waits, because no optimizer is registered: start one with `firn optimizer`",

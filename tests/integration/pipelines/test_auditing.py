@@ -119,9 +119,16 @@ def test_a_warning_lets_the_run_go_on(spark: SparkSession) -> None:
 
 def test_wrong_rows_are_dropped(spark: SparkSession) -> None:
     dropping = validator(ValidatorKind.EXPECT, Severity.DROP, condition="k = 'a'")
-    left, (result,) = audit(spark, dropping).drop_wrong(rows(spark).changed)
+    left, (result,), dropped = audit(spark, dropping).drop_wrong(rows(spark).changed)
     assert [row.id for row in left.collect()] == [1]
-    assert result.violations == 1
+    assert (result.violations, dropped) == (1, 1)
+
+
+def test_a_row_that_two_validators_drop_is_counted_once(spark: SparkSession) -> None:
+    by_name = validator(ValidatorKind.EXPECT, Severity.DROP, name="named", condition="k = 'a'")
+    by_value = validator(ValidatorKind.RANGE, Severity.DROP, columns=["v"], minimum="0")
+    left, results, dropped = audit(spark, by_name, by_value).drop_wrong(rows(spark).changed)
+    assert ([result.violations for result in results], dropped, left.count()) == ([1, 1], 1, 1)
 
 
 def test_the_table_is_audited_before_anyone_can_read_it(server: RunningServer) -> None:
@@ -137,7 +144,8 @@ def test_the_table_is_audited_before_anyone_can_read_it(server: RunningServer) -
     query = "SELECT driver, sum(fare) AS fares FROM raw.fare GROUP BY driver"
     runs = PinnedRuns(server, "mart.audited_fares", query, ["raw.fare"], key=["driver"], validators=checks)
     first = runs.run()
-    assert (first.written, [item.violations for item in first.validators]) == (2, [1, 0, None, 0])
+    assert (first.written, first.dropped) == (2, 1)
+    assert [item.violations for item in first.validators] == [1, 0, None, 0]
     before = runs.client.tables["mart.audited_fares"].show()
     sql("INSERT INTO lake.raw.fare VALUES (4, 2, -9)")
     with pytest.raises(AuditFailed, match=r"audit failed, and nothing was committed: paid \(1 row\)"):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from firn.protocol.pipelines import PinRequest, Pins
+from firn.protocol.pipelines import InputChanges, PinRequest, Pins
 from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
 from tests.integration.pipelines.pinned_runs import PinnedRuns
@@ -48,6 +48,10 @@ def test_a_first_run_creates_the_table_and_later_ones_compute_what_changed(serve
     full = sorted(map(tuple, sql(QUERY.replace("raw.", "lake.raw.")).collect()))
     assert server.rows("SELECT driver, day, city, trips, fares FROM lake.mart.daily") == full
     assert (second.mode, second.keys, second.written, second.deleted) == ("incremental", 7, 6, 1)
+    trips, drivers = second.inputs
+    assert (trips.table, trips.commits, drivers) == ("raw.trip", 2, InputChanges(table="raw.driver", commits=1))
+    assert trips.files
+    assert trips.bytes
 
 
 @pytest.fixture(scope="module")

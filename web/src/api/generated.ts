@@ -8504,6 +8504,9 @@ export interface components {
         /**
          * RunOut
          * @description A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended.
+         *
+         *     `predicted_seconds` is how long it was predicted to take at most, by the runs before it; None if there were none.
+         *     `full_seconds` is how long the last full run before it took.
          */
         RunOut: {
             /** Attempt */
@@ -8519,12 +8522,16 @@ export interface components {
             error: string | null;
             /** Full */
             full: boolean;
+            /** Full Seconds */
+            full_seconds?: number | null;
             /** Job Id */
             job_id: string;
             /** Leased At */
             leased_at: string | null;
             /** Pipeline */
             pipeline: string;
+            /** Predicted Seconds */
+            predicted_seconds?: number | null;
             /** Progress */
             progress: {
                 [key: string]: unknown;

@@ -1,5 +1,6 @@
 /** What pipelines say in forms that the API document leaves open, and the places of a graph's tables. */
 import type { PipelineTable, Run } from '../api/types';
+import { bytes, many } from './format';
 
 export interface FullReason {
   text: string;
@@ -35,11 +36,14 @@ export interface ValidatorResult {
 export interface RunResult {
   mode?: string;
   reason?: string | null;
-  inputs?: { table: string; rows_before: number | null; rows_after: number | null }[];
+  inputs?: { table: string; commits?: number | null; files?: number | null; bytes?: number | null }[];
   keys?: number | null;
   written?: number;
   unchanged?: number;
   deleted?: number;
+  dropped?: number;
+  incremental_bytes?: number | null;
+  full_bytes?: number | null;
   snapshot_id?: string | null;
   checkpoint?: string | null;
   validators?: ValidatorResult[];
@@ -48,6 +52,12 @@ export interface RunResult {
 export const definitionOf = (table: PipelineTable): Definition => table.definition as unknown as Definition;
 
 export const resultOf = (run: Run): RunResult => run.result;
+
+/** The changes of an input that a run took in, as far as they were counted. */
+export function changesText({ commits, files, bytes: size }: NonNullable<RunResult['inputs']>[number]): string {
+  const parts = [commits == null ? '' : many(commits, 'commit'), files == null ? '' : many(files, 'file'), size == null ? '' : bytes(size)];
+  return parts.filter(Boolean).join(', ') || 'changed';
+}
 
 const UNITS: [number, string][] = [
   [86_400, 'd'],

@@ -1,5 +1,6 @@
 import { Drawer } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 
 import { pipelineRun, pipelineRuns } from '../../api/pipeline-queries';
@@ -9,9 +10,9 @@ import { Count, Span, When } from '../../components/figures';
 import { Empty, Note, ProblemNote } from '../../components/notes';
 import { Facts, Panel } from '../../components/panel';
 import { JobMark } from '../../components/status-icons';
-import { many } from '../../lib/format';
+import { bytes, many, span } from '../../lib/format';
 import { paths } from '../../lib/paths';
-import { resultOf, type ValidatorResult } from '../../lib/pipelines';
+import { changesText, resultOf, type RunResult, type ValidatorResult } from '../../lib/pipelines';
 import { useUrlState } from '../../lib/url-state';
 
 const COLUMNS: Column<Run>[] = [
@@ -23,7 +24,9 @@ const COLUMNS: Column<Run>[] = [
   { key: 'written', title: 'Written', cell: (row) => <Count value={resultOf(row).written} />, right: true },
   { key: 'unchanged', title: 'Left out', cell: (row) => <Count value={resultOf(row).unchanged} />, right: true, help: 'computed rows that the table has already' },
   { key: 'deleted', title: 'Deleted', cell: (row) => <Count value={resultOf(row).deleted} />, right: true },
+  { key: 'dropped', title: 'Dropped', cell: (row) => <Count value={resultOf(row).dropped} />, right: true, extra: true, help: 'computed rows that validators left out' },
   { key: 'took', title: 'Took', cell: (row) => <Span seconds={secondsOf(row)} />, right: true },
+  { key: 'full', title: 'Last full run', cell: (row) => <Span seconds={row.full_seconds} />, right: true, extra: true, help: 'how long the last full run before it took' },
   { key: 'by', title: 'Asked by', cell: (row) => row.requested_by ?? '–', extra: true },
   { key: 'version', title: 'Version', cell: (row) => <Count value={row.version} />, right: true, extra: true },
 ];
@@ -74,16 +77,17 @@ function Details({ pipeline, id }: { pipeline: string; id: string }) {
           { name: 'rows written', value: <Count value={result.written} /> },
           { name: 'rows left out', value: <Count value={result.unchanged} />, note: 'the table has them already' },
           { name: 'rows deleted', value: <Count value={result.deleted} /> },
-          { name: 'took', value: <Span seconds={secondsOf(run)} /> },
+          { name: 'rows dropped', value: <Count value={result.dropped} />, note: 'by validators' },
+          { name: 'took', value: <Span seconds={secondsOf(run)} />, ...(run.predicted_seconds == null ? {} : { note: `at most ${span(run.predicted_seconds)} predicted` }) },
+          { name: 'last full run took', value: <Span seconds={run.full_seconds} /> },
+          ...readBytes(result),
           { name: 'asked for', value: <When at={run.created_at} />, ...(run.requested_by === null ? {} : { note: `by ${run.requested_by}` }) },
           { name: 'job', value: <Link className="mono" to={paths.job(run.job_id)}>{run.job_id}</Link>, note: 'with its log' },
         ]}
       />
       {result.inputs !== undefined && result.inputs.length > 0 && (
         <Panel title="Inputs that had changed">
-          {result.inputs.map(({ table }) => (
-            <div key={table} className="mono">{table}</div>
-          ))}
+          <Facts columns facts={result.inputs.map((input) => ({ name: input.table, value: changesText(input) }))} />
         </Panel>
       )}
       {result.validators !== undefined && result.validators.length > 0 && (
@@ -93,6 +97,14 @@ function Details({ pipeline, id }: { pipeline: string; id: string }) {
       )}
     </div>
   );
+}
+
+/** What either way was predicted to read, if the run weighed them. */
+function readBytes({ incremental_bytes: changed, full_bytes: full }: RunResult): { name: string; value: ReactNode }[] {
+  return [
+    ...(changed == null ? [] : [{ name: 'incremental reads', value: <>{bytes(changed)} predicted</> }]),
+    ...(full == null ? [] : [{ name: 'full reads', value: <>{bytes(full)} predicted</> }]),
+  ];
 }
 
 /** What one validator found, with some of the rows. */
