@@ -12,6 +12,7 @@ from firn.jobs import wait_until_final
 from firn.names import split_name
 from firn.protocol.backfills import CHUNK_SECONDS, BackfillOut, BackfillRequest
 from firn.protocol.jobs import JobStatus
+from firn.protocol.pipeline_graph import GraphOut, LineageOut
 from firn.protocol.pipelines import (
     PipelineOut,
     PipelineVersionOut,
@@ -51,6 +52,14 @@ class Pipeline:
     def show(self) -> PipelineOut:
         """Its tables with state, checkpoint and last run."""
         return PipelineOut.read(self.transport.get(self._path()))
+
+    def show_graph(self) -> GraphOut:
+        """Its tables and inputs: how far each table is behind, and because of which inputs."""
+        return GraphOut.read(self.transport.get(self._path("/graph")))
+
+    def show_lineage(self) -> LineageOut:
+        """The columns of its tables with the columns that they are computed from."""
+        return LineageOut.read(self.transport.get(self._path("/lineage")))
 
     def put(self, definition: PutPipeline) -> PutOut:
         """Store a version, which `firn.pipelines.build_put` makes from a folder.

@@ -48,6 +48,7 @@ from server.api import metrics as api_metrics
 from server.api import operations as api_operations
 from server.api import optimizers as api_optimizers
 from server.api import orphans as api_orphans
+from server.api import pipeline_graph as api_pipeline_graph
 from server.api import pipelines as api_pipelines
 from server.api import policies as api_policies
 from server.api import principals as api_principals
@@ -128,6 +129,7 @@ _API = (
     api_operations,
     api_pipelines,
     api_backfills,
+    api_pipeline_graph,
     api_principals,
     api_roles,
     api_tokens,

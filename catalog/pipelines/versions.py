@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from catalog.errors import InvalidDefinition, StaleDefinition
 from catalog.names import TableName, fold_case
+from catalog.pipelines.lineage import find_foreign_source
 from firn.protocol.pipeline_outputs import OnChange, OutputMode, explain_wrong_output
 from firn.protocol.pipeline_sets import explain_wrong_sets
 from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
 
 _NOT_YET = (OutputMode.COLUMNS,)
 _PLACE = frozenset({"path", "line"})
-_VERDICT = frozenset({"incremental", "scope", "reasons"})
+_VERDICT = frozenset({"incremental", "scope", "reasons", "lineage"})
 
 
 def parse_definitions(definitions: Sequence[TableDefinition]) -> dict[TableName, TableDefinition]:
@@ -29,6 +30,9 @@ def parse_definitions(definitions: Sequence[TableDefinition]) -> dict[TableName,
         if len(set(definition.key)) < len(definition.key):
             raise InvalidDefinition(f"the key of {name} names a column twice ({_place(definition)})")
         _check_output(definition)
+        source = find_foreign_source(definition)
+        if source is not None:
+            raise InvalidDefinition(f"the lineage of {name} names {source.table}, which is no input of it")
         parsed[name] = definition
     _check_sets(parsed)
     return parsed

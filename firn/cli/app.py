@@ -26,7 +26,7 @@ from firn.cli import (
     namespaces,
     operations,
     optimizers,
-    pipeline_backfills,
+    pipeline_graph,
     policies,
     principals,
     processes,
@@ -61,7 +61,7 @@ app.add_typer(logs.app, name="log")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(streams.app, name="stream")
 app.add_typer(cdc.app, name="cdc")
-app.add_typer(pipeline_backfills.app, name="pipeline")  # with the commands that need no server
+app.add_typer(pipeline_graph.app, name="pipeline")  # with the commands that need no server
 app.add_typer(consumers.app, name="consumer")
 app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")

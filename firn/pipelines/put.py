@@ -12,6 +12,7 @@ from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.fingerprint import fingerprint_append, fingerprint_query
 from firn.pipelines.graph import read_inputs
+from firn.pipelines.lineage import trace_columns
 from firn.pipelines.parsing import DIALECT, parse_query
 from firn.pipelines.plan import Plan, Reason
 from firn.pipelines.table_plans import TablePlan, plan_pipeline
@@ -100,6 +101,7 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         fingerprint=fingerprint_append(fingerprint, definition.output.streams) if is_append else fingerprint,
         incremental=table.is_incremental,
         scope=[] if is_append else [*plan.scope],
+        lineage=trace_columns(definition.query, schema),
         reasons=[] if is_append else [*_write_reasons(plan.reasons)],
     )
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.backfills import RunChunks
 from firn.protocol.base import Message, Open, Out, Request
+from firn.protocol.pipeline_graph import ColumnLineage
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode, StreamInput, choose_mode
 from firn.protocol.pipeline_sets import MOST_TOGETHER
 from firn.protocol.validators import MOST_VALIDATORS, Validator, ValidatorResult
@@ -92,7 +93,8 @@ class TableDefinition(Request):
     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
     tables of the set that moves together, this one among them, in one order for all of them.
     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
-    `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
+    `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
+    people from which columns of the inputs each column comes.
     """
 
     name: _Name
@@ -114,6 +116,7 @@ class TableDefinition(Request):
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     incremental: bool
     scope: _Columns = []
+    lineage: Annotated[list[ColumnLineage], Field(max_length=MOST_COLUMNS)] = []
     reasons: Annotated[list[FullReason], Field(max_length=100)] = []
 
     @property

@@ -250,7 +250,7 @@ def _build_table_out(view: TableView) -> PipelineTableOut:
     checkpoint = None if view.checkpoint is None else build_checkpoint(view.checkpoint).model_dump(mode="json")
     return PipelineTableOut(
         name=str(view.table.name),
-        definition=view.table.definition.model_dump(mode="json"),
+        definition=view.table.definition.model_dump(mode="json", exclude={"lineage"}),  # it has a route of its own
         state=view.state,
         checkpoint=checkpoint,
         behind=view.behind,

@@ -219,7 +219,8 @@ def _list_names(table: TableName) -> tuple[TableName, ...]:
 
 def _build_target_task(table: PipelineTable) -> TargetTask:
     name = table.name
-    return TargetTask(definition=table.definition.model_dump(mode="json"), target=[*name.namespace, name.name])
+    definition = table.definition.model_dump(mode="json", exclude={"lineage"})
+    return TargetTask(definition=definition, target=[*name.namespace, name.name])
 
 
 def list_subjects(uow: UnitOfWork, job: Job) -> set[RelationId]:

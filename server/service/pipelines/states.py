@@ -34,6 +34,8 @@ class TableView:
     state: str
     """`new`, `current`, `behind`, `running`, `rebuild`, `failed` or `held`."""
     checkpoint: StoredCheckpoint | None
+    changes: Mapping[str, datetime | None]
+    """The inputs that have changed since the checkpoint, with the first commit since then, as far as it is known."""
     behind: int | None
     """The number of inputs that have changed since the checkpoint; None if the table is not built."""
     behind_since: datetime | None
@@ -142,6 +144,7 @@ def _describe(table: PipelineTable, state: StoredState, last_run: Job | None, ne
         table=table,
         state="held" if state.held is not None else _choose_state(table, state, last_run),
         checkpoint=state.checkpoint,
+        changes=state.changes,
         behind=None if state.checkpoint is None else len(state.changes),
         behind_since=min((at for at in state.changes.values() if at is not None), default=None),
         last_run=last_run,

@@ -18,6 +18,15 @@ import firn
 from firn.cli import context
 from firn.client import TableHandle
 from firn.errors import NotFound
+from firn.protocol.pipeline_graph import (
+    ColumnLineageOut,
+    ColumnSourceOut,
+    GraphEdgeOut,
+    GraphNodeOut,
+    GraphOut,
+    LineageOut,
+    TableLineageOut,
+)
 from firn.protocol.pipelines import (
     InputChanges,
     PipelineOut,
@@ -43,9 +52,36 @@ RESULT = RunResult(
     snapshot_id="77",
     checkpoint="c2",
 ).model_dump()
-COMPUTED = (
-    "2,140 affected values: 2,087 rows written, 31 left out (unchanged), 22 deleted, 4 dropped by validators"
+TRIP = ColumnSourceOut(table="raw.trip", column="fare", is_input=True)
+LINEAGE = LineageOut(
+    pipeline="orders",
+    version=1,
+    tables=[
+        TableLineageOut(
+            table="mart.driver_daily",
+            columns=[
+                ColumnLineageOut(column="fares", sources=[TRIP], origins=[TRIP]),
+                ColumnLineageOut(column="trips", sources=[], origins=[]),
+            ],
+        ),
+        TableLineageOut(table="mart.city_rank", columns=[]),
+    ],
 )
+GRAPH = GraphOut(
+    pipeline="orders",
+    version=1,
+    at=AT,
+    nodes=[
+        GraphNodeOut(table="raw.trip", is_input=True),
+        GraphNodeOut(table="dim.driver", is_input=True),
+        GraphNodeOut(table="mart.driver_daily", is_input=False, state="behind", lag_seconds=720.0, target_seconds=900),
+    ],
+    edges=[
+        GraphEdgeOut(source="raw.trip", target="mart.driver_daily", has_changes=True, changed_at=AT, lag_seconds=720.0),
+        GraphEdgeOut(source="dim.driver", target="mart.driver_daily", has_changes=False),
+    ],
+)
+COMPUTED = "2,140 affected values: 2,087 rows written, 31 left out (unchanged), 22 deleted, 4 dropped by validators"
 COST = {"predicted_seconds": 18.2, "full_seconds": 120.0}
 COLUMNS = {
     "raw.trip": {"driver": "long", "day": "date", "status": "string", "fare": "decimal(10, 2)"},
@@ -92,6 +128,8 @@ class FakeServer:
             "/optimizers": [],
             "/pipelines": [describe_pipeline()],
             "/pipelines/orders": describe_pipeline(),
+            "/pipelines/orders/graph": GRAPH.model_dump(mode="json"),
+            "/pipelines/orders/lineage": LINEAGE.model_dump(mode="json"),
             "/pipelines/orders/runs": self.runs,
             "/pipelines/orders/versions": [describe_version()],
             "/pipelines/orders/versions/1": describe_version(),
@@ -312,3 +350,22 @@ def test_put_plans_with_the_columns_of_the_server(
     told = run("pipeline", "put", str(folder))
     assert (told.code, len(fake.sent)) == (1, 2)
     assert told.err.startswith("firn: catalog lake has no table dim.driver\n      create it first")
+
+
+def test_the_graph_says_how_far_tables_are_behind(fake: FakeServer) -> None:
+    shown = run("pipeline", "graph", "orders")
+    lines = [line.split() for line in shown.out.splitlines()]
+    assert lines[2][:3] == ["mart.driver_daily", "behind", "raw.trip"]
+    assert lines[2][-4:] == ["12", "min", "15", "min"]
+    assert lines[3][2:] == ["dim.driver", "–", "no", "15", "min"]
+    assert json.loads(run("pipeline", "graph", "orders", "--json").out)["edges"][0]["lag_seconds"] == 720
+
+
+def test_lineage_is_listed_by_table(fake: FakeServer) -> None:
+    shown = run("pipeline", "lineage", "orders")
+    assert shown.out.splitlines()[0] == "mart.driver_daily"
+    assert ["fares", "raw.trip.fare", "raw.trip.fare"] in [line.split() for line in shown.out.splitlines()]
+    assert "its columns cannot be traced" in shown.out
+    chosen = json.loads(run("pipeline", "lineage", "orders", "driver_daily", "--json").out)
+    assert [table["table"] for table in chosen["tables"]] == ["mart.driver_daily"]
+    assert run("pipeline", "lineage", "orders", "nothing").code == 1

@@ -55,6 +55,7 @@ def test_the_example_is_planned_and_complete(folder: Path) -> None:
     daily = tables["mart.driver_daily"]
     assert (daily.inputs, daily.key, daily.refresh) == (["raw.trip", "dim.driver"], ["driver", "day"], Refresh.STRICT)
     assert (daily.incremental, daily.scope, daily.line) == (True, ["driver", "day"], 1)
+    assert daily.lineage[2].model_dump() == {"column": "city", "sources": [{"table": "dim.driver", "column": "city"}]}
     rank = tables["mart.city_rank"]
     assert (rank.inputs, rank.incremental, rank.reasons[0].line) == (["mart.city_daily"], False, 3)
 

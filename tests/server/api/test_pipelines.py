@@ -24,6 +24,10 @@ DEFINED: dict[str, Any] = {
 FILE = {"path": "transformations/daily.sql", "text": "SELECT 1"}
 
 
+def trace(table: str) -> list[dict[str, Any]]:
+    return [{"column": "n", "sources": [{"table": table, "column": "id"}]}]
+
+
 def body(*tables: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"catalog": "lake", "files": [FILE], "tables": list(tables or (DEFINED,)), **more}
 
@@ -90,6 +94,24 @@ def test_editors_get_the_schema_of_the_file_that_put_reads(pipes: Api) -> None:
     assert get(pipes, "/schema") == FIRN_PIPELINE_SCHEMA
 
 
+def test_graph_and_lineage_of_tables_that_are_not_built(pipes: Api) -> None:
+    put(pipes, tables=[{**DEFINED, "lineage": trace("db.plain")}])
+    graph = get(pipes, "/orders/graph")
+    assert [(node["table"], node["is_input"], node["state"]) for node in graph["nodes"]] == [
+        ("db.plain", True, None),
+        ("db.daily", False, "new"),
+    ]
+    (edge,) = graph["edges"]
+    assert (edge["source"], edge["target"], edge["has_changes"]) == ("db.plain", "db.daily", None)
+    lineage = get(pipes, "/orders/lineage")
+    source = {"table": "db.plain", "column": "id", "is_input": True}
+    assert lineage["tables"] == [
+        {"table": "db.daily", "columns": [{"column": "n", "sources": [source], "origins": [source]}]}
+    ]
+    assert "lineage" not in get(pipes, "/orders")["tables"][0]["definition"]
+    assert refused(pipes, "GET", "/none/graph") == refused(pipes, "GET", "/none/lineage") == (404, "not_found")
+
+
 def test_pipelines_are_listed_by_name_a_page_at_a_time(pipes: Api) -> None:
     for number in (2, 1, 3):
         put(pipes, f"p{number}", tables=[{**DEFINED, "name": f"db.t{number}"}])
@@ -113,6 +135,8 @@ def test_pipelines_are_listed_by_name_a_page_at_a_time(pipes: Api) -> None:
         (body({**DEFINED, "incremental": "true"}), (422, "malformed")),
         (body({**DEFINED, "more": 1}), (422, "malformed")),
         (body({**DEFINED, "query": "x" * 200_001}), (422, "malformed")),
+        (body({**DEFINED, "lineage": trace("db.secret")}), (400, "invalid_definition")),
+        (body({**DEFINED, "lineage": [{"column": "n", "sources": [{}]}]}), (422, "malformed")),
         ({"catalog": "lake", "files": [], "tables": []}, (422, "malformed")),
         ([], (422, "malformed")),
     ],

@@ -2816,6 +2816,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{pipeline}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the graph of a pipeline
+         * @description Show the tables and inputs of a pipeline, how far each table is behind, and because of which inputs.
+         */
+        get: operations["show_graph_pipelines__pipeline__graph_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{pipeline}/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the lineage of columns
+         * @description Show the columns of a pipeline's tables with the columns that they are computed from.
+         */
+        get: operations["show_lineage_pipelines__pipeline__lineage_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{pipeline}/runs": {
         parameters: {
             query?: never;
@@ -4475,6 +4515,33 @@ export interface components {
             type: string;
         };
         /**
+         * ColumnLineage
+         * @description The columns of inputs that the values of one column are computed from; none for a constant or a count of rows.
+         *
+         *     Columns that only decide which rows there are, as in WHERE and ON, are no sources.
+         */
+        ColumnLineage: {
+            /** Column */
+            column: string;
+            /**
+             * Sources
+             * @default []
+             */
+            sources?: components["schemas"]["ColumnSource"][];
+        };
+        /**
+         * ColumnLineageOut
+         * @description One column of a table. `origins` are the columns of inputs of the pipeline behind it, through all its tables.
+         */
+        ColumnLineageOut: {
+            /** Column */
+            column: string;
+            /** Origins */
+            origins: components["schemas"]["ColumnSourceOut"][];
+            /** Sources */
+            sources: components["schemas"]["ColumnSourceOut"][];
+        };
+        /**
          * ColumnOut
          * @description A column, with the type in Hive's spelling.
          */
@@ -4487,6 +4554,28 @@ export interface components {
             partition: boolean;
             /** Type */
             type: string;
+        };
+        /**
+         * ColumnSource
+         * @description A column of an input.
+         */
+        ColumnSource: {
+            /** Column */
+            column: string;
+            /** Table */
+            table: string;
+        };
+        /**
+         * ColumnSourceOut
+         * @description A column of an input. `is_input` says that the pipeline does not compute the input's table.
+         */
+        ColumnSourceOut: {
+            /** Column */
+            column: string;
+            /** Is Input */
+            is_input: boolean;
+            /** Table */
+            table: string;
         };
         /**
          * CompactJobIn
@@ -5223,6 +5312,67 @@ export interface components {
             on: components["schemas"]["ScopeOut"];
             /** Privileges */
             privileges: string[];
+        };
+        /**
+         * GraphEdgeOut
+         * @description `target` reads `source`.
+         *
+         *     `has_changes` says that the source has commits that the target does not show; None if it is not built.
+         *     `changed_at` is the time of the first one, and `lag_seconds` its age; None if there is none, or if its time is not
+         *     known, as of a table that was created anew.
+         */
+        GraphEdgeOut: {
+            /** Changed At */
+            changed_at?: string | null;
+            /** Has Changes */
+            has_changes: boolean | null;
+            /** Lag Seconds */
+            lag_seconds?: number | null;
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * GraphNodeOut
+         * @description A table of the pipeline, or an input that it does not compute.
+         *
+         *     An input has only a name. `computed_at` is the time of the states of the inputs that the table shows.
+         *     `lag_seconds` is the age of the oldest commit to an input that the table does not show, 0 if it shows all, and
+         *     None if it is not built. `target_seconds` is how old that commit may be: `fresh_within`.
+         */
+        GraphNodeOut: {
+            /** Computed At */
+            computed_at?: string | null;
+            /** Is Input */
+            is_input: boolean;
+            /** Lag Seconds */
+            lag_seconds?: number | null;
+            /** State */
+            state?: string | null;
+            /** Table */
+            table: string;
+            /** Target Seconds */
+            target_seconds?: number | null;
+        };
+        /**
+         * GraphOut
+         * @description The tables of a pipeline and their inputs at the time `at`.
+         */
+        GraphOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Edges */
+            edges: components["schemas"]["GraphEdgeOut"][];
+            /** Nodes */
+            nodes: components["schemas"]["GraphNodeOut"][];
+            /** Pipeline */
+            pipeline: string;
+            /** Version */
+            version: number;
         };
         /**
          * GroupChangeIn
@@ -6418,6 +6568,18 @@ export interface components {
             sign: string;
             /** Text */
             text: string;
+        };
+        /**
+         * LineageOut
+         * @description The columns of all tables of a pipeline, each table after those that it reads.
+         */
+        LineageOut: {
+            /** Pipeline */
+            pipeline: string;
+            /** Tables */
+            tables: components["schemas"]["TableLineageOut"][];
+            /** Version */
+            version: number;
         };
         /**
          * LoadOut
@@ -9284,7 +9446,8 @@ export interface components {
          *     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
          *     tables of the set that moves together, this one among them, in one order for all of them.
          *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
-         *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again.
+         *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
+         *     people from which columns of the inputs each column comes.
          */
         TableDefinition: {
             /** @default auto */
@@ -9312,6 +9475,11 @@ export interface components {
             key?: string[];
             /** Line */
             line: number;
+            /**
+             * Lineage
+             * @default []
+             */
+            lineage?: components["schemas"]["ColumnLineage"][];
             mode?: components["schemas"]["OutputMode"] | null;
             /** Name */
             name: string;
@@ -9401,6 +9569,16 @@ export interface components {
          * @enum {string}
          */
         TableKind: "plain" | "keyed" | "view";
+        /**
+         * TableLineageOut
+         * @description The columns of a table; none if they cannot be traced, as through LATERAL.
+         */
+        TableLineageOut: {
+            /** Columns */
+            columns: components["schemas"]["ColumnLineageOut"][];
+            /** Table */
+            table: string;
+        };
         /**
          * TableLocation
          * @description The directory of a table's files. `keep_reason` says why nobody may delete them; None if a job may.
@@ -18697,6 +18875,88 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_graph_pipelines__pipeline__graph_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GraphOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_lineage_pipelines__pipeline__lineage_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LineageOut"];
+                };
             };
             /** @description Not Found */
             404: {
