@@ -41,14 +41,14 @@ def trace_columns(query: exp.Query, schema: Schema) -> list[ColumnLineage]:
     ]
 
 
-def _list_sources(column: Node, names: Mapping[str, str]) -> list[ColumnSource]:
-    """The columns of tables at the ends of the ways from one column, each once."""
+def _list_sources(root: Node, names: Mapping[str, str]) -> list[ColumnSource]:
+    """The columns of tables at the ends of the ways from one column, each once, by name."""
     sources: dict[tuple[str, str], ColumnSource] = {}
-    for node in column.walk():
+    for node in root.walk():
         table = node.expression
         if not isinstance(table, exp.Table) or table.name not in names:
             continue
         name, column = names[table.name], exp.to_column(node.name, dialect=DIALECT).name
         if len(column) <= LONGEST_COLUMN:
             sources.setdefault((name, column), ColumnSource(table=name, column=column))
-    return list(sources.values())[:MOST_SOURCES]
+    return [sources[key] for key in sorted(sources)][:MOST_SOURCES]

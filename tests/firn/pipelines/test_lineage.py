@@ -27,7 +27,7 @@ def test_a_column_comes_from_what_its_values_are_computed_from() -> None:
         "driver": ["raw.trip.driver"],
         "city": ["dim.driver.city"],
         "trips": [],
-        "fares": ["raw.trip.fare", "dim.driver.city"],
+        "fares": ["dim.driver.city", "raw.trip.fare"],
         "first": [],
     }
 
