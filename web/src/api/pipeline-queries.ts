@@ -21,6 +21,26 @@ export const pipeline = (name: string) =>
     refetchInterval: RUNS_MS,
   });
 
+export const pipelineGraph = (name: string) =>
+  queryOptions({
+    queryKey: ['pipelines', name, 'graph'],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}/graph', { params: { path: { pipeline: name } } })),
+    refetchInterval: RUNS_MS,
+  });
+
+/** The lineage of a version never changes. */
+export const pipelineLineage = (name: string, version: number) =>
+  queryOptions({
+    queryKey: ['pipelines', name, 'lineage', version],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}/lineage', { params: { path: { pipeline: name } } })),
+  });
+
+export const pipelineVersion = (name: string, version: number) =>
+  queryOptions({
+    queryKey: ['pipelines', name, 'version', version],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}/versions/{version}', { params: { path: { pipeline: name, version } } })),
+  });
+
 export const pipelineRuns = (name: string, table: string | undefined) =>
   infiniteQueryOptions({
     ...paged,

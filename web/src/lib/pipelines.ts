@@ -1,10 +1,11 @@
 /** What pipelines say in forms that the API document leaves open, and the places of a graph's tables. */
-import type { PipelineTable, Run } from '../api/types';
-import { bytes, many } from './format';
+import type { PipelineNode, PipelineTable, Run } from '../api/types';
+import { bytes, many, span } from './format';
 
 export interface FullReason {
   text: string;
   line: number | null;
+  column?: number | null;
   remedy: string | null;
   path?: string | null;
 }
@@ -13,6 +14,7 @@ export interface FullReason {
 export interface Definition {
   query: string;
   path: string;
+  line: number;
   inputs: string[];
   key: string[];
   refresh: string;
@@ -58,6 +60,37 @@ export function changesText({ commits, files, bytes: size }: NonNullable<RunResu
   const parts = [commits == null ? '' : many(commits, 'commit'), files == null ? '' : many(files, 'file'), size == null ? '' : bytes(size)];
   return parts.filter(Boolean).join(', ') || 'changed';
 }
+
+/** Whether a table is older than its owner wants, and how old, in a few words; nothing for a table that is not built. */
+export function lagText({ lag_seconds: lag, target_seconds: target }: Pick<PipelineNode, 'lag_seconds' | 'target_seconds'>): { text: string; late: boolean } {
+  const wanted = target == null ? '' : `, target ${span(target)}`;
+  if (lag == null) return { text: target == null ? '' : `target ${span(target)}`, late: false };
+  return { text: `${lag === 0 ? 'up to date' : `${span(lag)} behind`}${wanted}`, late: target != null && lag > target };
+}
+
+/** A line of SQL in parts; `forced` is one that makes each run full. */
+export interface LinePart {
+  text: string;
+  forced: FullReason | undefined;
+}
+
+/** The lines of a file. A reason's place says where a part begins; it ends with its line, or where the next part begins. */
+export function markReasons(text: string, reasons: readonly FullReason[]): LinePart[][] {
+  return text.split('\n').map((line, index) => {
+    const here = reasons.filter((reason) => reason.line === index + 1).sort((a, b) => startOf(a, line) - startOf(b, line));
+    const first = here[0];
+    if (first === undefined) return [{ text: line, forced: undefined }];
+    const parts = [{ text: line.slice(0, startOf(first, line)), forced: undefined }, ...here.map((reason, at) => part(line, reason, here[at + 1]))];
+    return parts.filter(({ text }) => text !== '');
+  });
+}
+
+function part(line: string, reason: FullReason, next: FullReason | undefined): LinePart {
+  return { text: line.slice(startOf(reason, line), next === undefined ? undefined : startOf(next, line)), forced: reason };
+}
+
+/** A reason without a column is about its whole line. */
+const startOf = ({ column }: FullReason, line: string) => Math.max(0, column == null ? line.search(/\S|$/) : column - 1);
 
 const UNITS: [number, string][] = [
   [86_400, 'd'],

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useParams } from 'react-router';
 
-import { pipeline as pipelineQuery, resetTable, runTable } from '../../api/pipeline-queries';
+import { pipeline as pipelineQuery, pipelineGraph, resetTable, runTable } from '../../api/pipeline-queries';
 import type { Pipeline, PipelineTable } from '../../api/types';
 import { ActionButton, ActionMenuItem } from '../../components/action-button';
 import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
@@ -18,9 +18,10 @@ import { many } from '../../lib/format';
 import { definitionOf, triggerText } from '../../lib/pipelines';
 import { useUrlState } from '../../lib/url-state';
 import { Graph } from './graph';
+import { Lineage } from './lineage';
+import { QueryFiles } from './query';
 import { Runs } from './runs';
 import { Versions } from './versions';
-import styles from './pipelines.module.css';
 
 const TABS = ['table', 'runs', 'versions'];
 
@@ -28,6 +29,7 @@ const TABS = ['table', 'runs', 'versions'];
 export function PipelinePage() {
   const { pipeline: name = '' } = useParams();
   const { data, error } = useQuery(pipelineQuery(name));
+  const { data: graph } = useQuery(pipelineGraph(name));
   const [get, set] = useUrlState();
   if (data === undefined) {
     return (
@@ -49,7 +51,7 @@ export function PipelinePage() {
       }
       actions={chosen && <Actions pipeline={data} table={chosen} />}
     >
-      <Graph tables={data.tables} chosen={chosen?.name} choose={(table) => set({ table })} />
+      <Graph tables={data.tables} graph={graph} chosen={chosen?.name} choose={(table) => set({ table })} />
       <Tabs value={tab} onChange={(value) => set({ tab: value === 'table' ? undefined : (value ?? undefined) })} keepMounted={false}>
         <Tabs.List aria-label="details">
           <Tabs.Tab value="table">Table</Tabs.Tab>
@@ -131,9 +133,8 @@ function Chosen({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable 
           ]}
         />
       </Panel>
-      <Panel flush title="Query" aside={<span className="mono dim">{definition.path}</span>}>
-        <pre className={styles.sql}>{definition.query}</pre>
-      </Panel>
+      <QueryFiles pipeline={pipeline} table={table} />
+      <Lineage pipeline={pipeline} table={table} />
       {definition.validators.length > 0 && (
         <Panel title="Validators">
           <Facts columns facts={definition.validators.map(({ name, severity }) => ({ name, value: severity }))} />

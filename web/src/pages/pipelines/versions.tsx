@@ -1,11 +1,14 @@
 import { Select } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
+import { Fragment } from 'react';
 
 import { pipelineVersions } from '../../api/pipeline-queries';
 import type { PipelineVersion } from '../../api/types';
 import { When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
+import { diffLines, foldSame } from '../../lib/diff';
+import { many } from '../../lib/format';
 import { useUrlState } from '../../lib/url-state';
 import styles from './pipelines.module.css';
 
@@ -18,7 +21,7 @@ export function Versions({ pipeline }: { pipeline: string }) {
   const index = Math.max(0, versions.findIndex(({ version }) => String(version) === get('version')));
   const [shown, before] = [versions[index], versions[index + 1]];
   if (shown === undefined) return <span className="dim">No version is kept.</span>;
-  const files = shown.files.map((file) => ({ path: file.path ?? '', text: file.text ?? '', change: changeOf(file, before) }));
+  const files = shown.files.map((file) => ({ path: file.path ?? '', text: file.text ?? '', old: textOf(before, file.path), change: changeOf(file, before) }));
   return (
     <div className="stack">
       <div className="row row-wrap">
@@ -37,14 +40,34 @@ export function Versions({ pipeline }: { pipeline: string }) {
       </div>
       {files
         .sort((a, b) => Number(b.change !== '') - Number(a.change !== ''))
-        .map(({ path, text, change }) => (
+        .map(({ path, text, old, change }) => (
           <Panel key={path} flush title={<span className="mono">{path}</span>} aside={<span className="dim">{change}</span>}>
-            <pre className={styles.sql}>{text}</pre>
+            {old !== undefined && old !== text ? <Diff before={old} after={text} /> : <pre className={styles.sql}>{text}</pre>}
           </Panel>
         ))}
     </div>
   );
 }
+
+const textOf = (version: PipelineVersion | undefined, path: string | undefined) => version?.files.find((file) => file.path === path)?.text;
+
+/** The lines that differ, with some around them. */
+function Diff({ before, after }: { before: string; after: string }) {
+  return (
+    <pre className={styles.sql}>
+      {foldSame(diffLines(before, after)).map(({ line, gap }, index) => (
+        <Fragment key={index}>
+          {gap > 0 && <span className={styles.gap}>… {many(gap, 'line')} as before</span>}
+          <span className={`${styles.line ?? ''} ${line.kind === 'same' ? '' : (styles[line.kind] ?? '')}`}>
+            {SIGNS[line.kind]} {line.text}
+          </span>
+        </Fragment>
+      ))}
+    </pre>
+  );
+}
+
+const SIGNS = { same: ' ', added: '+', removed: '−' };
 
 function changeOf(file: PipelineVersion['files'][number], before: PipelineVersion | undefined): string {
   if (before === undefined) return '';
