@@ -127,6 +127,7 @@ class FakeServer:
         documents = {
             "/optimizers": [],
             "/pipelines": [describe_pipeline()],
+            "/pipelines/orders/tables/mart.driver_daily/backfills": [],
             "/pipelines/orders": describe_pipeline(),
             "/pipelines/orders/graph": GRAPH.model_dump(mode="json"),
             "/pipelines/orders/lineage": LINEAGE.model_dump(mode="json"),
