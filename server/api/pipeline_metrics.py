@@ -21,7 +21,7 @@ def build_pipeline_figures(measured: Sequence[TableMeasurements], at: datetime) 
 def _count_states(measured: Sequence[TableMeasurements]) -> Figures:
     states: _Values = {(state,): 0.0 for state in TABLE_STATES}
     for table in measured:
-        states[table.state,] += 1
+        states[table.state,] = states.get((table.state,), 0.0) + 1
     return Figures("firn_pipeline_tables", "Tables of pipelines by state.", ("state",), states)
 
 

@@ -20,7 +20,7 @@ from server.service.pipelines.definitions import DefinedPipeline
 from server.service.pipelines.sets import find_subjects, share_next_runs
 from server.service.pipelines.table_facts import StoredState, read_states
 
-TABLE_STATES = ("new", "current", "behind", "running", "rebuild", "failed")
+TABLE_STATES = ("new", "current", "behind", "running", "rebuild", "failed", "held")
 MAX_FAILURES = 3
 """Failed runs in a row after which triggers start no other one."""
 States = Mapping[PipelineTableId, StoredState]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -120,3 +120,12 @@ def test_measurements_rest_for_20_times_as_long_as_they_took(stage: PipelineStag
     assert len(kept.load()) == 0
     times["now"] = 63
     assert len(kept.load()) == 1
+
+
+def test_a_state_that_metrics_do_not_list_is_counted_too() -> None:
+    """A new state must not make /metrics fail."""
+    empty = {"inputs_behind": None, "behind_since": None, "target_seconds": None, "is_failing": None}
+    table = TableMeasurements(catalog="lake", table="mart.t", state="melted", run_seconds=None, rows={}, **empty)
+    (states, *_) = build_pipeline_figures([table], datetime(2026, 1, 1, tzinfo=UTC))
+    assert states.values["melted",] == 1
+    assert states.values["held",] == 0
