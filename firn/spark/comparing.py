@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType
 
 
 def make_comparable(value: Column, kind: DataType) -> Column:
     """A value as Spark can compare it; it compares no maps."""
-    return F.to_json(F.struct(value)) if _has_map(kind) else value
+    return F.to_json(F.struct(value)) if _has(kind, (MapType,)) else value
 
 
-def _has_map(kind: DataType) -> bool:
+def is_kept_by_grouping(kind: DataType) -> bool:
+    """Whether rows grouped by such a value have it as it was. Of -0.0, Spark's groups keep 0.0; maps make none."""
+    return not _has(kind, (MapType, FloatType, DoubleType))
+
+
+def _has(kind: DataType, parts: tuple[type[DataType], ...]) -> bool:
     if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType) or (isinstance(kind, ArrayType) and _has_map(kind.elementType))
+        return any(_has(field.dataType, parts) for field in kind.fields)
+    return isinstance(kind, parts) or (isinstance(kind, ArrayType) and _has(kind.elementType, parts))

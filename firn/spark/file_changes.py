@@ -1,34 +1,25 @@
 """The net changes of a table without a primary key between two snapshots, as a frame (docs/changes.md#plain-tables).
 
-The server lists the files that one of the two snapshots does not have, or has with other deletes. Only these are read.
-Rows that both sides have cancel each other: first by their identity, which needs no comparison of values, and then by
-their values. The second step alone would be right; the first makes it cheap.
+The server lists the files that one of the two snapshots does not have, or has with other deletes. Only these are read,
+and of a file that both have only the rows that its deletes delete. Rows of both snapshots cancel each other by their
+values, in one aggregation: a compaction writes the same rows again, and an overwrite may.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
-from typing import Any
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.names import split_name
-from firn.protocol.answers.changes import FileChangesOut, ReadFile
+from firn.protocol.answers.changes import ChangedFile, FileChangesOut, ReadFile
 from firn.protocol.changes import Images
-from firn.protocol.names import format_sql_name, quote_name
-from firn.spark.comparing import make_comparable
-from firn.spark.java import call_static
+from firn.spark.chosen_files import ChosenFiles
+from firn.spark.comparing import is_kept_by_grouping, make_comparable
 
 OWN = ("_change_type", "_version", "_committed_at")
-_TABLE_CACHE = "org.apache.iceberg.spark.SparkTableCache"
-_LINEAGE = ("_row_id", "_last_updated_sequence_number")
-"""A row that a rewrite has copied keeps both."""
-_PLACE = ("_file", "_pos")
 
 
 def read_file_changes(spark: SparkSession, table: str, plan: FileChangesOut, images: Images) -> DataFrame:
@@ -64,111 +55,52 @@ def read_changed_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> 
 
 
 def _read_net(spark: SparkSession, table: str, plan: FileChangesOut) -> DataFrame:
-    return _subtract(*_ChangedFiles(spark, table, plan).read_sides())
-
-
-def _subtract(before: DataFrame, after: DataFrame) -> DataFrame:
-    """The structs `row` of which one side has more than the other: each as often, with the sign of the difference."""
-    signed = before.select("row", F.lit(-1).alias("sign")).unionAll(after.select("row", F.lit(1).alias("sign")))
-    value = make_comparable(F.col("row"), signed.schema["row"].dataType).alias("value")
-    sums = signed.groupBy(value).agg(F.first("row").alias("row"), F.sum("sign").alias("n")).where(F.col("n") != 0)
-    return sums.select("row", "n", F.explode(F.sequence(F.lit(1), F.abs("n")))).select("row", "n")
+    """The structs `row` of which one side has more than the other: each as often, with `n` below 0 for the first."""
+    chosen = ChosenFiles(spark, table, plan.delete_files)
+    parts = list(_list_parts(plan, can_read_deleted=chosen.can_read_deleted)) or [_Part(1, [])]
+    signed = reduce(DataFrame.unionAll, (_read_part(chosen, part, plan.columns) for part in parts))
+    if len({part.sign for part in parts}) == 1:
+        return signed
+    sums = _sum_by_row(signed).where(F.col("n") != 0)
+    return sums.select("row", F.explode(F.array_repeat(F.signum("n").cast("int"), F.abs("n").cast("int"))).alias("n"))
 
 
 @dataclass(frozen=True)
-class _ChangedFiles:
-    """Frames of the files of one plan."""
+class _Part:
+    """Files whose rows, or deleted rows, each add `sign` to the sum of their value. The sums are the changes."""
 
-    spark: SparkSession
-    table: str
-    plan: FileChangesOut
-
-    def read_sides(self) -> tuple[DataFrame, DataFrame]:
-        """The rows of both sides as structs `row`, without most of those that both have."""
-        return self._read_by_lineage() if self._has_lineage else self._read_by_place()
-
-    def _read_by_lineage(self) -> tuple[DataFrame, DataFrame]:
-        before = self._read([change.before for change in self.plan.files], _LINEAGE)
-        after = self._read([change.after for change in self.plan.files], _LINEAGE)
-        # Rows without an id, from before the table's upgrade to version 3, match nothing here.
-        return _leave_out(before, after, _LINEAGE), _leave_out(after, before, _LINEAGE)
-
-    def _read_by_place(self) -> tuple[DataFrame, DataFrame]:
-        """Of files with other deletes, only the rows that are deleted on one side."""
-        removed = self._read([change.before for change in self.plan.files if change.after is None], ())
-        added = self._read([change.after for change in self.plan.files if change.before is None], ())
-        both = [change for change in self.plan.files if change.before is not None and change.after is not None]
-        if not both:
-            return removed, added
-        gone, back = (
-            self._read(files, _PLACE, deleted=True)
-            for files in ([change.after for change in both], [change.before for change in both])
-        )
-        return removed.unionAll(_leave_out(gone, back, _PLACE)), added.unionAll(_leave_out(back, gone, _PLACE))
-
-    @cached_property
-    def _java(self) -> Any:
-        return self.spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # a classic session has a JVM
-
-    @cached_property
-    def _iceberg_table(self) -> Any:
-        name = format_sql_name(split_name(self.table))
-        loaded = self._java.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, name)
-        loaded.refresh()  # the session may know an older state, without the newest columns
-        return loaded
-
-    @cached_property
-    def _has_lineage(self) -> bool:
-        return bool(self._java.TableUtil.supportsRowLineage(self._iceberg_table))
-
-    def _read(self, files: Iterable[ReadFile | None], more: tuple[str, ...], *, deleted: bool = False) -> DataFrame:
-        """The rows of these files as structs `row`; with `deleted`, those that their deletes delete."""
-        read = [file for file in files if file is not None and (file.deletes or not deleted)]
-        columns = [F.struct(*(F.col(quote_name(name)) for name in self.plan.columns)).alias("row"), *map(F.col, more)]
-        if not read:
-            return self._read_nothing(more)
-        frame = self.spark.read.format("iceberg").load(self._stage(read))
-        return frame.where(F.col("_deleted")).select(*columns) if deleted else frame.select(*columns)
-
-    def _read_nothing(self, more: tuple[str, ...]) -> DataFrame:
-        table = self.spark.table(format_sql_name(split_name(self.table)))
-        types = {name: "string" if name == "_file" else "bigint" for name in more}
-        nothing: list[Column] = [F.lit(None).cast(kind).alias(name) for name, kind in types.items()]
-        row = F.struct(*(F.col(quote_name(name)) for name in self.plan.columns)).alias("row")
-        return table.where(F.lit(False)).select(row, *nothing)
-
-    def _stage(self, files: list[ReadFile]) -> str:
-        """Hand the files to Iceberg as the tasks of a scan; the name under which its source reads them.
-
-        Iceberg applies a filter on `_file` to rows, after it has planned all files. The name is a digest of the files,
-        so that frames of the same changes share their tasks, which stay in the driver until it ends.
-        """
-        deletes = [self._parse(content) for content in self.plan.delete_files]
-        text = json.dumps([self.table, self.plan.delete_files, [file.model_dump(mode="json") for file in files]])
-        name = sha256(text.encode()).hexdigest()
-        tasks: Any = self.spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        for file in files:
-            tasks.add(self._build_task(file, deletes))
-        call_static(self.spark, _TABLE_CACHE, "get").add(name, self._iceberg_table)
-        self._java.spark.ScanTaskSetManager.get().stageTasks(self._iceberg_table, name, tasks)
-        return name
-
-    def _build_task(self, file: ReadFile, deletes: list[Any]) -> Any:
-        java, gateway = self._java, self.spark.sparkContext._gateway
-        applied: Any = gateway.new_array(java.DeleteFile, len(file.deletes))  # type: ignore[union-attr]
-        for index, number in enumerate(file.deletes):
-            applied[index] = deletes[number]
-        data, table = self._parse(file.data_file), self._iceberg_table
-        spec = java.PartitionSpecParser.toJson(table.specs().get(data.specId()))
-        everything = java.expressions.ResidualEvaluator.unpartitioned(java.expressions.Expressions.alwaysTrue())
-        return java.BaseFileScanTask(data, applied, java.SchemaParser.toJson(table.schema()), spec, everything)
-
-    def _parse(self, content: dict[str, Any]) -> Any:
-        """A file as Iceberg knows it, from its form in scan planning."""
-        node = self._java.util.JsonUtil.mapper().readTree(json.dumps(content))
-        return self._java.ContentFileParser.fromJson(node, self._iceberg_table.specs())
+    sign: int
+    files: Sequence[ReadFile]
+    is_deleted: bool = False
 
 
-def _leave_out(rows: DataFrame, others: DataFrame, identity: tuple[str, ...]) -> DataFrame:
-    """The structs `row` of rows whose identity the others do not have."""
-    return rows.join(others.select(*identity), [*identity], "left_anti").select("row")
+def _list_parts(plan: FileChangesOut, *, can_read_deleted: bool) -> Iterator[_Part]:
+    """The parts that have rows.
+
+    A row of the first snapshot counts -1, one of the second 1. Of a file that both have, a row that the second one's
+    deletes delete was a row of the first, unless the first one's deletes delete it, too. So the deleted rows count with
+    the other's sign, and nobody reads the many rows that both have.
+    """
+    kept, moved = list[ChangedFile](), list[ChangedFile]()
+    for change in plan.files:
+        (kept if can_read_deleted and change.before and change.after else moved).append(change)
+    parts = (
+        _Part(-1, [change.before for change in moved if change.before]),
+        _Part(1, [change.after for change in moved if change.after]),
+        _Part(-1, [change.after for change in kept if change.after and change.after.deletes], is_deleted=True),
+        _Part(1, [change.before for change in kept if change.before and change.before.deletes], is_deleted=True),
+    )
+    return (part for part in parts if part.files)
+
+
+def _read_part(chosen: ChosenFiles, part: _Part, columns: Sequence[str]) -> DataFrame:
+    read = chosen.read_deleted if part.is_deleted else chosen.read
+    return read(part.files, columns).select("row", F.lit(part.sign).alias("n"))
+
+
+def _sum_by_row(signed: DataFrame) -> DataFrame:
+    kind = signed.schema["row"].dataType
+    if is_kept_by_grouping(kind):  # then Spark can aggregate in a hash table, which has no room for `first`
+        return signed.groupBy("row").agg(F.sum("n").alias("n"))
+    value = make_comparable(F.col("row"), kind).alias("value")
+    return signed.groupBy(value).agg(F.first("row").alias("row"), F.sum("n").alias("n"))
