@@ -5,7 +5,7 @@ a *term*, and the affected values are those of all terms:
 
 - The changed rows alone, if they hold the scope (`Access.ROWS`).
 - An input of FROM or of an inner join: the join with the changed rows in its place, at both states (`Access.JOIN`). A
-  row that left a group is only in the old state's join.
+  row that left a group is only in the old state's join. If no other input has changed, one join does for both.
 - Others (left, full, EXISTS, IN): the rows of the unchanged join that match a changed row, at both states
   (`Access.MATCH`). They may have been extended with nulls, or hidden by NOT EXISTS.
 
@@ -93,7 +93,20 @@ class AffectedBuilder:
             outputs = [exp.alias_(value.copy(), name, quoted=True) for name, value in values.items()]
             return [exp.select(*outputs).distinct().from_(self._changed_rows(leaf, leaf.alias, values.values()))]
         outputs = [exp.alias_(parts.output(name).copy(), name, quoted=True) for name in scope]
+        if access is Access.JOIN and self._is_joined_once(parts, leaf):
+            return [self._join_once(parts, leaf, outputs)]
         return [self._term(parts, leaf, outputs, access, state) for state in STATES]
+
+    def _is_joined_once(self, parts: Parts, leaf: Leaf) -> bool:
+        """Whether the join of the changed rows of both states is that of each: the others are the same at both."""
+        return leaf.is_component and not any(self._has_changed(other) for other in parts.leaves if other is not leaf)
+
+    def _join_once(self, parts: Parts, leaf: Leaf, outputs: list[exp.Expr]) -> exp.Select:
+        """The scope's values in the join of the changed rows of both states with inputs that are the same at both."""
+        sources = {other.alias: _at(other, State.NEW) for other in parts.leaves}
+        rows = [exp.select("*").from_(self._changed_at(leaf, state)) for state in STATES]
+        sources[leaf.alias] = under_alias(union_all(rows), leaf.alias)
+        return join_leaves(exp.select(*(output.copy() for output in outputs)).distinct(), parts, sources)
 
     def _term(self, parts: Parts, leaf: Leaf, outputs: list[exp.Expr], access: Access, state: State) -> exp.Select:
         """The scope's values in the rows of the join that a change of the leaf affects, at one state."""

@@ -16,6 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from firn.pipelines.equalities import find_equal
+from firn.pipelines.parsing import DIALECT
 from firn.pipelines.plan import State
 from firn.pipelines.relations import AFFECTED, rows_with_values, to_sql, under_alias, with_state
 from firn.pipelines.scope import find_scope
@@ -60,6 +61,11 @@ def rows_sql(
             source = under_alias(exp.to_table(table.name), table.alias)
             table.replace(under_alias(exp.select("*").from_(source).where(*conditions), table.alias))
     return to_sql(rows_with_values(copy, AFFECTED, scope))
+
+
+def values_sql(name: str, values: Sequence[Any]) -> str:
+    """SQL of the condition that a column has one of these values, of which None is null."""
+    return _is_one_of(exp.column(exp.to_identifier(name, quoted=True)), values).sql(dialect=DIALECT)
 
 
 def _prune_leaf(leaf: Leaf, columns: Mapping[str, str]) -> Iterator[Prune]:

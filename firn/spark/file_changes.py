@@ -31,7 +31,7 @@ def read_file_changes(spark: SparkSession, table: str, plan: FileChangesOut, ima
 
     The frame reads the same files with each action, until they are deleted: after the expiry of their snapshots.
     """
-    net = _read_net(spark, table, plan)
+    net = read_net_rows(spark, table, plan)
     kind = F.when(F.col("n") < 0, "delete").otherwise("insert").alias(OWN[0])
     version = F.lit(plan.until.snapshot_id).cast("bigint").alias(OWN[1])
     at = None if plan.until.committed_at is None else plan.until.committed_at.isoformat()
@@ -43,19 +43,12 @@ def read_file_changes(spark: SparkSession, table: str, plan: FileChangesOut, ima
     return net.select(*own, before.alias("_before"), after.alias("_after"))
 
 
-def read_changed_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> tuple[DataFrame, DataFrame]:
-    """Read the rows that only the first or only the second of two snapshots has, each as often.
+def read_net_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> DataFrame:
+    """Read the rows that only the first or only the second of two snapshots has, each as often: as structs `row`.
 
-    Rows are compared, and read, by `plan.columns` alone: of a plan with some of the table's columns, a change of
-    another column is no change.
+    `n` is below 0 for rows of the first. Rows are compared, and read, by `plan.columns` alone: of a plan with some of
+    the table's columns, a change of another column is no change.
     """
-    net = _read_net(spark, table, plan)
-    columns = [F.col("row").getField(name).alias(name) for name in plan.columns]
-    return net.where("n < 0").select(*columns), net.where("n > 0").select(*columns)
-
-
-def _read_net(spark: SparkSession, table: str, plan: FileChangesOut) -> DataFrame:
-    """The structs `row` of which one side has more than the other: each as often, with `n` below 0 for the first."""
     chosen = ChosenFiles(spark, table, plan.delete_files)
     parts = list(_list_parts(plan, can_read_deleted=chosen.can_read_deleted)) or [_Part(1, [])]
     signed = reduce(DataFrame.unionAll, (_read_part(chosen, part, plan.columns) for part in parts))

@@ -9,22 +9,25 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import StructType
 
 from firn.pipelines.plan import Input, Plan, State, Step
+from firn.pipelines.recompute import values_sql
 from firn.protocol.names import quote_name
-from optimizer.pipelines.inputs import PinnedInput
+from optimizer.pipelines.inputs import ChangedRows, PinnedInput
 
-MOST_LITERALS = 10_000
-"""With more affected values, a run reads all files of the inputs and leaves it to joins to find the rows."""
+MOST_COLLECTED = 200_000
+"""Up to so many affected values are read by the driver, and sent to each task of a join."""
+MOST_LITERALS = 1_000
+"""Up to so many different values of a column stand in SQL. With more of them, files are left out by other columns."""
 _LITERALS = (bool, int, str, dt.date)
 
 
 @dataclass(frozen=True)
 class Affected:
-    """The values of the scope whose rows may differ. `values` has them by column if there are few."""
+    """The values of the scope whose rows may differ. `values` has those of the columns that have few."""
 
     frame: DataFrame
     scope: tuple[str, ...]
@@ -35,12 +38,9 @@ class Affected:
         """The rows with affected values. Literal values let Iceberg leave out files."""
         affected = self.frame.select(*(F.col(quote_name(name)).alias(f"s{i}") for i, name in enumerate(self.scope)))
         for name, values in self.values.items():
-            known = [value for value in values if value is not None]
-            is_one = F.col(quote_name(name)).isin(known) if known else F.lit(False)
-            is_null = F.col(quote_name(name)).isNull()
-            rows = rows.where(is_one | is_null if len(known) < len(values) else is_one)
+            rows = rows.where(values_sql(name, values))
         same = [F.col(f"s{i}").eqNullSafe(rows[quote_name(name)]) for i, name in enumerate(self.scope)]
-        return rows.join(F.broadcast(affected) if self.values else affected, same, "left_semi")
+        return rows.join(affected, same, "left_semi")
 
     def exclude(self, rows: DataFrame) -> DataFrame:
         """The rows whose values are not affected."""
@@ -79,11 +79,19 @@ class Computing:
         self._show_states(changed, steps)
         for number, step in enumerate(steps[:-1]):
             frame, uses = self.spark.sql(step.sql), sum(later.sql.count(step.name) for later in steps[number + 1 :])
-            self._name(step.name, self.keep(frame) if uses > 1 else frame)
-        frame = self.keep(self.spark.sql(steps[-1].sql))
+            self._name(step.name, self._compute_now(frame) if uses > 1 else frame)
+        counted = Observation()
+        frame = self._compute_now(self.spark.sql(steps[-1].sql).observe(counted, F.count(F.lit(1)).alias("rows")))
+        count = int(counted.get["rows"])
+        frame = frame.hint("broadcast") if count <= MOST_COLLECTED else frame
         self._name(steps[-1].name, frame)
-        count = frame.count()
         return Affected(frame, self.plan.scope, count, self._collect_few(frame, count)) if count else None
+
+    def _compute_now(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame that SQL reads by its name. Spark does not find rows that it keeps for the plan of a view."""
+        computed = frame.localCheckpoint()
+        self.stack.callback(_forget, computed)
+        return computed
 
     def compute_affected(self, affected: Affected) -> DataFrame:
         """The rows of the table with affected values."""
@@ -102,10 +110,11 @@ class Computing:
                 self._show(read, State.OLD, pinned.read_old())
             if read.name not in changed:
                 continue
-            before, after = pinned.read_changed(needed)
-            for state, frame in ((State.BEFORE, before), (State.AFTER, after)):
-                if uses := sql.count(f"{read.relation(state)}`"):
-                    self._show(read, state, self.keep(frame) if uses > 1 else frame)
+            changes = pinned.read_changed(needed)
+            if sum(sql.count(f"{read.relation(state)}`") for state in (State.BEFORE, State.AFTER)) > 1:
+                changes = ChangedRows(self._compute_now(changes.frame))
+            self._show(read, State.BEFORE, changes.before)
+            self._show(read, State.AFTER, changes.after)
 
     def _show(self, read: Input, state: State, frame: DataFrame) -> None:
         self._name(read.relation(state), frame)
@@ -115,12 +124,18 @@ class Computing:
         self.stack.callback(self.spark.catalog.dropTempView, view)
 
     def _collect_few(self, frame: DataFrame, count: int) -> dict[str, list[Any]]:
-        """The affected values by column, of columns whose values can stand in SQL; none if there are many."""
-        if count > MOST_LITERALS:
+        """The affected values of columns that have few, if they can stand in SQL."""
+        if count > MOST_COLLECTED:
             return {}
-        rows = frame.collect()
-        by_column = {name: list(dict.fromkeys(row[name] for row in rows)) for name in self.plan.scope}
-        return {name: values for name, values in by_column.items() if all(map(_is_literal, values))}
+        rows = frame.toArrow()
+        few = {name: column.unique() for name, column in zip(self.plan.scope, rows.columns, strict=True)}
+        listed = {name: values.to_pylist() for name, values in few.items() if len(values) <= MOST_LITERALS}
+        return {name: values for name, values in listed.items() if all(map(_is_literal, values))}
+
+
+def _forget(computed: DataFrame) -> None:
+    """Free the rows of a checkpoint, which Spark would keep until Java collects its garbage."""
+    computed._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
 def _is_literal(value: Any) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.errors import Refused as FirnRefused
@@ -15,7 +15,7 @@ from firn.protocol.answers.changes import ChangePlan, FileChangesOut
 from firn.protocol.names import join_name, quote_name, split_name
 from firn.protocol.pipelines import InputChanges, InputPin
 from firn.spark.changes import Feed, plan_feed
-from firn.spark.file_changes import read_changed_rows
+from firn.spark.file_changes import read_net_rows
 from optimizer.pipelines.lake import Lake
 from optimizer.pipelines.snapshots import (
     count_commits,
@@ -39,6 +39,26 @@ class StateRead:
     snapshot_id: int | None
 
 
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows that only one of two states has. `frame` has them as structs `row`, with `n` below 0 for the old state."""
+
+    frame: DataFrame
+
+    @property
+    def before(self) -> DataFrame:
+        """Those of the old state."""
+        return self._read("n < 0")
+
+    @property
+    def after(self) -> DataFrame:
+        """Those of the new state."""
+        return self._read("n > 0")
+
+    def _read(self, condition: str) -> DataFrame:
+        return self.frame.where(condition).select("row.*")
+
+
 class PinnedInput(Protocol):
     """A table at its pins. A run without an old checkpoint has no old state."""
 
@@ -48,7 +68,7 @@ class PinnedInput(Protocol):
     def read_old(self) -> DataFrame:
         """All rows at the old pin."""
 
-    def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    def read_changed(self, columns: Sequence[str]) -> ChangedRows:
         """The rows that only the old, and those that only the new state has, by these columns alone."""
 
     def list_states(self) -> list[StateRead]:
@@ -93,15 +113,13 @@ class KeyedInput:
         """The merged rows at the old version, with the columns of now."""
         return self.lake.spark.sql(self.plan.since.sql or "")
 
-    def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    def read_changed(self, columns: Sequence[str]) -> ChangedRows:
         """The rows of the keys whose rows differ in these columns."""
         feed = self._feed(columns)
         net = feed.compare(self.plan.since, self.plan.until, feed.list_changed_keys())
-        before, after = (
-            net.where(F.col(side).isNotNull()).select(*(F.col(side).getField(name).alias(name) for name in columns))
-            for side in ("before", "after")
-        )
-        return before, after
+        sides = F.array(*(_pack_side(side, number, columns) for side, number in (("before", -1), ("after", 1))))
+        changed = net.select(F.explode(F.filter(sides, lambda side: side.isNotNull())).alias("side"))
+        return ChangedRows(changed.select("side.row", "side.n"))
 
     def read_new_keys(self, columns: Sequence[str]) -> DataFrame:
         """The rows of the keys that only the new version has."""
@@ -131,6 +149,12 @@ class KeyedInput:
         return InputChanges(table=self.name, commits=commits)
 
 
+def _pack_side(side: str, number: int, columns: Sequence[str]) -> Column:
+    """A struct of the row of one side and of its number; null if this side has no row."""
+    row = F.struct(*(F.col(side).getField(name).alias(name) for name in columns))
+    return F.when(F.col(side).isNotNull(), F.struct(row.alias("row"), F.lit(number).alias("n")))
+
+
 @dataclass(frozen=True)
 class PlainInput:
     """A table without a key at two snapshots."""
@@ -153,13 +177,13 @@ class PlainInput:
         """The rows of the old snapshot."""
         return read_snapshot(self.lake.spark, self.lake.parts(self.name), self.since)
 
-    def read_changed(self, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    def read_changed(self, columns: Sequence[str]) -> ChangedRows:
         """The net changes, from the files that differ."""
         if self.until is None:  # the server lists no changes towards a table without snapshots
-            empty = self.read_new().select(*map(quote_name, columns))
-            return self.read_old().select(*map(quote_name, columns)), empty
+            row = F.struct(*map(quote_name, columns)).alias("row")
+            return ChangedRows(self.read_old().select(row, F.lit(-1).alias("n")))
         files = self.files.model_copy(update={"columns": list(columns)})
-        return read_changed_rows(self.lake.spark, join_name(self.lake.parts(self.name)), files)
+        return ChangedRows(read_net_rows(self.lake.spark, join_name(self.lake.parts(self.name)), files))
 
     def list_states(self) -> list[StateRead]:
         """The table at the new snapshot."""

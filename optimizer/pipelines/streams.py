@@ -33,9 +33,9 @@ def read_new_rows(stream: StreamInput, pinned: PinnedInput, columns: Sequence[st
     if (obstacle := pinned.find_obstacle(columns)) is not None:
         raise Refused(f"{obstacle}, so the new rows of {stream.table} cannot be told. {_REPLACE}")
     if not stream.skip_changes:
-        before, after = pinned.read_changed(columns)
-        _refuse_changed(stream.table, before)
-        return after
+        changed = pinned.read_changed(columns)
+        _refuse_changed(stream.table, changed.before)
+        return changed.after
     if isinstance(pinned, KeyedInput):
         return pinned.read_new_keys(columns)
     assert isinstance(pinned, PlainInput)  # noqa: S101 -- tells the type checker that there are two kinds
