@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 import firn
 from firn.errors import FirnError, Refused
 from firn.spark.changes import read_changes
+from firn.spark.chosen_files import ChosenFiles
 from tests.spark_fixtures import RunningServer
 
 pytestmark = pytest.mark.spark
@@ -77,6 +78,41 @@ def test_changes_between_two_snapshots_are_the_difference_of_their_rows(
         ):
             changed = take(frame.where(f"_change_type = '{kind}'").select(*columns))
             assert changed == expected, (table, first, last, kind)
+
+
+def test_whole_files_give_the_same_changes_as_their_deleted_rows(
+    server: RunningServer, history: tuple[str, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, snapshots = history
+
+    def take_changes() -> list[Rows]:
+        pairs = [(2, 5), (3, 7), (5, 8)]
+        ends = [(snapshots[first], snapshots[last]) for first, last in pairs]
+        frames = [read_changes(table, since=first, until=last, spark=server.spark) for first, last in ends]
+        return [take(frame.drop("_committed_at")) for frame in frames]
+
+    expected = take_changes()
+    monkeypatch.setattr(ChosenFiles, "can_read_deleted", False)
+    assert take_changes() == expected
+
+
+def test_deleted_rows_are_read_beside_a_column_with_a_default(server: RunningServer) -> None:
+    table = "lake.db.defaults"
+    server.spark.sql(
+        f"CREATE TABLE {table} (id BIGINT) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read')"
+    )
+    server.spark.sql(f"INSERT INTO {table} SELECT id FROM range(20)")
+    iceberg = server.spark._jvm.org.apache.iceberg  # type: ignore[union-attr]
+    loaded = iceberg.spark.Spark3Util.loadIcebergTable(server.spark._jsparkSession, table)
+    kind, seven = iceberg.types.Types.IntegerType.get(), iceberg.expressions.Expressions.lit(7)
+    loaded.updateSchema().addColumn("v", kind, "a number", seven).commit()
+    server.spark.sql(f"REFRESH TABLE {table}")
+    first = server.spark.sql(f"SELECT snapshot_id FROM {table}.refs").first()[0]  # type: ignore[index]
+    server.spark.sql(f"DELETE FROM {table} WHERE id = 3")
+    assert ChosenFiles(server.spark, table, []).can_read_deleted
+    rows = read_changes(table, since=first, spark=server.spark).collect()
+    assert [(row["_change_type"], row["id"], row["v"]) for row in rows] == [("delete", 3, 7)]
 
 
 def test_only_files_that_changed_are_read(server: RunningServer, history: tuple[str, list[int]]) -> None:
