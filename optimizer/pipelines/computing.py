@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, StructType
 
 from firn.pipelines.plan import Input, Plan, State, Step
 from firn.pipelines.recompute import values_sql
@@ -22,7 +21,7 @@ MOST_COLLECTED = 200_000
 """Up to so many affected values are read by the driver, and sent to each task of a join."""
 MOST_LITERALS = 1_000
 """Up to so many different values of a column stand in SQL. With more of them, files are left out by other columns."""
-_LITERALS = (bool, int, str, dt.date)
+_LITERAL_TYPES = (BooleanType, IntegralType, StringType, DateType)
 
 
 @dataclass(frozen=True)
@@ -125,11 +124,12 @@ class Computing:
 
     def _collect_few(self, frame: DataFrame, count: int) -> dict[str, list[Any]]:
         """The affected values of columns that have few, if they can stand in SQL."""
-        if count > MOST_COLLECTED:
+        flat = [name for name in self.plan.scope if isinstance(frame.schema[name].dataType, _LITERAL_TYPES)]
+        if count > MOST_COLLECTED or not flat:
             return {}
-        rows = frame.toArrow()
-        few = {name: column.unique() for name, column in zip(self.plan.scope, rows.columns, strict=True)}
-        listed = {name: values.to_pylist() for name, values in few.items() if len(values) <= MOST_LITERALS}
+        rows = frame.select(*map(quote_name, flat)).toArrow()
+        few = {name: values for name in flat if len(values := rows[name].unique()) <= MOST_LITERALS}
+        listed = {name: values.to_pylist() for name, values in few.items()}
         return {name: values for name, values in listed.items() if all(map(_is_literal, values))}
 
 
@@ -140,9 +140,7 @@ def _forget(computed: DataFrame) -> None:
 
 def _is_literal(value: Any) -> bool:
     """Whether a value stands in SQL as it is. Spark and the planner escape other characters of text differently."""
-    if isinstance(value, str) and not (value.isprintable() and "\\" not in value):
-        return False
-    return value is None or (isinstance(value, _LITERALS) and not isinstance(value, dt.datetime))
+    return not isinstance(value, str) or (value.isprintable() and "\\" not in value)
 
 
 @contextmanager
