@@ -76,6 +76,8 @@ class FakeHdfs:
     rights: dict[str, FakeRights] = field(default_factory=dict)
     quotas: dict[str, tuple[int, int]] = field(default_factory=dict)
     close_seconds: float = 0.0
+    reads_before_report: int = 0
+    """How often a file is opened before its last block is reported."""
     erasure_coded: str | None = None
     replicas: dict[str, int] = field(default_factory=dict)
 
@@ -167,7 +169,11 @@ class FakeHdfs:
         here = self._find(path)
         if here.is_dir():
             raise FileNotFoundError(f"Path is not a file: {path}\n\tat java.Trace")
-        return FakeReader(here.read_bytes())
+        data = here.read_bytes()
+        if self.reads_before_report:
+            self.reads_before_report -= 1
+            data = data[: max(0, len(data) - 1) // BLOCK_BYTES * BLOCK_BYTES]
+        return FakeReader(data)
 
     def create(self, path: str, options: Any = None) -> FakeWriter:
         self._refuse()

@@ -46,12 +46,25 @@ class NameNodeBusy(OSError):
     """A name node that refuses for a while: it is a standby, or in safe mode. The operation has not happened."""
 
 
+class LastBlockUnreported(NameNodeBusy):
+    """A file whose last block no data node has reported to the name node, so it cannot be read to its end yet."""
+
+    def __init__(self, length: int, listed: int) -> None:
+        super().__init__(
+            errno.EAGAIN,
+            f"the file has {length:,} bytes, but data nodes have reported only {listed:,} of them to the name node. "
+            "Either somebody is writing it, or they report its last block late",
+        )
+
+
 class AclsDisabled(OSError):
     """The name node has ACLs turned off. The operation has not happened."""
 
 
 def translate(error: BaseException) -> OSError | ValueError | None:
     """The same refusal as an OSError, or as a ValueError where another try cannot help; None for other errors."""
+    if isinstance(error, NameNodeBusy):
+        return error
     if isinstance(error, FileNotFoundError):
         words = _first_line(str(error))
         return IsADirectoryError(errno.EISDIR, words) if words.startswith(_NO_FILE) else FileNotFoundError(words)

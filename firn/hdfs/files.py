@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from firn.hdfs.calls import call, connect, iterate
 from firn.hdfs.configuration import find_conf_dir
+from firn.hdfs.errors import LastBlockUnreported
 from firn.hdfs.mounts import find_mount
 
 if TYPE_CHECKING:
-    from hdfs_native import FileReader, FileStatus, FileWriter
+    from hdfs_native import Client, FileReader, FileStatus, FileWriter
     from typing_extensions import Buffer
 
 SCHEMES = frozenset({"hdfs", "viewfs"})
@@ -26,6 +27,8 @@ _NANOSECONDS = 1_000_000
 _NAME_LENGTH = 100
 _DEFAULT_PORT = ":8020"
 _NO_QUOTA = 2**63 - 1
+_CHECKSUM_BYTES = 512
+"""The bytes of one checksum of HDFS. Every block but a file's last one is a multiple of them."""
 
 
 def is_on_hdfs(location: str) -> bool:
@@ -138,14 +141,17 @@ def write_new(location: str, data: bytes, *, is_wanted: Callable[[], bool] = lam
 
 
 class HdfsReader(io.RawIOBase):
-    """An open file. It asks the name node once, and reads its blocks from the data nodes."""
+    """An open file. It asks the name node once, mostly, and reads its blocks from the data nodes."""
 
     def __init__(self, location: str) -> None:
-        """Open it; FileNotFoundError if it does not exist, IsADirectoryError for a directory."""
+        """Open it; FileNotFoundError if it does not exist, IsADirectoryError for a directory.
+
+        Waits for the data nodes to report its last block; OSError if they do not, as while somebody is writing it.
+        """
         super().__init__()
         self._location = location
         client, path = connect(location)
-        self._file: FileReader = call(lambda: client.read(path))
+        self._file: FileReader = call(lambda: _open(client, path))
         self.size = len(self._file)
         self._position = 0
 
@@ -188,6 +194,21 @@ class HdfsReader(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+def _open(client: Client, path: str) -> FileReader:
+    """Open a file with all of its blocks; LastBlockUnreported if the name node does not list its last one yet.
+
+    A writer may close a file before a data node has reported its last block
+    (`dfs.namenode.file.close.num-committed-allowed`). The list of blocks then ends before this block, and the client
+    takes this end for that of the file (docs/decisions/0165). A file that was closed a moment ago looks empty.
+    """
+    file = client.read(path)
+    if len(file) % _CHECKSUM_BYTES == 0:
+        length = client.get_file_info(path).length
+        if length != len(file):
+            raise LastBlockUnreported(length, len(file))
+    return file
 
 
 class HdfsWriter(io.RawIOBase):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,6 +121,27 @@ def test_fewer_bytes_than_promised_are_an_error_and_not_a_shorter_file(
     monkeypatch.setattr(FakeReader, "read_range", lambda *_: b"0123")
     with pytest.raises(OSError, match=f"HDFS gave 4 of 10 bytes of {TOP}/f"):
         HdfsReader(f"{TOP}/f").read()
+
+
+@pytest.mark.parametrize("length", [10, BLOCK_BYTES, 3 * BLOCK_BYTES - 1])
+def test_a_file_whose_last_block_is_not_reported_yet_is_not_taken_for_a_shorter_one(
+    hdfs: FakeHdfs, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    (hdfs.top / "f").write_bytes(b"x" * length)
+    hdfs.reads_before_report = 1
+    assert HdfsReader(f"{TOP}/f").read() == b"x" * length
+    hdfs.reads_before_report = 1_000
+    monkeypatch.setattr(files, "call", partial(calls.call, seconds=0.0))
+    with pytest.raises(OSError, match=f"the file has {length:,} bytes, but data nodes have reported only") as refusal:
+        HdfsReader(f"{TOP}/f")
+    assert refusal.value.errno == errno.EAGAIN
+
+
+def test_an_empty_file_is_read_at_once(hdfs: FakeHdfs) -> None:
+    (hdfs.top / "f").touch()
+    hdfs.reads_before_report = 2
+    assert HdfsReader(f"{TOP}/f").read() == b""
+    assert hdfs.reads_before_report == 1
 
 
 def test_a_file_of_full_blocks_may_still_be_open(hdfs: FakeHdfs) -> None:

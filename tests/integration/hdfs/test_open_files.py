@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hdfs_native import WriteOptions
 
 from firn.hdfs import calls, files
-from firn.hdfs.files import HdfsWriter
+from firn.hdfs.configuration import CONF_DIR
+from firn.hdfs.files import HdfsReader, HdfsWriter
+from tests.integration.hdfs.mini_cluster import MiniCluster
 from tests.integration.hdfs.stores import Store
 
 
@@ -42,3 +47,24 @@ def test_a_writer_that_dies_leaves_nothing_that_hive_reads(hdfs: Store) -> None:
     HdfsWriter(f"{hdfs.top}/f").write(b"half")
     assert hdfs.names() == []
     assert not hdfs.storage.exists(f"{hdfs.top}/f")
+
+
+def test_a_closed_file_is_read_whole_though_its_last_block_is_reported_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data nodes of this cluster report blocks each second, so the client itself reads an empty file."""
+    (tmp_path / "cluster").mkdir()
+    cluster = MiniCluster(tmp_path / "cluster", settings={"dfs.blockreport.incremental.intervalMsec": "1000"})
+    try:
+        monkeypatch.setenv(CONF_DIR, str(cluster.conf_dir))
+        cluster.wait()
+        lengths = []
+        for number in range(3):
+            location = f"{cluster.uri}/{number}"
+            files.write_new(location, b"rows")
+            client, path = calls.connect(location)
+            lengths.append(len(client.read(path)))
+            assert HdfsReader(location).read() == b"rows"
+        assert 0 in lengths, "the data nodes have reported each block at once"
+    finally:
+        cluster.stop()
