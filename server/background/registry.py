@@ -87,21 +87,31 @@ def _stream_and_pipeline_tasks(every: BackgroundSettings, services: Services) ->
             name="pipelines",
             does="starts the runs of pipelines that their triggers ask for",
             every_seconds=every.plan_seconds,
-            activate=services.pipeline_triggers.run_once,
+            activate=_reports(services.pipeline_triggers.run_once, "run started", "runs started"),
         ),
         TaskDef(
             name="reap_streams",
             does="ends leases of silent optimizers on streams",
             every_seconds=every.reap_seconds,
-            activate=services.stream_leases.reap,
+            activate=_reports(services.stream_leases.reap, "lease ended", "leases ended"),
         ),
         TaskDef(
             name="measure_streams",
             does="measures how far streams that do not run are behind",
             every_seconds=every.reap_seconds,
-            activate=services.streams.measure,
+            activate=_reports(services.streams.measure, "stream measured", "streams measured"),
         ),
     ]
+
+
+def _reports(activate: Callable[[], int], singular: str, plural: str) -> Callable[[], str]:
+    """A task that counts what it has done, for people: `1 run started`."""
+
+    def run() -> str:
+        count = activate()
+        return f"{count:,} {singular if count == 1 else plural}" if count else "nothing to do"
+
+    return run
 
 
 def _fleet_tasks(settings: Settings, services: Services) -> list[TaskDef]:

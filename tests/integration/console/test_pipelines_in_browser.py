@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from firn.protocol.pipelines import InputChanges, RunResult
+from catalog.commits.positions import NO_POSITION
+from catalog.names import TableName
+from firn.protocol.pipelines import CHECKPOINT_KEY, InputChanges, RunResult
 from firn.protocol.validators import Severity, ValidatorResult
 from tests.browser import OpenPage, violations
+from tests.server.lake import appended
 from tests.spark_fixtures import ServerProcess, server_process
 
 pytestmark = pytest.mark.browser
@@ -27,10 +31,10 @@ def define(name: str, query: str, source: str, **more: Any) -> dict[str, Any]:
     return {**definition, "fingerprint": "a" * 64, "incremental": True, "scope": ["driver"], "key": ["driver"], **more}
 
 
-def put(server: ServerProcess, *tables: dict[str, Any], text: str) -> None:
+def put(server: ServerProcess, *tables: dict[str, Any], text: str, name: str = "orders") -> None:
     files = [{"path": "transformations/t.sql", "text": text}]
     body = {"catalog": "lake", "files": files, "tables": list(tables)}
-    answer = server.http.put("/api/v1/pipelines/orders", json=body)
+    answer = server.http.put(f"/api/v1/pipelines/{name}", json=body)
     assert answer.is_success, answer.text
 
 
@@ -58,18 +62,60 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         )
         put(running, fares, rank, text="-- first\n" + SQL)
         put(running, fares, {**rank, "refresh": "full"}, text="-- second\n" + SQL)
+        running.post("catalogs/lake/tables", {**TRIPS, "name": "mart.amounts"})
+        amounts = define("mart.amounts", "SELECT driver, fare FROM raw.trip", "raw.trip", key=[], audit="hold")
+        put(running, amounts, text="SELECT driver, fare FROM raw.trip", name="held")
         yield running
+
+
+@dataclass
+class Optimizer:
+    """An optimizer that runs the plain table `mart.amounts`, step by step, over HTTP."""
+
+    server: ServerProcess
+    lease: str
+
+    @classmethod
+    def take(cls, server: ServerProcess, run: str | None = None) -> Optimizer:
+        """Take one run, or the next one; other tests may have left older ones in the queue."""
+        about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0", "protocol": 6}
+        optimizer = server.post("optimizers", about)["id"]
+        wanted = {"optimizer_id": optimizer, "kinds": ["pipeline"], "wait_seconds": 5}
+        answer = server.post("leases", wanted)
+        while run not in (None, answer["job_id"]):
+            answer = server.post("leases", wanted)
+        return cls(server, answer["lease"])
+
+    def pin(self) -> dict[str, Any]:
+        target = {"table": "mart.amounts", "fingerprint": "a" * 64}
+        return self.server.post(f"leases/{self.lease}/pins", {"targets": [target]})["targets"][0]
+
+    def publish(self, rows: int = 0) -> None:
+        """Commit a step without rows, or a snapshot of some, which waits for approval."""
+        pinned = self.pin()
+        writer, until, start = pinned["writer"], pinned["until"]["id"], pinned["writer"]["position"] or NO_POSITION
+        move = {"table": "mart.amounts", "epoch": writer["epoch"], "start": start, "end": until}
+        body: dict[str, Any] = {"moves": [move]}
+        if rows:
+            progress = {"firn.writer-id": writer["name"], "firn.writer-epoch": str(writer["epoch"])}
+            progress |= {"firn.position-from": start, "firn.position": until, CHECKPOINT_KEY: "{}"}
+            metadata = self.server.http.get("/iceberg/v1/lake/namespaces/mart/tables/amounts").json()["metadata"]
+            change = appended(TableName(("mart",), "amounts"), metadata, rows=rows, summary=progress)
+            parts = {"requirements": [*change.requirements], "updates": [*change.updates]}
+            body = {"changes": [{"table": "mart.amounts", **parts}]}
+        self.server.post(f"leases/{self.lease}/publish", body)
+
+    def report(self, result: RunResult, **more: Any) -> None:
+        report = {"outcome": "nothing", "result": result.model_dump(mode="json"), **more}
+        assert self.server.http.post(f"/api/v1/leases/{self.lease}/report", json=report).is_success
 
 
 def fail_run(server: ServerProcess) -> None:
     """Do what an optimizer does whose audit fails."""
-    about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0", "protocol": 6}
-    optimizer = server.post("optimizers", about)["id"]
-    lease = server.post("leases", {"optimizer_id": optimizer, "kinds": ["pipeline"], "wait_seconds": 5})["lease"]
     changes = InputChanges(table="raw.trip", commits=3, files=2, bytes=4096)
-    result = RunResult(mode="nothing", inputs=[changes], dropped=5, validators=[FAILED]).model_dump(mode="json")
-    report = {"outcome": "refused", "error": "audit failed, and nothing was committed: paid (2 rows)", "result": result}
-    assert server.http.post(f"/api/v1/leases/{lease}/report", json=report).is_success
+    result = RunResult(mode="nothing", inputs=[changes], dropped=5, validators=[FAILED])
+    error = "audit failed, and nothing was committed: paid (2 rows)"
+    Optimizer.take(server).report(result, outcome="refused", error=error)
 
 
 def test_a_pipeline_is_found_run_and_explained(server: ServerProcess, open_page: OpenPage) -> None:
@@ -79,7 +125,7 @@ def test_a_pipeline_is_found_run_and_explained(server: ServerProcess, open_page:
     expect(page.get_by_text("Each run computes all rows: window function without PARTITION BY")).to_be_visible()
     expect(page.get_by_text("fresh within 15 min")).to_be_visible()
     marked = page.get_by_label("query in transformations/t.sql").locator("mark")
-    expect(marked).to_have_text("rank() OVER (ORDER BY fares) AS r FROM mart.fares")
+    expect(marked).to_have_text("rank() OVER (ORDER BY fares)")
     page.get_by_role("button", name=re.compile("^mart.fares")).click()
     expect(page.get_by_text("raw.trip.fare")).to_be_visible()
     expect(marked).to_have_count(0)
@@ -118,6 +164,55 @@ def test_a_full_run_and_a_forgotten_checkpoint_are_asked_for_twice(server: Serve
     page.get_by_role("menuitem", name="Run in full…").click()
     page.get_by_role("dialog").get_by_role("button", name="Run in full").click()
     expect(page.get_by_role("button", name="Run mart.rank")).to_have_attribute("aria-disabled", "true")
+
+
+def run_held(server: ServerProcess, rows: int, **result: Any) -> None:
+    """A run of the table whose runs wait for approval, from the request to its report."""
+    run = server.post("pipelines/held/runs", {"table": "mart.amounts"})
+    optimizer = Optimizer.take(server, run["job_id"])
+    optimizer.publish(rows)
+    optimizer.report(RunResult(mode="incremental", held=rows > 0, **result))
+
+
+def test_a_backfill_is_followed_paused_and_canceled(server: ServerProcess, open_page: OpenPage) -> None:
+    run_held(server, rows=0)
+    asked = {"where": "driver BETWEEN 1 AND 4", "chunks": 4}
+    server.post("pipelines/held/tables/mart.amounts/backfills", asked)
+    run_held(server, rows=0, chunks=1)
+    page = open_page(f"{server.url}/pipelines/held")
+    expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25")
+    expect(page.get_by_text(re.compile("1 of 4 chunks · .* a chunk · about .* left, until about"))).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("paused")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Runs no longer compute the 3 chunks that are left")
+    dialog.get_by_role("button", name="Cancel the backfill").click()
+    expect(page.get_by_text("canceled")).to_be_visible()
+    assert violations(page) == []
+
+
+def test_a_run_that_waits_is_shown_discarded_and_published(server: ServerProcess, open_page: OpenPage) -> None:
+    warned = FAILED.model_copy(update={"severity": Severity.WARN})
+    run_held(server, rows=7, written=5, deleted=2, validators=[warned])
+    page = open_page(f"{server.url}/pipelines/held")
+    expect(page.get_by_text("Readers see nothing of it")).to_be_visible()
+    expect(page.get_by_text("rows to delete2")).to_be_visible()
+    expect(page.get_by_text("paid: warn, 2 rows")).to_be_visible()
+    expect(page.get_by_role("button", name="Run mart.amounts")).to_have_attribute("aria-disabled", "true")
+    assert violations(page) == []
+    page.get_by_role("button", name="Discard…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard").click()
+    expect(page.get_by_text("Readers see nothing of it")).to_have_count(0)
+    run_held(server, rows=7, written=5, deleted=2)
+    page.get_by_role("button", name="Publish…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("One transaction commits the run: 5 rows to write, 2 rows to delete.")
+    dialog.get_by_role("button", name="Publish").click()
+    expect(page.get_by_text("Readers see nothing of it")).to_have_count(0)
+    table = server.http.get("/iceberg/v1/lake/namespaces/mart/tables/amounts").json()["metadata"]
+    assert len(table["snapshots"]) == 1
 
 
 def test_an_unknown_pipeline_says_so(server: ServerProcess, open_page: OpenPage) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from catalog.ports.tickets import TicketStatus
 from server.api.operations import describe_status
@@ -37,3 +39,11 @@ def test_names_and_times_are_shown_after_what_they_are() -> None:
 
 def test_a_task_that_has_not_run_reports_nothing() -> None:
     assert describe_status(None) is None
+
+
+def test_the_console_has_a_title_for_each_task() -> None:
+    root = Path(__file__).parents[3]
+    names = set(re.findall(r'name="(\w+)",', (root / "server/background/registry.py").read_text(encoding="utf-8")))
+    titles = set(re.findall(r"^  (\w+): '", (root / "web/src/lib/tasks.ts").read_text(encoding="utf-8"), re.MULTILINE))
+    assert "pipelines" in names
+    assert names == titles

@@ -69,6 +69,25 @@ export const pipelineVersions = (name: string) =>
       answered(api.GET('/pipelines/{pipeline}/versions', { params: { path: { pipeline: name }, query: { limit: PAGE, cursor: pageParam } } })),
   });
 
+/** The newest backfills of a table; older ones are told by the command line. */
+export const backfills = (name: string, table: string) =>
+  queryOptions({
+    queryKey: ['pipelines', name, 'backfills', table],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}/tables/{table}/backfills', { params: { path: { pipeline: name, table }, query: { limit: 5 } } })),
+    refetchInterval: RUNS_MS,
+  });
+
+export type BackfillAction = 'pause' | 'resume' | 'cancel';
+
+export const changeBackfill = (name: string, table: string, id: string, action: BackfillAction) =>
+  answered(api.POST(`/pipelines/{pipeline}/tables/{table}/backfills/{backfill_id}/${action}`, { params: { path: { pipeline: name, table, backfill_id: id } } }));
+
+export const publishHeld = (name: string, table: string) =>
+  answered(api.POST('/pipelines/{pipeline}/tables/{table}/publish', { params: { path: { pipeline: name, table } } }));
+
+export const discardHeld = (name: string, table: string) =>
+  answered(api.POST('/pipelines/{pipeline}/tables/{table}/discard', { params: { path: { pipeline: name, table } } }));
+
 export const runTable = (name: string, table: string, full: boolean) =>
   answered(api.POST('/pipelines/{pipeline}/runs', { params: { path: { pipeline: name } }, body: { table, full } }));
 

@@ -1,4 +1,4 @@
-import { IconCircleCheckFilled, IconCircleDashed, IconCircleXFilled, IconClockExclamation, IconLoader2, IconRefreshAlert } from '@tabler/icons-react';
+import { IconBan, IconCheck, IconCircleCheckFilled, IconCircleDashed, IconCircleXFilled, IconClockExclamation, IconHandStop, IconLoader2, IconPlayerPauseFilled, IconRefreshAlert } from '@tabler/icons-react';
 
 import { Mark } from './status-icons';
 
@@ -8,7 +8,7 @@ const LOOKS = {
   behind: { icon: IconClockExclamation, tone: 'accent', says: 'inputs have changed' },
   running: { icon: IconLoader2, tone: 'accent', says: 'running', breathes: true },
   rebuild: { icon: IconRefreshAlert, tone: 'accent', says: 'next run is full' },
-  held: { icon: IconClockExclamation, tone: 'accent', says: 'a run waits for approval' },
+  held: { icon: IconHandStop, tone: 'warn', says: 'a run waits for approval' },
   failed: { icon: IconCircleXFilled, tone: 'bad', says: 'last run failed' },
 };
 
@@ -16,4 +16,18 @@ const LOOKS = {
 export function PipelineMark({ state }: { state: string }) {
   const known = Object.entries(LOOKS).find(([name]) => name === state);
   return <Mark look={known?.[1] ?? { ...LOOKS.new, says: state }} />;
+}
+
+const BACKFILLS = {
+  active: { icon: IconLoader2, tone: 'accent', says: 'active', breathes: true },
+  paused: { icon: IconPlayerPauseFilled, tone: 'accent', says: 'paused' },
+  finished: { icon: IconCheck, tone: 'ok', says: 'finished' },
+  canceled: { icon: IconBan, tone: 'dim', says: 'canceled' },
+  failed: { icon: IconCircleXFilled, tone: 'bad', says: 'failed' },
+};
+
+/** Where a backfill stands; only a failed one needs a person. */
+export function BackfillMark({ status }: { status: string }) {
+  const known = Object.entries(BACKFILLS).find(([name]) => name === status);
+  return <Mark look={known?.[1] ?? { ...LOOKS.new, says: status }} />;
 }

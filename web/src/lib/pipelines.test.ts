@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { changesText, lagText, markReasons } from './pipelines';
+import type { Run } from '../api/types';
+import { changedText, changesText, heldResults, lagText, markReasons } from './pipelines';
 
 const reason = (line: number, column: number | null) => ({ text: 'window', line, column, remedy: null });
 
@@ -17,15 +18,33 @@ test('the part that forces full begins at its column and ends with its line', ()
 });
 
 test('two parts of a line, and a reason without a column', () => {
-  expect(markReasons('a, b', [reason(1, 4), reason(1, 1)])[0]?.map(({ text }) => text)).toEqual(['a, ', 'b']);
+  expect(markReasons('a, b', [reason(1, 4), reason(1, 1)])[0]?.map(({ text }) => text)).toEqual(['a', ', ', 'b']);
   expect(markReasons('  LIMIT 5', [reason(1, null)])[0]?.map(({ text, forced }) => [text, forced !== undefined])).toEqual([
     ['  ', false],
     ['LIMIT 5', true],
   ]);
 });
 
+test('a part ends with its expression', () => {
+  const marked = (line: string, column: number) => markReasons(line, [reason(1, column)])[0]?.find(({ forced }) => forced !== undefined)?.text;
+  expect(marked('SELECT id, rank() OVER (ORDER BY a, b) AS r FROM t', 12)).toBe('rank() OVER (ORDER BY a, b)');
+  expect(marked('SELECT rand(), id', 8)).toBe('rand()');
+  expect(marked('SELECT id - (SELECT avg(v) FROM f) AS x', 13)).toBe('(SELECT avg(v) FROM f)');
+  expect(marked('WHERE (k NOT IN (SELECT k FROM e)) AND v', 8)).toBe('k NOT IN (SELECT k FROM e)');
+  expect(marked('FROM f RIGHT JOIN d ON f.k = d.k', 8)).toBe('RIGHT JOIN d ON f.k = d.k');
+});
+
 test('a place outside the text marks nothing', () => {
   expect(markReasons('a', [reason(9, 1), reason(1, 80)])).toEqual([[{ text: 'a', forced: undefined }]]);
+});
+
+test('a held run says what publishing changes, as far as its attempt has told', () => {
+  const run = (result: Run['result']) => ({ table: 'm.b', result }) as unknown as Run;
+  const both = heldResults(run({ mode: 'full', written: 2, together: { 'm.a': { mode: 'full', deleted: 1 } } }), ['m.a', 'm.b']);
+  expect(both.map(([name, result]) => `${name}: ${changedText(result)}`)).toEqual(['m.a: 1 row to delete', 'm.b: 2 rows to write']);
+  const lost = heldResults(run({ mode: 'nothing', written: 0, held: true }), ['m.a', 'm.b']);
+  expect(lost.map(([name, result]) => `${name}: ${changedText(result)}`)).toEqual(['m.a: its changes, which nobody counted', 'm.b: its changes, which nobody counted']);
+  expect(changedText({ mode: 'full', written: 0, deleted: 0 })).toBe('no row changes');
 });
 
 test('a table is late if it is further behind than its target', () => {

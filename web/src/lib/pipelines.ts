@@ -16,6 +16,8 @@ export interface Definition {
   path: string;
   line: number;
   inputs: string[];
+  /** The tables that move together with this one and itself, in one order; empty for a table that moves alone. */
+  consistent: string[];
   key: string[];
   refresh: string;
   incremental: boolean;
@@ -44,16 +46,34 @@ export interface RunResult {
   unchanged?: number;
   deleted?: number;
   dropped?: number;
+  chunks?: number;
   incremental_bytes?: number | null;
   full_bytes?: number | null;
   snapshot_id?: string | null;
   checkpoint?: string | null;
   validators?: ValidatorResult[];
+  held?: boolean;
+  /** The results of the other tables of the run, by name. */
+  together?: Record<string, RunResult>;
 }
 
 export const definitionOf = (table: PipelineTable): Definition => table.definition as unknown as Definition;
 
 export const resultOf = (run: Run): RunResult => run.result;
+
+/** The results of a held run for each of its tables; empty where the attempt that computed the rows died before its report. */
+export function heldResults(run: Run, tables: readonly string[]): [string, RunResult][] {
+  const { together = {}, ...own } = resultOf(run);
+  const all: Record<string, RunResult | undefined> = { ...together, ...(own.mode === 'nothing' ? {} : { [run.table]: own }) };
+  return (tables.length === 0 ? [run.table] : tables).map((name) => [name, all[name] ?? {}]);
+}
+
+/** "2,087 rows to write, 22 rows to delete" of a run that is not committed yet. */
+export function changedText({ mode, written = 0, deleted = 0 }: RunResult): string {
+  if (mode === undefined) return 'its changes, which nobody counted';
+  const parts = [written > 0 ? `${many(written, 'row')} to write` : '', deleted > 0 ? `${many(deleted, 'row')} to delete` : ''];
+  return parts.filter(Boolean).join(', ') || 'no row changes';
+}
 
 /** The changes of an input that a run took in, as far as they were counted. */
 export function changesText({ commits, files, bytes: size }: NonNullable<RunResult['inputs']>[number]): string {
@@ -74,19 +94,35 @@ export interface LinePart {
   forced: FullReason | undefined;
 }
 
-/** The lines of a file. A reason's place says where a part begins; it ends with its line, or where the next part begins. */
+/** The lines of a file. A reason's place says where a part begins; it ends with its expression or line, or where the next part begins. */
 export function markReasons(text: string, reasons: readonly FullReason[]): LinePart[][] {
   return text.split('\n').map((line, index) => {
     const here = reasons.filter((reason) => reason.line === index + 1).sort((a, b) => startOf(a, line) - startOf(b, line));
     const first = here[0];
     if (first === undefined) return [{ text: line, forced: undefined }];
-    const parts = [{ text: line.slice(0, startOf(first, line)), forced: undefined }, ...here.map((reason, at) => part(line, reason, here[at + 1]))];
+    const parts = [{ text: line.slice(0, startOf(first, line)), forced: undefined }, ...here.flatMap((reason, at) => partsOf(line, reason, here[at + 1]))];
     return parts.filter(({ text }) => text !== '');
   });
 }
 
-function part(line: string, reason: FullReason, next: FullReason | undefined): LinePart {
-  return { text: line.slice(startOf(reason, line), next === undefined ? undefined : startOf(next, line)), forced: reason };
+function partsOf(line: string, reason: FullReason, next: FullReason | undefined): LinePart[] {
+  const text = line.slice(startOf(reason, line), next === undefined ? undefined : startOf(next, line));
+  const end = reason.column == null ? text.length : endOfExpression(text);
+  return [
+    { text: text.slice(0, end), forced: reason },
+    { text: text.slice(end), forced: undefined },
+  ];
+}
+
+/** Where the expression ends that a line begins with: at a comma, at the parenthesis around it, or before its name or the next clause. */
+function endOfExpression(text: string): number {
+  let depth = 0;
+  for (const { index, 0: token } of text.matchAll(/[(),;]|\s+(?:AS|FROM|WHERE|GROUP|HAVING)\b/gi)) {
+    if (token === '(') depth += 1;
+    else if (depth === 0 && index > 0) return index;
+    else if (token === ')') depth -= 1;
+  }
+  return text.length;
 }
 
 /** A reason without a column is about its whole line. */

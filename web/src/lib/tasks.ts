@@ -3,6 +3,7 @@ const TASK_TITLES: Record<string, string> = {
   plan: 'Planner',
   count_files: 'File layouts',
   reap: 'Expired leases',
+  pipelines: 'Runs of pipelines',
   reap_streams: 'Expired leases of streams',
   measure_streams: 'Lag of streams',
   fleet: 'Optimizer launches',

@@ -17,7 +17,9 @@ import { need, onTable } from '../../lib/access';
 import { many } from '../../lib/format';
 import { definitionOf, triggerText } from '../../lib/pipelines';
 import { useUrlState } from '../../lib/url-state';
+import { Backfills } from './backfills';
 import { Graph } from './graph';
+import { HeldRun } from './held-run';
 import { Lineage } from './lineage';
 import { QueryFiles } from './query';
 import { Runs } from './runs';
@@ -72,9 +74,15 @@ export function PipelinePage() {
   );
 }
 
+/** Why no run of a table can begin, by its state. */
+const BUSY: Record<string, string> = {
+  running: 'A run of this table waits or works.',
+  held: 'A run of this table waits for approval: publish or discard it first.',
+};
+
 function Actions({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable }) {
   const [asks, ask] = useState<'full' | 'reset'>();
-  const busy = table.state === 'running' ? 'A run of this table waits or works.' : null;
+  const busy = BUSY[table.state] ?? null;
   const needs = pipeline.tables.flatMap(({ name }) => need(onTable(pipeline.catalog, name), 'write'));
   const run = useDo(`cannot run ${table.name}`, () => runTable(pipeline.name, table.name, false));
   return (
@@ -101,7 +109,7 @@ function Actions({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable
         The run computes all rows of the table from all rows of its inputs, and commits those that differ. Readers see the table as it is until then.
       </ConfirmDialog>
       <ConfirmDialog title={`Forget the checkpoint of ${table.name}`} opened={asks === 'reset'} close={() => ask(undefined)} yes="Forget the checkpoint" act={() => resetTable(pipeline.name, table.name)}>
-        The rows stay. The next run computes all of them. A run that works now commits nothing.
+        The rows stay. The next run computes all of them. A run that works now commits nothing, and one that waits for approval is discarded.
       </ConfirmDialog>
     </>
   );
@@ -113,6 +121,7 @@ function Chosen({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable 
   return (
     <div className="stack">
       {table.state === 'failed' && run?.error && <Note tone="bad" title="The last run failed">{run.error}</Note>}
+      <HeldRun pipeline={pipeline} table={table} />
       {definition.reasons.map((reason) => (
         <Note key={`${reason.text} ${reason.path ?? ''} ${reason.line ?? ''}`} tone="warn" title={`Each run computes all rows: ${reason.text}`}>
           {reason.path ?? definition.path}
@@ -133,6 +142,7 @@ function Chosen({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable 
           ]}
         />
       </Panel>
+      <Backfills pipeline={pipeline} table={table} />
       <QueryFiles pipeline={pipeline} table={table} />
       <Lineage pipeline={pipeline} table={table} />
       {definition.validators.length > 0 && (

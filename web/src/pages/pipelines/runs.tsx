@@ -10,10 +10,11 @@ import { Count, Span, When } from '../../components/figures';
 import { Empty, Note, ProblemNote } from '../../components/notes';
 import { Facts, Panel } from '../../components/panel';
 import { JobMark } from '../../components/status-icons';
-import { bytes, many, span } from '../../lib/format';
+import { bytes, span } from '../../lib/format';
 import { paths } from '../../lib/paths';
-import { changesText, resultOf, type RunResult, type ValidatorResult } from '../../lib/pipelines';
+import { changesText, resultOf, type RunResult } from '../../lib/pipelines';
 import { useUrlState } from '../../lib/url-state';
+import { Verdict } from './verdict';
 
 const COLUMNS: Column<Run>[] = [
   { key: 'at', title: 'Asked for', cell: (row) => <When at={row.created_at} /> },
@@ -81,6 +82,7 @@ function Details({ pipeline, id }: { pipeline: string; id: string }) {
           { name: 'took', value: <Span seconds={secondsOf(run)} />, ...(run.predicted_seconds == null ? {} : { note: `at most ${span(run.predicted_seconds)} predicted` }) },
           { name: 'last full run took', value: <Span seconds={run.full_seconds} /> },
           ...readBytes(result),
+          ...commitFacts(result),
           { name: 'asked for', value: <When at={run.created_at} />, ...(run.requested_by === null ? {} : { note: `by ${run.requested_by}` }) },
           { name: 'job', value: <Link className="mono" to={paths.job(run.job_id)}>{run.job_id}</Link>, note: 'with its log' },
         ]}
@@ -92,11 +94,20 @@ function Details({ pipeline, id }: { pipeline: string; id: string }) {
       )}
       {result.validators !== undefined && result.validators.length > 0 && (
         <Panel title="Validators">
-          <div className="stack">{result.validators.map((found) => <Verdict key={found.name} found={found} />)}</div>
+          <div className="stack">{result.validators.map((verdict) => <Verdict key={verdict.name} verdict={verdict} />)}</div>
         </Panel>
       )}
     </div>
   );
+}
+
+/** Where the rows of a run are. */
+function commitFacts({ held, snapshot_id: snapshot, chunks }: RunResult): { name: string; value: ReactNode }[] {
+  return [
+    ...(held ? [{ name: 'commit', value: 'waited for approval' }] : []),
+    ...(snapshot == null ? [] : [{ name: 'snapshot', value: <span className="mono">{snapshot}</span> }]),
+    ...(chunks ? [{ name: 'chunks of backfills', value: <Count value={chunks} /> }] : []),
+  ];
 }
 
 /** What either way was predicted to read, if the run weighed them. */
@@ -105,20 +116,4 @@ function readBytes({ incremental_bytes: changed, full_bytes: full }: RunResult):
     ...(changed == null ? [] : [{ name: 'incremental reads', value: <>{bytes(changed)} predicted</> }]),
     ...(full == null ? [] : [{ name: 'full reads', value: <>{bytes(full)} predicted</> }]),
   ];
-}
-
-/** What one validator found, with some of the rows. */
-function Verdict({ found }: { found: ValidatorResult }) {
-  const words = found.detail ?? (found.violations === null ? '' : many(found.violations, 'row'));
-  const tone = found.passed ? 'info' : found.severity === 'fail' ? 'bad' : 'warn';
-  return (
-    <Note tone={tone} title={<><span className="mono">{found.name}</span>: {found.passed ? 'passed' : `${found.severity}, ${words}`}</>}>
-      {!found.passed &&
-        found.examples.map((row, index) => (
-          <div key={index} className="mono wrap-anywhere">
-            {Object.entries(row).map(([column, value]) => `${column}=${value ?? 'null'}`).join(', ')}
-          </div>
-        ))}
-    </Note>
-  );
 }
