@@ -88,7 +88,8 @@ class Optimizer:
 
     def pin(self) -> dict[str, Any]:
         target = {"table": "mart.amounts", "fingerprint": "a" * 64}
-        return self.server.post(f"leases/{self.lease}/pins", {"targets": [target]})["targets"][0]
+        (pinned,) = self.server.post(f"leases/{self.lease}/pins", {"targets": [target]})["targets"]
+        return dict(pinned)
 
     def publish(self, rows: int = 0) -> None:
         """Commit a step without rows, or a snapshot of some, which waits for approval."""
