@@ -87,6 +87,11 @@ class MaintenanceKind:
     """The parameters of a job that is a dry run itself; None if `dry_run` exists, or there is no dry run."""
 
     @property
+    def only_rewrites(self) -> bool:
+        """Whether the job changes files and no rows, so that a table may wait for it."""
+        return self.commits.get(RelationKind.BASE) == frozenset({"replace"})
+
+    @property
     def can_request(self) -> bool:
         """Whether a request by kind starts it. Other kinds start with a scan of Hive and have routes of their own."""
         return self.trigger is not None or self.dry_run is not None

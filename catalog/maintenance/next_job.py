@@ -94,10 +94,11 @@ def _split_by_admission(
 
 
 def _find_refusal(due: Due, facts: TableFacts, past: Sequence[Job], now: datetime) -> NotDue | None:
-    """Why a due job may not be planned now: a blocker, a backoff, or the hours."""
+    """Why a due job may not be planned now: a blocker, a held run of a pipeline, a backoff, or the hours."""
     for_gain = kind_of(due.kind).is_for_gain
     return (
         _find_blocker_refusal(due, facts, now)
+        or _find_held_run_refusal(due, facts)
         or find_backoff(due, past, now, for_gain=for_gain)
         or _find_window_refusal(due, facts, now)
     )
@@ -120,6 +121,16 @@ def _find_blocker_refusal(due: Due, facts: TableFacts, now: datetime) -> NotDue 
         return None
     reason = f"{due.kind} is due ({due.reason}), but the table is {blocker}"
     return NotDue(reason=reason, next_at=open_from(facts.policy, blocker.until), kind=due.kind, blocked_by=blocker)
+
+
+def _find_held_run_refusal(due: Due, facts: TableFacts) -> NotDue | None:
+    if not (facts.has_held_run and kind_of(due.kind).only_rewrites):
+        return None
+    reason = (
+        f"{due.kind} is due ({due.reason}), but a run of a pipeline waits for approval, which could not be published "
+        "after it"
+    )
+    return NotDue(reason=reason, kind=due.kind)
 
 
 def _find_window_refusal(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:

@@ -58,6 +58,8 @@ class TableFacts:
     blockers: tuple[Blocker, ...] = ()
     keeps_orphans: str | None = None
     """Why orphan removal never takes a file of it, as far as the table alone tells."""
+    has_held_run: bool = False
+    """Whether a run of a pipeline waits for approval, and its commit is refused once the table has another snapshot."""
 
     @property
     def keeps_hive_files(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from catalog.names import RelationId
@@ -21,5 +22,8 @@ class HeldRuns(Protocol):
 
     def of_store(self, store_id: RelationId) -> Sequence[HeldTarget]:
         """The rows about a plain table or a change store, those of published runs included."""
+
+    def list_waiting(self, store_ids: Collection[RelationId]) -> AbstractSet[RelationId]:
+        """Those of the stores to which a run that waits for approval commits."""
 
     def remove(self, table_ids: Collection[PipelineTableId]) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -44,6 +45,16 @@ class SqlHeldRuns:
         """Find the rows about a store, by an index."""
         rows = self.session.scalars(select(PipelineHeldRow).where(PipelineHeldRow.store_id == store_id))
         return [_to_target(row) for row in rows]
+
+    def list_waiting(self, store_ids: Collection[RelationId]) -> AbstractSet[RelationId]:
+        """Find the stores of runs that nobody has published yet, by an index."""
+        ids, waiting = list(store_ids), set[RelationId]()
+        for start in range(0, len(ids), _AT_ONCE):
+            query = select(PipelineHeldRow.store_id).where(
+                PipelineHeldRow.store_id.in_(ids[start : start + _AT_ONCE]), PipelineHeldRow.published_at.is_(None)
+            )
+            waiting.update(map(RelationId, self.session.scalars(query)))
+        return waiting
 
     def remove(self, table_ids: Collection[PipelineTableId]) -> None:
         """Remove the rows of tables."""

@@ -164,6 +164,7 @@ def load_many_facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[Rela
     base_ids = [keyed[relation.id].base_id if relation.id in keyed else relation.id for relation in relations]
     stores = _Stores(uow.stats.get_many([*base_ids, *change_ids]), uow.layouts.get_many([*base_ids, *change_ids]))
     blockers = uow.blockers.of([relation.id for relation in relations], uow.now())
+    waiting = uow.held_runs.list_waiting([relation.id for relation in relations if relation.id not in keyed])
     properties = [stores.get_stats(base_id).properties for base_id in base_ids]
     policies = load_policies(uow, list(zip(relations, properties, strict=True)))
     warehouses = {name: uow.catalogs.get(name).warehouse for name in {relation.catalog for relation in relations}}
@@ -172,6 +173,7 @@ def load_many_facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[Rela
             _build_facts(relation, policy, keyed.get(relation.id), stores),
             blockers=tuple(blockers.get(relation.id, ())),
             keeps_orphans=_explain_keeps_orphans(relation, stores, warehouses[relation.catalog]),
+            has_held_run=relation.id in waiting,
         )
         for relation, policy in zip(relations, policies, strict=True)
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -103,6 +104,19 @@ def test_small_files_make_a_rewrite_due() -> None:
     decision = decide_next_job(laid_out(facts({"firn.rewrite.min-files": "20"}, keyed=keyed, stats=stats), 20), (), NOW)
     assert isinstance(decision, Due)
     assert decision.kind is JobKind.REWRITE
+
+
+def test_a_table_with_a_held_run_waits_with_rewrites_and_nothing_else() -> None:
+    keyed = a_keyed_table()
+    stats = TableStats(relation_id=keyed.base_id, data_files=20, snapshot_id=1)
+    rewritten = laid_out(facts({"firn.rewrite.min-files": "20"}, keyed=keyed, stats=stats, has_held_run=True), 20)
+    waits = decide_next_job(rewritten, (), NOW)
+    assert isinstance(waits, NotDue)
+    assert "rewrite is due" in waits.reason
+    assert "a run of a pipeline waits for approval" in waits.reason
+    due = decide_next_job(replace(pending(pending_rows=10**9), has_held_run=True), (), NOW)
+    assert isinstance(due, Due)
+    assert due.kind is JobKind.MERGE
 
 
 def test_a_plain_table_linked_to_hive_keeps_the_files_that_hive_lists() -> None:

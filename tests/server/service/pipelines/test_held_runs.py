@@ -14,6 +14,8 @@ from catalog.jobs.job import JobStatus
 from catalog.names import TableName
 from firn.protocol.pipelines import PublishRun
 from server.service.orphans.reachable_files import ReachableNames
+from server.service.planning.planner import find_planned_relation, load_facts
+from tests.factories import LAKE
 from tests.server.lake import PLAIN, appended
 from tests.server.service.pipelines.set_run import FIRST, SECOND, TOTAL, SetRun
 from tests.server.service.pipelines.stage import DAILY, DEFINED, PipelineStage
@@ -101,6 +103,20 @@ def test_a_discarded_run_is_never_published(pair: PipelineStage) -> None:
     with pytest.raises(WriterFenced):  # a publish that has read the run before it was discarded
         pair.lake.commit(*changes)
     hold(pair)
+
+
+def test_the_planner_knows_of_a_held_run_until_somebody_decides(pair: PipelineStage) -> None:
+    def has_held_run() -> bool:
+        with pair.lake.database.reading() as uow:
+            return load_facts(uow, find_planned_relation(uow, LAKE, TOTAL)).has_held_run
+
+    assert not has_held_run()
+    for decide in (publish, discard):
+        hold(pair)
+        assert has_held_run()
+        decide(pair)
+        assert not has_held_run()
+        pair.lake.append(PLAIN)
 
 
 def test_no_other_run_begins_while_one_is_held(pair: PipelineStage) -> None:
