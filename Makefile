@@ -169,6 +169,7 @@ parts: engines clusters $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.bytecode
 	@$(PYTEST) -n $$(($(TEST_PROCESSES) + 1)) $(ARGS)
 
 .PHONY: test-rest

@@ -108,6 +108,7 @@ def _marks_of_the_function(item: pytest.Item) -> set[str]:
     return marks | {mark.name for mark in getattr(function, "pytestmark", [])}
 
 
+@cache  # of some files and folders, asked for each of 11,000 tests
 def _is_below(path: Path, folder: Path) -> bool:
     return folder in path.parents
 
