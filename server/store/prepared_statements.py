@@ -24,6 +24,8 @@ class _Bind:
     """One value of a statement: its name, its default, and its conversion for the database."""
 
     name: str
+    placeholder: str
+    """Its name in the compiled SQL, which differs for values that the statement itself has."""
     default: Any
     required: bool
     process: Processor | None
@@ -49,7 +51,7 @@ class Compiled:
         """Convert the values for the driver; KeyError when one is missing."""
         if self.positional:
             return tuple(bind.of(values) for bind in self.binds)
-        return {bind.name: bind.of(values) for bind in self.binds}
+        return {bind.placeholder: bind.of(values) for bind in self.binds}
 
     def rows(self, cursor: Any) -> list[tuple[Any, ...]]:
         """Fetch the rows, with the types of the columns."""
@@ -111,15 +113,16 @@ def _compile(statement: Any, dialect: Dialect) -> Compiled:
     names = compiled.positiontup or list(compiled.binds)
     return Compiled(
         sql=str(compiled),
-        binds=[_bind(compiled.binds[name], dialect) for name in names],
+        binds=[_bind(name, compiled.binds[name], dialect) for name in names],
         positional=bool(compiled.positiontup),
         row=namedtuple("FetchedRow", [column.name for column in columns]),  # noqa: PYI024 (the statement defines the columns)
         columns=[(position, process) for position, process in enumerate(processors) if process is not None],
     )
 
 
-def _bind(bind: Any, dialect: Dialect) -> _Bind:
-    return _Bind(bind.key, bind.effective_value, bind.required, bind.type.dialect_impl(dialect).bind_processor(dialect))
+def _bind(placeholder: str, bind: Any, dialect: Dialect) -> _Bind:
+    process = bind.type.dialect_impl(dialect).bind_processor(dialect)
+    return _Bind(bind.key, placeholder, bind.effective_value, bind.required, process)
 
 
 def _build_error(connection: Connection, cursor: Any, sql: str, values: Mapping[str, Any], error: Any) -> Exception:

@@ -66,3 +66,23 @@ def test_places_meet_as_they_are_read(database: Database, add: Callable[[UnitOfW
             if other in {place.location for place in uow.dropped.find_overlaps([location], but_for=[])}
         }
     assert overlaps == {pair for location, other in MAY_BE_ONE for pair in ((location, other), (other, location))}
+
+
+def test_many_places_are_searched_at_once_beside_those_left_out(database: Database) -> None:
+    """The statement has room for more values than one location needs, and the tables left out are no candidates."""
+    ids = [RelationId(uuid4()) for _ in APART]
+    with database.writing() as uow:
+        uow.catalogs.add(a_catalog())
+        uow.namespaces.add(LAKE, ("db",), {})
+        for number, (relation_id, (location, _)) in enumerate(zip(ids, APART, strict=True)):
+            own = {"id": relation_id, "name": TableName(("db",), f"t{number}"), "location": f"{location}/{number}"}
+            uow.relations.add(a_relation(**own, metadata_location=None))
+        owned = {"id": RelationId(uuid4()), "owner_id": ids[0], "name": TableName(("db",), "t0_rows")}
+        uow.relations.add(a_relation(**owned, location=f"{APART[0][0]}/0/rows", metadata_location=None))
+        searched = [location for location, _ in APART]
+        every = {f"{location}/{number}" for number, location in enumerate(searched)}
+        before = {place.location for place in uow.dropped.find_overlaps(searched, but_for=[])}
+        but_for_first = {place.location for place in uow.dropped.find_overlaps(searched, but_for=ids[:1])}
+        nothing = list(uow.dropped.find_overlaps([], but_for=[]))
+    assert (before, but_for_first) == (every | {f"{APART[0][0]}/0/rows"}, every - {f"{APART[0][0]}/0"})
+    assert nothing == []
