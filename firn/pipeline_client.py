@@ -11,6 +11,7 @@ from firn.history import quoted
 from firn.jobs import wait_until_final
 from firn.names import split_name
 from firn.protocol.backfills import CHUNK_SECONDS, BackfillOut, BackfillRequest
+from firn.protocol.held_rows import HeldRowsOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.pipeline_graph import GraphOut, LineageOut
 from firn.protocol.pipelines import (
@@ -104,6 +105,13 @@ class Pipeline:
     def publish(self, table: str) -> RunPublished:
         """Commit the run of a table that waits for approval, with all tables of that run. Refused if none does."""
         return RunPublished.read(self.transport.change("POST", self._path_of(table, "publish")))
+
+    def held(self, table: str) -> HeldRowsOut:
+        """Show what publishing the run of a table that waits for approval would do, with some rows before and after.
+
+        Refused if no run of the table waits.
+        """
+        return HeldRowsOut.read(self.transport.get(self._path_of(table, "held")))
 
     def discard(self, table: str) -> RunDiscarded:
         """Forget the run of a table that waits for approval, with all tables of that run. Refused if none does."""

@@ -26,3 +26,5 @@ class HeldTarget:
     """The fields of `firn.protocol.pipelines.TableChanges`; None for a step without a snapshot."""
     move: dict[str, Any] | None
     """The fields of `firn.protocol.pipelines.MoveCheckpoint`; None for a snapshot."""
+    sample: dict[str, Any] | None = None
+    """The fields of `firn.protocol.held_rows.RowSample`; None once the run is published."""

@@ -12,6 +12,7 @@ import typer
 from firn import pipelines
 from firn.cli import pipelines as folders
 from firn.cli.context import CliContext, command
+from firn.cli.pipeline_held import show_held_rows
 from firn.cli.show import moment, size
 from firn.cli.watch import format_span, note_waiting_run, watch_run
 from firn.errors import NotFound
@@ -205,9 +206,16 @@ def show_pipeline(
     ctx: CliContext,
     name: NameArg,
     table: Annotated[str | None, typer.Argument(metavar="TABLE", help="One table (default: all).")] = None,
+    *,
+    held: Annotated[
+        bool, typer.Option("--held", help="Show rows of the run of TABLE that waits for approval.")
+    ] = False,
 ) -> None:
     """Show a pipeline: its tables with state, checkpoint and last run. With TABLE, the definition of one."""
     show, handle = ctx.show, ctx.client.pipelines[name]
+    if held:
+        show_held_rows(ctx, name, table)
+        return
     pipeline = handle.show()
     if table is None:
         show.emit(pipeline.json_value(), lambda: _show_tables(ctx, pipeline))

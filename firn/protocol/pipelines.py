@@ -11,6 +11,7 @@ from pydantic import Field
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.backfills import RunChunks
 from firn.protocol.base import Message, Open, Out, Request
+from firn.protocol.held_rows import RowSample
 from firn.protocol.pipeline_graph import ColumnLineage
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode, StreamInput, choose_mode
 from firn.protocol.pipeline_sets import MOST_TOGETHER
@@ -252,11 +253,12 @@ class TableChanges(Request):
 class PublishRun(Request):
     """Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
 
-    Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15).
+    Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15). `samples` are for people.
     """
 
     changes: Annotated[list[TableChanges], Field(max_length=MOST_TOGETHER)] = []
     moves: Annotated[list[MoveCheckpoint], Field(max_length=MOST_TOGETHER)] = []
+    samples: Annotated[dict[_Name, RowSample], Field(max_length=MOST_TOGETHER)] = {}
 
 
 class RunPublished(Out):

@@ -609,6 +609,7 @@ def upgrade() -> None:
         sa.Column("published_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("change", sa.JSON(), nullable=True),
         sa.Column("move", sa.JSON(), nullable=True),
+        sa.Column("sample", sa.JSON(), nullable=True),
         sa.PrimaryKeyConstraint("table_id", name=op.f("pk_pipeline_held")),
     )
     with op.batch_alter_table("pipeline_held", schema=None) as batch_op:

@@ -51,7 +51,7 @@ def commit_run(
     Raises WriteUnknown if no answer came. The next attempt finds the position then.
     """
     if len(tables) > 1 or (holds and tables[0].rows is not None):
-        return commit_together(tables, checkpoints, stage)
+        return commit_together(tables, checkpoints, stage, holds=holds)
     return [_commit_alone(table, checkpoints, stage) for table in tables]
 
 

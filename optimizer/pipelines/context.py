@@ -23,6 +23,8 @@ class RunContext:
     lake: Lake
     deterministic: Sequence[str]
     is_full_asked: bool
+    holds: bool
+    """Whether the commit may have to wait for approval."""
     stage: Callable[[str], None]
     say: Callable[[str], None]
     check_reads: Callable[[Sequence[StateRead]], None]

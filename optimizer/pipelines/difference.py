@@ -13,7 +13,7 @@ from firn.spark.target import Target
 from optimizer.errors import Refused
 
 UPSERT, DELETE, UNCHANGED, WRONG = "U", "D", "S", "X"
-OP = "_op"
+OP, OLD = "_op", "old"
 _SHOWN_KEYS = 3
 
 
@@ -23,10 +23,10 @@ def find_identity(target: Target) -> list[str]:
     return [name for name in target.columns if name in names]
 
 
-def compare_rows(computed: DataFrame, current: DataFrame, target: Target) -> DataFrame:
+def compare_rows(computed: DataFrame, current: DataFrame, target: Target, *, keeps_old: bool = False) -> DataFrame:
     """All rows of both frames once, as `row` with its operation: rows that differ, or that only one of them has.
 
-    A computed row without a key, or with one that another has, is WRONG.
+    A computed row without a key, or with one that another has, is WRONG. `keeps_old` adds the table's row as `old`.
     """
     identity = find_identity(target)
     new, old = _pack(computed, target, identity, "new"), _pack(current, target, identity, "old")
@@ -39,7 +39,8 @@ def compare_rows(computed: DataFrame, current: DataFrame, target: Target) -> Dat
         .when(is_same, UNCHANGED)
         .otherwise(UPSERT)
     )
-    return joined.select(op.alias(OP), F.coalesce("new", "old").alias("row"))
+    old_row = [F.col("old").alias(OLD)] if keeps_old else []
+    return joined.select(op.alias(OP), F.coalesce("new", "old").alias("row"), *old_row)
 
 
 def check_keys(computed: DataFrame, target: Target) -> DataFrame:

@@ -17,6 +17,7 @@ from firn.protocol.names import quote_name
 from firn.spark.comparing import make_comparable
 from optimizer.pipelines.computing import Computing
 from optimizer.pipelines.plain_files import FILE, LINEAGE, PlainSnapshot, Replacement, add_lineage, open_plain
+from optimizer.pipelines.sampling import AFTER, BEFORE
 from optimizer.pipelines.selection import Selection
 from optimizer.pipelines.staged_rows import StagedRows
 from optimizer.pipelines.target import PipelineTarget
@@ -55,6 +56,11 @@ class PlainDifference:
         """The rows that the table gets and did not have."""
         rows = self.values.where(F.col(_NEW) > F.col(_OLD))
         return rows.select(_ROW, F.explode(F.sequence(F.lit(1), F.col(_NEW) - F.col(_OLD)))).select(f"{_ROW}.*")
+
+    def pair_rows(self) -> DataFrame:
+        """The values with too few copies as new rows, and those with too many as deleted ones."""
+        is_new = F.col(_NEW) > F.col(_OLD)
+        return self.values.select(F.when(~is_new, F.col(_ROW)).alias(BEFORE), F.when(is_new, F.col(_ROW)).alias(AFTER))
 
     def read_gone(self) -> DataFrame:
         """The values that their files lose, as `firn_value`."""

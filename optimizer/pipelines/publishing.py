@@ -17,6 +17,7 @@ from optimizer.pipelines.auditing import Audit, AuditedRows
 from optimizer.pipelines.computing import Computing
 from optimizer.pipelines.difference import (
     DELETE,
+    OLD,
     OP,
     UNCHANGED,
     UPSERT,
@@ -28,6 +29,7 @@ from optimizer.pipelines.difference import (
     unpack,
 )
 from optimizer.pipelines.plain_target import compare_plain
+from optimizer.pipelines.sampling import AFTER, BEFORE
 from optimizer.pipelines.selection import Selection
 from optimizer.pipelines.target import PipelineTarget, fit_columns
 from optimizer.pipelines.writing import ChangeRows, PlainRows, WritableRows
@@ -38,13 +40,15 @@ class ComputedTable:
     """A target of a run that is ready to be committed; nobody can read its rows yet.
 
     `rows` is None if the run writes nothing to the table: the commit then moves its checkpoint alone. `result` counts
-    rows as far as they are known before Spark has written `rows`.
+    rows as far as they are known before Spark has written `rows`. `changes` are the rows that change, before and after,
+    for a sample; None unless the commit may have to wait for approval.
     """
 
     target: PipelineTarget
     pins: TargetPins
     result: RunResult
     rows: WritableRows | None = None
+    changes: DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Publishing:
     stage: Callable[[str], None]
     audit: Audit | None = None
     """None for a table without validators."""
+    holds: bool = False
+    """Whether the commit may have to wait for approval, so that people want to see some of the rows."""
 
     def prepare(self, rows: DataFrame, selection: Selection | None) -> ComputedTable:
         """Find what differs, and audit it. `rows` are the selected ones, or all.
@@ -91,7 +97,7 @@ class Publishing:
         counted = Observation()
         operations = (UPSERT, DELETE, UNCHANGED, WRONG)
         counts = [F.count_if(F.col(OP) == op).alias(op) for op in operations]
-        compared = compare_rows(computed, current, keyed).observe(counted, *counts)
+        compared = compare_rows(computed, current, keyed, keeps_old=self.holds).observe(counted, *counts)
         changes = self.computing.keep(compared.where(F.col(OP) != UNCHANGED))
         count = changes.count()
         rows = {op: int(counted.get[op]) for op in operations}
@@ -102,21 +108,24 @@ class Publishing:
         if not count:
             return self._build(result, None)
         result = result.model_copy(update={"validators": self._check_changes(changes, keyed)})
-        return self._build(result, ChangeRows(changes, keyed, partial(explain_wrong_keys, computed, keyed)))
+        rows_to_write = ChangeRows(changes, keyed, partial(explain_wrong_keys, computed, keyed))
+        return self._build(result, rows_to_write, partial(_pair_keyed, changes))
 
     def _prepare_first(self, computed: DataFrame, keyed: Target) -> ComputedTable:
         """The first rows of a table: there is nothing to compare with, and no reason to keep them in Spark."""
         result = RunResult(mode="", validators=self._check_all(computed))
-        checked = check_keys(computed, keyed)
+        checked = self._keep_held(check_keys(computed, keyed))
         explain = partial(explain_wrong_keys, computed, keyed)
-        return self._build(result, ChangeRows(checked, keyed, explain, is_counted=False))
+        return self._build(
+            result, ChangeRows(checked, keyed, explain, is_counted=False), partial(_pair_new, checked, "row")
+        )
 
     def _prepare_plain(self, rows: DataFrame, selection: Selection | None) -> ComputedTable:
         fitted = self._fit_plain(rows)
         if self.target.is_empty:
-            return self._build(
-                RunResult(mode="", validators=self._check_all(fitted)), PlainRows(fitted, self.target.name)
-            )
+            fitted = self._keep_held(fitted)
+            result = RunResult(mode="", validators=self._check_all(fitted))
+            return self._build(result, PlainRows(fitted, self.target.name), partial(_pair_new, fitted))
         comparison = compare_plain(self.target, self.computing, fitted, selection)
         difference = comparison.difference
         result = RunResult(
@@ -126,7 +135,8 @@ class Publishing:
             return self._build(result, None)
         changed = difference.read_missing()
         validators = self._check(AuditedRows(changed, comparison.read_audited, comparison.read_current))
-        return self._build(result.model_copy(update={"validators": validators}), comparison.choose_rows())
+        result = result.model_copy(update={"validators": validators})
+        return self._build(result, comparison.choose_rows(), difference.pair_rows)
 
     def _prepare_append(self, rows: DataFrame) -> ComputedTable:
         fitted = self.computing.keep(self._fit_plain(rows))
@@ -135,7 +145,9 @@ class Publishing:
             return self._build(result, None)
         validators = self._check(AuditedRows(fitted, lambda: current().unionByName(fitted), current))
         rows_to_add = PlainRows(fitted, self.target.name, is_append=True)
-        return self._build(result.model_copy(update={"validators": validators}), rows_to_add)
+        return self._build(
+            result.model_copy(update={"validators": validators}), rows_to_add, partial(_pair_new, fitted)
+        )
 
     def _fit_plain(self, rows: DataFrame) -> DataFrame:
         return fit_columns(rows, self.target, self.target.read_fields())
@@ -143,8 +155,16 @@ class Publishing:
     def _read_plain(self) -> DataFrame:
         return self.target.lake.spark.table(self.target.name)
 
-    def _build(self, result: RunResult, rows: WritableRows | None) -> ComputedTable:
-        return ComputedTable(self.target, self.pins, result, rows)
+    def _keep_held(self, rows: DataFrame) -> DataFrame:
+        """Rows that Spark has to compute only once, although a sample reads them before they are written."""
+        return self.computing.keep(rows) if self.holds else rows
+
+    def _build(
+        self, result: RunResult, rows: WritableRows | None, pair: Callable[[], DataFrame] | None = None
+    ) -> ComputedTable:
+        """`pair` gives the changed rows, before and after."""
+        changes = pair() if self.holds and pair is not None else None
+        return ComputedTable(self.target, self.pins, result, rows, changes)
 
     def _check_changes(self, changes: DataFrame, keyed: Target) -> list[ValidatorResult]:
         """Run the validators on the rows that are written, and on the table with them."""
@@ -170,6 +190,20 @@ class Publishing:
             return []
         self.stage("auditing")
         return self.audit.check(rows)
+
+
+def _pair_keyed(changes: DataFrame) -> DataFrame:
+    """Changes of a keyed table as rows before and after them."""
+    is_deleted, row = F.col(OP) == DELETE, F.col("row")
+    before = F.when(is_deleted, row).otherwise(F.col(OLD))
+    return changes.select(before.alias(BEFORE), F.when(~is_deleted, row).alias(AFTER))
+
+
+def _pair_new(rows: DataFrame, name: str | None = None) -> DataFrame:
+    """New rows, which are structs in a column of this name, or the frame's own."""
+    after = F.struct(*map(quote_name, rows.columns)) if name is None else F.col(name)
+    paired = rows.select(after.alias(AFTER))
+    return paired.select(F.lit(None).cast(paired.schema[AFTER].dataType).alias(BEFORE), AFTER)
 
 
 def _add_dropped(computed: ComputedTable, results: list[ValidatorResult], dropped: int) -> ComputedTable:

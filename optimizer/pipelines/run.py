@@ -75,6 +75,7 @@ class PipelineRun:
             lake=lake,
             deterministic=self.task.deterministic,
             is_full_asked=self.task.full,
+            holds=self.task.holds,
             stage=self.stage,
             say=self.say,
             check_reads=self.check_reads,

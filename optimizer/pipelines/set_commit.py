@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
 import httpx
+from pyspark.errors import PySparkException
 
 from firn.errors import FirnError
 from firn.protocol.answers.writers import WriterOut
+from firn.protocol.held_rows import RowSample, SampledRow
 from firn.protocol.pipelines import CHECKPOINT_KEY, MoveCheckpoint, PublishRun, RunResult, TableChanges
 from firn.spark.errors import WriteUnknown, is_refusal, is_uncertain
 from optimizer.errors import Refused, Unknown
 from optimizer.pipelines.publishing import ComputedTable
+from optimizer.pipelines.sampling import sample_rows
 from optimizer.pipelines.staged_rows import StagedRows
 from optimizer.pipelines.writing import WritableRows
+
+log = logging.getLogger(__name__)
 
 TRIES = 8
 """How often a run sends its commit: another writer, such as a merge, may be faster, or answers may be lost."""
@@ -36,9 +42,11 @@ class Publishing(Protocol):
 
 
 def commit_together(
-    tables: Sequence[ComputedTable], server: Publishing, stage: Callable[[str], None]
+    tables: Sequence[ComputedTable], server: Publishing, stage: Callable[[str], None], *, holds: bool = False
 ) -> list[RunResult]:
     """Write the files of all tables, and commit them in one transaction; the result of each, in order.
+
+    With `holds` the commit may have to wait for approval, and has some of the changed rows for people.
 
     Raises Refused if another copy of the run has registered, or a writer's position has moved, and TargetChanged if
     somebody has changed a table that the run has read: nothing was committed. Raises WriteUnknown if no answer came.
@@ -47,8 +55,9 @@ def commit_together(
     with ExitStack() as stack:
         stage("writing")
         parts = [_Part(table, None if table.rows is None else _write(table.rows, stack)) for table in tables]
+        samples = _sample(parts) if holds else {}
         stage("committing")
-        sent = _Commit(parts, server).send()
+        sent = _Commit(parts, server, samples).send()
     snapshots = {change.table: _find_snapshot(change) for change in sent.request.changes}
     return [part.describe(snapshots.get(part.table.pins.table), is_held=sent.is_held) for part in parts]
 
@@ -93,19 +102,34 @@ class _Part:
         writer = self.table.pins.writer
         return (now.epoch, now.position, now.fenced_at) == (writer.epoch, writer.position, None)
 
+    @property
+    def written(self) -> int:
+        """The rows that the table gets."""
+        is_counted = self.rows is not None and self.rows.written is not None
+        return self.rows.written or 0 if self.rows is not None and is_counted else self.table.result.written
+
     def describe(self, snapshot: str | None, *, is_held: bool) -> RunResult:
-        result = self.table.result
-        written = self.rows.written if self.rows is not None and self.rows.written is not None else result.written
-        done: dict[str, object] = {"checkpoint": self.table.pins.until.id, "snapshot_id": snapshot, "written": written}
+        done: dict[str, object] = {"checkpoint": self.table.pins.until.id, "snapshot_id": snapshot}
         if is_held:
             done |= {"checkpoint": None, "snapshot_id": None, "held": True}
-        return result.model_copy(update=done)
+        return self.table.result.model_copy(update={**done, "written": self.written})
+
+    def sample(self) -> RowSample:
+        """Some of the changed rows. Without them, if Spark fails: people decide by the counts then."""
+        rows = list[SampledRow]()
+        if self.table.changes is not None:
+            try:
+                rows = sample_rows(self.table.changes)
+            except PySparkException as error:
+                log.warning("no sample of %s: %s", self.table.pins.table, error)
+        return RowSample(rows=rows, written=self.written, deleted=self.table.result.deleted)
 
 
 @dataclass(frozen=True)
 class _Commit:
     parts: Sequence[_Part]
     server: Publishing
+    samples: Mapping[str, RowSample]
 
     def send(self) -> _Sent:
         """Send the commit until the server has applied or kept it, or certainly cannot any more."""
@@ -132,7 +156,8 @@ class _Commit:
 
     def _build(self) -> PublishRun:
         changes = [changes for part in self.parts if (changes := part.build_changes()) is not None]
-        return PublishRun(changes=changes, moves=[part.build_move() for part in self.parts if part.rows is None])
+        moves = [part.build_move() for part in self.parts if part.rows is None]
+        return PublishRun(changes=changes, moves=moves, samples=dict(self.samples))
 
     def _has_arrived(self, error: Exception) -> bool:
         """Whether the server has applied the commit. Raises Refused if it never will."""
@@ -156,6 +181,10 @@ class _Commit:
     @property
     def _names(self) -> str:
         return ", ".join(part.table.pins.table for part in self.parts)
+
+
+def _sample(parts: Sequence[_Part]) -> dict[str, RowSample]:
+    return {part.table.pins.table: part.sample() for part in parts}
 
 
 def _write(rows: WritableRows, stack: ExitStack) -> StagedRows:

@@ -113,7 +113,7 @@ class TableRun:
         self.context.stage("computing")
         rows = computing.compute_full() if selection is None else selection.compute(computing, target)
         audit = self._build_audit(rows, computing)
-        computed = Publishing(target, pins, computing, self.context.stage, audit).prepare(rows, selection)
+        computed = self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
         keys = None if selection is None else selection.count
         chunks = 0 if selection is None or pins.chunks is None else len(pins.chunks.chunks)
         update = {"mode": mode, "keys": keys, "chunks": chunks}
@@ -146,8 +146,13 @@ class TableRun:
         if rows is None:
             return ComputedTable(target, pins, RunResult(mode="append"))
         audit = self._build_audit(rows, computing)
-        computed = Publishing(target, pins, computing, self.context.stage, audit).prepare_append(rows)
+        computed = self._build_publishing(target, pins, computing, audit).prepare_append(rows)
         return replace(computed, result=computed.result.model_copy(update={"mode": "append"}))
+
+    def _build_publishing(
+        self, target: PipelineTarget, pins: TargetPins, computing: Computing, audit: Audit | None
+    ) -> Publishing:
+        return Publishing(target, pins, computing, self.context.stage, audit, holds=self.context.holds)
 
     @property
     def _is_append(self) -> bool:

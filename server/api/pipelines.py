@@ -15,6 +15,7 @@ from catalog.names import TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineVersion, StoredCheckpoint
 from firn.protocol import pipelines as protocol
 from firn.protocol.answers.writers import WriterOut
+from firn.protocol.held_rows import HeldRowsOut, RowSample
 from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
 from firn.protocol.pipelines import (
     HeldRunOut,
@@ -149,6 +150,23 @@ def publish_held(services: ServicesDep, pipeline: PipelineDep, table: TableDep) 
 def discard_held(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -> protocol.RunDiscarded:
     """Forget the run of a table that waits for approval, with all tables of the run. 409 if none does."""
     return protocol.RunDiscarded(tables=[str(name) for name in services.held_runs.discard(pipeline, table)])
+
+
+@router.get(
+    "/pipelines/{pipeline}/tables/{table}/held", summary="Show rows of a held run", responses=refusals(400, 404, 409)
+)
+def show_held(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -> HeldRowsOut:
+    """Show what publishing the held run would do to a table, with some of the rows. 409 if no run of it is held."""
+    held = services.held_runs.show(pipeline, table)
+    sample = RowSample.model_validate(held.sample or {"rows": []})
+    return HeldRowsOut(
+        job_id=str(held.job_id),
+        table=str(table),
+        held_at=held.held_at,
+        written=sample.written,
+        deleted=sample.deleted,
+        rows=sample.rows,
+    )
 
 
 @router.post("/leases/{lease}/pins", summary="Pin the inputs of a run", responses=refusals(400, 403, 404, 409))

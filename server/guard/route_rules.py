@@ -257,7 +257,10 @@ _PIPELINES: Rules = {
     **{("GET", path): reads(on.pipeline(READ)) for path in (_BACKFILLS, f"{_BACKFILLS}/{{backfill_id}}")},
     **{
         ("GET", f"{_PIPELINE}{part}"): reads(on.pipeline(READ))
-        for part in ("", "/versions", "/versions/{version}", "/runs", "/runs/{job_id}", "/graph", "/lineage")
+        for part in (
+            *("", "/versions", "/versions/{version}", "/runs", "/runs/{job_id}", "/graph", "/lineage"),
+            "/tables/{table}/held",
+        )
     },
 }
 

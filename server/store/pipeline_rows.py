@@ -142,3 +142,4 @@ class PipelineHeldRow(Row):
     published_at: Mapped[datetime | None]
     change: Mapped[dict[str, Any] | None]
     move: Mapped[dict[str, Any] | None]
+    sample: Mapped[dict[str, Any] | None]

@@ -50,6 +50,13 @@ class HeldRuns:
             ) from error
         return [entry.name for entry in tables]
 
+    def show(self, name: str, table: TableName) -> HeldTarget:
+        """The part of a held run that is about a table, with some of the changed rows. Conflict as `publish`."""
+        with self.database.reading() as uow:
+            pipeline, _, held = _read_held(uow, name, table)
+            table_id = get_table(uow, pipeline, table).id
+        return next(part for part in held if part.table_id == table_id)
+
     def discard(self, name: str, table: TableName) -> list[TableName]:
         """Forget the held run of a table, with all tables of the run; returns these. Nothing publishes it any more.
 
@@ -85,6 +92,7 @@ def hold_run(
                 held_at=now,
                 change=step.model_dump(mode="json") if isinstance(step, TableChanges) else None,
                 move=step.model_dump(mode="json") if isinstance(step, MoveCheckpoint) else None,
+                sample=request.samples[name].model_dump(mode="json") if name in request.samples else None,
             )
         )
 
@@ -126,7 +134,7 @@ def _plan_end(
             if part.move is not None:
                 step = MoveCheckpoint.model_validate(part.move)
                 move_position(uow, pipeline, find_table(tables, TableName.parse(step.table)), step)
-            uow.held_runs.put(replace(part, published_at=uow.now()))
+            uow.held_runs.put(replace(part, published_at=uow.now(), sample=None))
         uow.pipelines.request_plans([pipeline.id], uow.now())
 
     return end

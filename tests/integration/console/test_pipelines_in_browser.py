@@ -25,6 +25,14 @@ FAILED = ValidatorResult(
     name="paid", severity=Severity.FAIL, passed=False, violations=2, examples=[{"driver": "7", "fares": "-3"}]
 )
 
+SAMPLE = {
+    "rows": [
+        {"before": None, "after": {"driver": "9", "fare": "12"}},
+        {"before": {"driver": "1", "fare": "8"}, "after": {"driver": "1", "fare": None}},
+        {"before": {"driver": "4", "fare": "7"}, "after": None},
+    ]
+}
+
 
 def define(name: str, query: str, source: str, **more: Any) -> dict[str, Any]:
     definition = {"name": name, "query": query, "path": "transformations/t.sql", "line": 1, "inputs": [source]}
@@ -103,7 +111,7 @@ class Optimizer:
             metadata = self.server.http.get("/iceberg/v1/lake/namespaces/mart/tables/amounts").json()["metadata"]
             change = appended(TableName(("mart",), "amounts"), metadata, rows=rows, summary=progress)
             parts = {"requirements": [*change.requirements], "updates": [*change.updates]}
-            body = {"changes": [{"table": "mart.amounts", **parts}]}
+            body = {"changes": [{"table": "mart.amounts", **parts}], "samples": {"mart.amounts": SAMPLE}}
         self.server.post(f"leases/{self.lease}/publish", body)
 
     def report(self, result: RunResult, **more: Any) -> None:
@@ -201,6 +209,8 @@ def test_a_run_that_waits_is_shown_discarded_and_published(server: ServerProcess
     expect(page.get_by_text("Readers see nothing of it")).to_be_visible()
     expect(page.get_by_text("rows to delete2")).to_be_visible()
     expect(page.get_by_text("paid: warn, 2 rows")).to_be_visible()
+    rows = page.get_by_role("table", name="rows that would change in mart.amounts").get_by_role("row")
+    expect(rows).to_have_text(["changedriverfare", "new912", "changed18 null", "deleted47"])
     expect(page.get_by_role("button", name="Run mart.amounts")).to_have_attribute("aria-disabled", "true")
     assert violations(page) == []
     page.get_by_role("button", name="Discard…").click()

@@ -185,6 +185,11 @@ def test_a_held_run_is_seen_when_somebody_publishes_it(server: RunningServer) ->
     assert (first.result["held"], first.result["snapshot_id"]) == (True, None)
     assert [together.positions(table) for table in NAMES] == [[], [], []]
     assert "held" in command("pipeline", "list").out
+    new = command("pipeline", "show", name, together.table("daily"), "--held", "--json").json
+    assert (new["job_id"], new["written"], {row["before"] is None for row in new["rows"]}) == (
+        *(first.job_id, first.result["written"]),
+        {True},
+    )
     published = command("pipeline", "publish", name, "--json")
     assert (published.code, published.json["tables"]) == (0, [together.table(table) for table in NAMES])
     together.check_rows()
@@ -195,6 +200,10 @@ def test_a_held_run_is_seen_when_somebody_publishes_it(server: RunningServer) ->
     finish(server.url, lambda: together.have_ended(run_id))
     held = together.get_run(run_id)
     assert (held.error, held.attempt, held.result["held"]) == (None, 2, True)
+    for table in NAMES:  # keyed and plain ones; the attempt that has sampled them is dead
+        shown = together.pipeline.held(together.table(table))
+        assert (shown.written or 0) + (shown.deleted or 0) == len(shown.rows) > 0
+        assert all(row.before != row.after for row in shown.rows)
     assert [together.load_metadata(table) for table in NAMES] == before
     refused = command("pipeline", "run", name, together.table("driver"))
     assert f"firn pipeline publish {name}" in refused.err

@@ -82,6 +82,14 @@ export type BackfillAction = 'pause' | 'resume' | 'cancel';
 export const changeBackfill = (name: string, table: string, id: string, action: BackfillAction) =>
   answered(api.POST(`/pipelines/{pipeline}/tables/{table}/backfills/{backfill_id}/${action}`, { params: { path: { pipeline: name, table, backfill_id: id } } }));
 
+/** Some rows of a run that waits, which never change; its id tells the next one apart. */
+export const heldRows = (name: string, table: string, run: string) =>
+  queryOptions({
+    queryKey: ['pipelines', name, 'held', table, run],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}/tables/{table}/held', { params: { path: { pipeline: name, table } } })),
+    staleTime: Infinity,
+  });
+
 export const publishHeld = (name: string, table: string) =>
   answered(api.POST('/pipelines/{pipeline}/tables/{table}/publish', { params: { path: { pipeline: name, table } } }));
 

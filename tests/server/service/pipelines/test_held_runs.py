@@ -6,12 +6,14 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from pydantic import ValidationError
 
 from catalog.errors import CommitRefused, Conflict, NotFound, WriterFenced
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobStatus
 from catalog.names import TableName
+from firn.protocol.held_rows import RowSample
 from firn.protocol.pipelines import PublishRun
 from server.service.orphans.reachable_files import ReachableNames
 from server.service.planning.planner import find_planned_relation, load_facts
@@ -248,3 +250,49 @@ def test_a_change_of_others_alone_is_no_reason_to_wait(stage: PipelineStage) -> 
     assert not published.is_held
     assert attempt.pinned is not None
     assert stage.writer().position == attempt.pinned.until.id
+
+
+SAMPLE = {
+    "rows": [
+        {"before": {"id": "1", "n": "2"}, "after": {"id": "1", "n": None}},
+        {"before": None, "after": {"id": "3"}},
+    ],
+    "written": 7,
+    "deleted": 0,
+}
+
+
+def test_rows_of_a_held_run_are_shown_until_somebody_decides(pair: PipelineStage) -> None:
+    run = SetRun.begin(pair)
+    request = run.both().model_copy(update={"samples": {"mart.daily": RowSample.model_validate(SAMPLE)}})
+    run.publish(request)
+    show = pair.lake.services.held_runs.show
+    daily, total = show("orders", DAILY), show("orders", TOTAL)
+    assert (daily.sample, total.sample, daily.job_id) == (SAMPLE, None, run.lease.job_id)
+    run.report()
+    publish(pair)
+    for table in (DAILY, TOTAL):  # also the row that stays until the next pins has no rows of the table any more
+        with pytest.raises(Conflict, match="waits for approval"):
+            show("orders", table)
+    with pair.lake.database.reading() as uow:
+        assert {part.sample and 1 for part in uow.held_runs.find([run.daily.until.table_id]).values()} == {None}
+    with pytest.raises(NotFound):
+        show("others", DAILY)
+    with pytest.raises(NotFound):
+        show("orders", TableName(("mart",), "no"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"before": None, "after": {"id": "x" * 201}}],
+        [{"before": None, "after": {"i" * 256: "1"}}],
+        [{"before": None, "after": {"id": "1"}}] * 91,
+        [{"before": None, "after": {f"c{i}": "x" * 200 for i in range(1_100)}}],
+        [{"before": None}],
+        [{"before": None, "after": {"id": 1}}],
+    ],
+)
+def test_a_sample_has_limits(rows: Any) -> None:
+    with pytest.raises(ValidationError):
+        PublishRun.model_validate({"samples": {"mart.daily": {"rows": rows}}})

@@ -10,6 +10,7 @@ import { ProblemNote } from '../../components/notes';
 import { Facts, Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { changedText, definitionOf, heldResults, type RunResult } from '../../lib/pipelines';
+import { HeldRowsPanel } from './held-rows';
 import { Verdict } from './verdict';
 
 interface HeldRunProps {
@@ -34,6 +35,9 @@ export function HeldRun({ pipeline, table }: HeldRunProps) {
         </div>
         {results.map(([name, result]) => (
           <Changes key={name} table={name} result={result} isAlone={results.length === 1} />
+        ))}
+        {results.map(([name]) => (
+          <HeldRowsPanel key={name} pipeline={pipeline.name} table={name} run={held.job_id} />
         ))}
       </div>
     </Panel>
