@@ -3028,6 +3028,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{pipeline}/tables/{table}/held": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show rows of a held run
+         * @description Show what publishing the held run would do to a table, with some of the rows. 409 if no run of it is held.
+         */
+        get: operations["show_held_pipelines__pipeline__tables__table__held_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{pipeline}/tables/{table}/publish": {
         parameters: {
             query?: never;
@@ -5530,6 +5550,29 @@ export interface components {
             reason: string;
         };
         /**
+         * HeldRowsOut
+         * @description What publishing the held run of a table would do: counts, and some of the rows.
+         *
+         *     `written` and `deleted` are None if nobody counted them. Values are cut after 200 characters.
+         */
+        HeldRowsOut: {
+            /** Deleted */
+            deleted: number | null;
+            /**
+             * Held At
+             * Format: date-time
+             */
+            held_at: string;
+            /** Job Id */
+            job_id: string;
+            /** Rows */
+            rows: components["schemas"]["SampledRow"][];
+            /** Table */
+            table: string;
+            /** Written */
+            written: number | null;
+        };
+        /**
          * HeldRunOut
          * @description A run whose rows wait for approval.
          */
@@ -7932,7 +7975,7 @@ export interface components {
          * PublishRun
          * @description Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
          *
-         *     Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15).
+         *     Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15). `samples` are for people.
          */
         PublishRun: {
             /**
@@ -7945,6 +7988,13 @@ export interface components {
              * @default []
              */
             moves?: components["schemas"]["MoveCheckpoint"][];
+            /**
+             * Samples
+             * @default {}
+             */
+            samples?: {
+                [key: string]: components["schemas"]["RowSample"];
+            };
         };
         /**
          * PublishStep
@@ -8634,6 +8684,18 @@ export interface components {
             then: components["schemas"]["TotalsOut"];
         };
         /**
+         * RowSample
+         * @description Some of the rows that a commit changes in one table, and their counts, as far as they are known.
+         */
+        RowSample: {
+            /** Deleted */
+            deleted?: number | null;
+            /** Rows */
+            rows: components["schemas"]["SampledRow"][];
+            /** Written */
+            written?: number | null;
+        };
+        /**
          * RunChunk
          * @description A chunk that a run computes: the rows of the backfill's condition that match this one, too.
          */
@@ -8736,6 +8798,22 @@ export interface components {
             full?: boolean;
             /** Table */
             table: string;
+        };
+        /**
+         * SampledRow
+         * @description A row before and after the commit; None before for a new row, and after for a deleted one.
+         *
+         *     Values are texts as Spark writes them, binary ones in hexadecimal digits.
+         */
+        SampledRow: {
+            /** After */
+            after: {
+                [key: string]: string | null;
+            } | null;
+            /** Before */
+            before: {
+                [key: string]: string | null;
+            } | null;
         };
         /**
          * ScaleIn
@@ -19518,6 +19596,67 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunDiscarded"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_held_pipelines__pipeline__tables__table__held_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HeldRowsOut"];
                 };
             };
             /** @description Bad Request */
