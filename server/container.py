@@ -9,6 +9,8 @@ from pathlib import Path
 
 from catalog.jobs.job import JobKind
 from catalog.names import CatalogName
+from catalog.pipelines.openlineage import EventBuilder
+from catalog.ports.lineage_events import LineageSink
 from catalog.ports.store import Database
 from server.adapters import Adapters, build_adapters
 from server.component_settings import (
@@ -31,6 +33,9 @@ from server.kafka.clusters import ConfluentClusters
 from server.kafka.schema_registries import HttpSchemaRegistries
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
+from server.lineage_settings import LineageSettings
+from server.openlineage.file_sink import FileSink
+from server.openlineage.http_sink import HttpSink
 from server.rest_catalog.client import RestCatalogs
 from server.service.access.access_control import Access
 from server.service.access.audit_log import AuditLog
@@ -89,6 +94,7 @@ from server.service.orphans.quarantine import Quarantine
 from server.service.pipelines.backfills import PipelineBackfills
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.held_runs import HeldRuns
+from server.service.pipelines.lineage_events import LineageEvents
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.publishing import RunPublishing
@@ -255,7 +261,19 @@ def _build_pipelines(adapters: Adapters, committer: Committer) -> PipelineServic
         held_runs=HeldRuns(database, committer),
         pipeline_triggers=PipelineTriggers(database),
         pipeline_backfills=PipelineBackfills(database, adapters.metadata),
+        lineage_events=_build_lineage_events(adapters.settings.lineage, database),
     )
+
+
+def _build_lineage_events(settings: LineageSettings, database: Database) -> LineageEvents | None:
+    sink: LineageSink
+    if settings.url is not None:
+        sink = HttpSink(settings.url, None if settings.token is None else settings.token.get_secret_value())
+    elif settings.file is not None:
+        sink = FileSink(settings.file)
+    else:
+        return None
+    return LineageEvents(database, sink, EventBuilder(namespace=settings.namespace, version=version("firn")))
 
 
 def _build_jobs(

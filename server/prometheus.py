@@ -30,6 +30,7 @@ TASK_FAILED = Gauge(
 IMAGE_SECONDS = Histogram("firn_image_build_seconds", "Time to merge a keyed table for its readers.")
 IMAGE_FAILURES = Counter("firn_image_build_failures_total", "Merges of keyed tables for readers that failed.")
 OLDER_IMAGES = Counter("firn_older_images_total", "Reads of keyed tables answered with an older state.")
+LINEAGE_EVENTS = Counter("firn_lineage_events_total", "OpenLineage events of runs of pipelines.", ["outcome"])
 
 _SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the directory of the shared files, which the library reads at its import."""

@@ -25,6 +25,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from catalog.errors import Invalid
 from catalog.locations.paths import check_warehouse, parse_metastore_uris
 from server.hive_settings import HadoopSettings, HiveSettings
+from server.lineage_settings import LineageSettings
 from server.settings_group import Group
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -265,6 +266,7 @@ class Settings(BaseSettings):
     reading: ReadingSettings = Field(default=ReadingSettings(), description="Files that metadata names.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Keys that are handed out.")
     access: AccessSettings = Field(default=AccessSettings(), description="Who may do what.")
+    lineage: LineageSettings = Field(default=LineageSettings(), description="OpenLineage events.")
 
     @field_validator("log_level")
     @classmethod

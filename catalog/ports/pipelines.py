@@ -165,6 +165,9 @@ class PipelineFacts(Protocol):
     ) -> Mapping[UUID, Sequence[RunTimes]]:
         """The times of at most `limit` runs of each table, newest first."""
 
+    def list_ended_runs(self, since: datetime, *, limit: int) -> Sequence[Job]:
+        """The first runs of pipelines that have ended since then, by the time of their end."""
+
     def find_readers(self, tables: Collection[tuple[CatalogName, TableName]]) -> Collection[PipelineId]:
         """The pipelines that read or write one of these tables, in any spelling of its name."""
 

@@ -33,6 +33,7 @@ def build_background(settings: Settings, services: Services) -> Background:
     tasks = [
         *_optimizing(settings.background, services, leadership, poke),
         *_stream_and_pipeline_tasks(settings.background, services),
+        *_lineage_tasks(settings, services),
         *_fleet_tasks(settings, services),
         *_hive_tasks(settings.background, services, leadership),
         *_publish_tasks(settings.background, services),
@@ -100,6 +101,20 @@ def _stream_and_pipeline_tasks(every: BackgroundSettings, services: Services) ->
             does="measures how far streams that do not run are behind",
             every_seconds=every.reap_seconds,
             activate=_reports(services.streams.measure, "stream measured", "streams measured"),
+        ),
+    ]
+
+
+def _lineage_tasks(settings: Settings, services: Services) -> list[TaskDef]:
+    events = services.lineage_events
+    if events is None:
+        return []
+    return [
+        TaskDef(
+            name="lineage",
+            does="sends OpenLineage events of runs of pipelines",
+            every_seconds=settings.lineage.seconds,
+            activate=events.activate,
         ),
     ]
 

@@ -42,6 +42,7 @@ from server.service.orphans.orphan_removal import Orphans
 from server.service.pipelines.backfills import PipelineBackfills
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.held_runs import HeldRuns
+from server.service.pipelines.lineage_events import LineageEvents
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.publishing import RunPublishing
@@ -145,6 +146,8 @@ class PipelineServices:
     held_runs: HeldRuns
     pipeline_triggers: PipelineTriggers
     pipeline_backfills: PipelineBackfills
+    lineage_events: LineageEvents | None
+    """None without a place for them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,6 +113,12 @@ class SqlPipelineFacts:
             runs.setdefault(subject_id, []).append(times_of_run)
         return runs
 
+    def list_ended_runs(self, since: datetime, *, limit: int) -> Sequence[Job]:
+        """List runs by the index of ends."""
+        ended = select(JobRow).where(JobRow.kind == JobKind.PIPELINE, JobRow.ended_at >= since)
+        rows = self.session.scalars(ended.order_by(JobRow.ended_at, JobRow.number).limit(limit))
+        return [to_job(row) for row in rows]
+
     def find_readers(self, tables: Collection[tuple[CatalogName, TableName]]) -> Collection[PipelineId]:
         """Find the pipelines that read or write one of these tables, by an index."""
         of = tuple_(PipelineNameRow.spelled, PipelineNameRow.catalog)

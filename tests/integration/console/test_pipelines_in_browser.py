@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +50,9 @@ def put(server: ServerProcess, *tables: dict[str, Any], text: str, name: str = "
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with server_process(tmp_path_factory.mktemp("console-pipelines") / "data") as running:
+    directory = tmp_path_factory.mktemp("console-pipelines")
+    lineage = {"FIRN_LINEAGE__FILE": str(directory / "lineage.jsonl"), "FIRN_LINEAGE__SECONDS": "0.5"}
+    with server_process(directory / "data", **lineage) as running:
         for table in (TRIPS, {**TRIPS, "name": "mart.nothing"}):
             running.post("catalogs/lake/tables", table)
         source = {"table": "raw.trip", "column": "fare"}
@@ -224,6 +228,23 @@ def test_a_run_that_waits_is_shown_discarded_and_published(server: ServerProcess
     expect(page.get_by_text("Readers see nothing of it")).to_have_count(0)
     table = server.http.get("/iceberg/v1/lake/namespaces/mart/tables/amounts").json()["metadata"]
     assert len(table["snapshots"]) == 1
+
+
+def test_runs_are_told_to_the_file_of_lineage(server: ServerProcess, open_page: OpenPage) -> None:
+    run_held(server, rows=0, written=3)
+    runs = server.get("pipelines/held/runs?limit=1")["items"]
+    page = open_page(f"{server.url}/settings")
+    expect(page.get_by_role("table", name="background tasks")).to_contain_text("OpenLineage events")
+    file = server.data_dir.parent / "lineage.jsonl"
+    types = list[str]()
+    for _ in range(60):
+        events = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        types = [event["eventType"] for event in events if event["run"]["runId"] == runs[0]["job_id"]]
+        if "COMPLETE" in types:
+            break
+        time.sleep(0.5)
+    assert types == ["START", "COMPLETE"]
+    assert "firn_lineage_events_total" in server.http.get("/metrics").text
 
 
 def test_an_unknown_pipeline_says_so(server: ServerProcess, open_page: OpenPage) -> None:

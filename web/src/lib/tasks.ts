@@ -4,6 +4,7 @@ const TASK_TITLES: Record<string, string> = {
   count_files: 'File layouts',
   reap: 'Expired leases',
   pipelines: 'Runs of pipelines',
+  lineage: 'OpenLineage events',
   reap_streams: 'Expired leases of streams',
   measure_streams: 'Lag of streams',
   fleet: 'Optimizer launches',
