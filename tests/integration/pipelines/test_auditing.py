@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.held_rows import RowSample
 from firn.protocol.validators import Severity, Validator, ValidatorKind, ValidatorResult
 from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
 from optimizer.pipelines.auditing import Audit, AuditedRows, AuditFailed
+from optimizer.pipelines.sampling import sample_rows
 from tests.integration.pipelines.pinned_runs import PinnedRuns
 from tests.spark_fixtures import RunningServer, shared_spark
 
@@ -165,3 +168,23 @@ def test_the_table_is_audited_before_anyone_can_read_it(server: RunningServer) -
         ("few", False),
         ("one each", True),
     ]
+
+
+def test_a_sample_has_texts_of_each_kind_of_change(spark: SparkSession) -> None:
+    """Python has no date before the year 1 or after 9999, and an array or a binary value is no text."""
+    columns = "date '0001-01-01' - interval 400 days AS d, timestamp '+20000-01-01 00:00:00' AS t, X'00FF' AS b"
+    row = spark.sql(f"SELECT 1 AS id, {columns}, array(1, null) AS a, repeat('ä', 300) AS s, null AS n")
+    packed = row.select(F.struct("*").alias("row"))
+    empty = F.lit(None).cast(packed.schema["row"].dataType)
+    sides = [(empty, F.col("row")), (F.col("row"), empty), (F.col("row"), F.col("row"))]
+    frames = [packed.select(before.alias("before"), after.alias("after")) for before, after in sides]
+    many = spark.range(40).select(F.lit(1)).crossJoin(packed).select(empty.alias("before"), F.col("row").alias("after"))
+    new, gone, changed = (sample_rows(frame) for frame in frames)
+    (texts,) = (row.after for row in new)
+    assert texts is not None
+    assert (texts["b"], texts["a"], texts["n"], texts["s"]) == ("00FF", "[1, null]", None, "ä" * 200)
+    assert texts["d"] is not None
+    assert texts["t"] is not None
+    assert [(row.before, row.after) for row in (*gone, *changed)] == [(texts, None), (texts, texts)]
+    assert len(sample_rows(many)) == 30
+    assert RowSample(rows=[*new, *gone, *changed])
