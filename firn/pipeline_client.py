@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from firn.errors import Invalid, NotFound
 from firn.history import quoted
 from firn.jobs import wait_until_final
 from firn.names import split_name
-from firn.protocol.backfills import CHUNK_SECONDS, BackfillOut, BackfillRequest
+from firn.protocol.backfills import CHUNK_SECONDS, BackfillOut, BackfillRequest, ReplayRequest
 from firn.protocol.held_rows import HeldRowsOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.pipeline_graph import GraphOut, LineageOut
@@ -134,6 +135,17 @@ class Pipeline:
         request = BackfillRequest(where=where, chunks=chunks, chunk_seconds=chunk_seconds, dry_run=dry_run)
         answer = self.transport.change("POST", self._backfills(table), request.model_dump(mode="json"))
         return BackfillOut.read(answer)
+
+    def replay(
+        self, table: str, *, checkpoint: str | None = None, at: datetime | None = None, dry_run: bool = False
+    ) -> BackfillOut:
+        """Compute again what has changed since a checkpoint, or since the newest one up to a time.
+
+        Without both, it is the oldest checkpoint that can be used. With `dry_run` nothing is stored.
+        """
+        request = ReplayRequest(checkpoint=checkpoint, at=at, dry_run=dry_run)
+        path = self._path(f"/tables/{quoted(self.find_table(table))}/replays")
+        return BackfillOut.read(self.transport.change("POST", path, request.model_dump(mode="json")))
 
     def backfills(self, table: str, *, limit: int | None = None) -> Iterator[BackfillOut]:
         """The backfills of a table, the newest first, page by page."""

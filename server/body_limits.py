@@ -128,6 +128,7 @@ _OF_WORK: Limits = {
     ("POST", "/pipelines/{pipeline}/runs"): FORM,
     **{("POST", f"/pipelines/{{pipeline}}/tables/{{table}}/{verb}"): FORM for verb in ("reset", "publish", "discard")},
     ("POST", _BACKFILLS): FORM,
+    ("POST", "/pipelines/{pipeline}/tables/{table}/replays"): FORM,
     **{("POST", f"{_BACKFILLS}/{{backfill_id}}/{verb}"): FORM for verb in ("pause", "resume", "cancel")},
     ("POST", f"{_LEASE}/pins"): FORM,
     ("POST", f"{_LEASE}/chunks"): FORM,

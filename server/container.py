@@ -251,16 +251,17 @@ def _build_planning(adapters: Adapters) -> PlanningServices:
 def _build_pipelines(adapters: Adapters, committer: Committer) -> PipelineServices:
     database, checks_rights = adapters.database, adapters.settings.access.enabled
     definitions, states = PipelineDefinitions(database), PipelineStates(database)
+    pins = PipelinePins(database, adapters.metadata, checks_rights)
     return PipelineServices(
         pipelines=definitions,
         pipeline_states=states,
         pipeline_measurements=PipelineMeasurements(definitions, states),
         pipeline_runs=PipelineRuns(database, checks_rights),
-        pipeline_pins=PipelinePins(database, adapters.metadata, checks_rights),
+        pipeline_pins=pins,
         run_publishing=RunPublishing(database, committer),
         held_runs=HeldRuns(database, committer),
         pipeline_triggers=PipelineTriggers(database),
-        pipeline_backfills=PipelineBackfills(database, adapters.metadata),
+        pipeline_backfills=PipelineBackfills(database, adapters.metadata, pins),
         lineage_events=_build_lineage_events(adapters.settings.lineage, database),
     )
 

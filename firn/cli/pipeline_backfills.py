@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from firn.cli.context import CliContext, command
 from firn.cli.pipeline_runs import NameArg, TableArg
 from firn.cli.show import moment
 from firn.durations import duration_ms
-from firn.errors import NotFound
+from firn.errors import Invalid, NotFound
 from firn.pipeline_client import Pipeline
 from firn.protocol.backfills import BackfillOut
 
@@ -47,6 +48,46 @@ def backfill(
     ctx.show.emit(made.json_value(), lambda: show_backfill(ctx, made))
 
 
+@command(app, "reset")
+def reset(
+    ctx: CliContext,
+    name: NameArg,
+    table: TableArg,
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="CHECKPOINT|TIME", help="Compute again what has changed since then, and no more."),
+    ] = None,
+    earliest: Annotated[
+        bool, typer.Option("--earliest", help="As --to, with the oldest checkpoint that can be used.")
+    ] = False,
+) -> None:
+    """Forget the checkpoint of a table: its next run computes all rows. An active run commits nothing more.
+
+    With --to or --earliest the table keeps its checkpoint, and Firn starts a run that computes again what has changed
+    since an earlier one.
+    """
+    handle = ctx.client.pipelines[name]
+    if to is not None and earliest:
+        raise Invalid("--to and --earliest exclude each other", hint="choose one")
+    if to is None and not earliest:
+        handle.reset(table)
+        ctx.show.emit({}, lambda: ctx.show.line(f"the next run of {table} computes all rows"))
+        return
+    at = None if to is None else _parse_time(to)
+    made = handle.replay(table, checkpoint=None if at is not None else to, at=at)
+    ctx.show.emit(made.json_value(), lambda: show_backfill(ctx, made))
+
+
+def _parse_time(text: str) -> datetime | None:
+    """A time in ISO 8601, in UTC unless it says another zone; None for the id of a checkpoint."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
 @command(app, "pause")
 def pause(ctx: CliContext, name: NameArg, table: TableArg, backfill_id: BackfillArg = None) -> None:
     """Let runs go on without the chunks of backfills. A run that works on some now may still commit them."""
@@ -78,7 +119,7 @@ def _change(
 ) -> None:
     ids = [backfill_id] if backfill_id is not None else _list_ids(handle, table, [*statuses])
     changed = [change(table, entry) for entry in ids]
-    rows = [(entry.id, entry.status, describe_progress(entry), entry.where) for entry in changed]
+    rows = [(entry.id, entry.status, describe_progress(entry), entry.where or entry.since) for entry in changed]
     columns = ("backfill", "status", "progress", "where")
     ctx.show.emit([entry.json_value() for entry in changed], lambda: ctx.show.table(columns, rows, none="no backfills"))
 
@@ -98,6 +139,7 @@ def show_backfill(ctx: CliContext, shown: BackfillOut) -> None:
             "backfill": shown.id or "(dry run: nothing is stored)",
             "table": shown.table,
             "where": shown.where,
+            "since checkpoint": shown.since,
             "status": shown.status,
             "progress": describe_progress(shown),
             "error": shown.error,

@@ -284,7 +284,8 @@ def _show_table(ctx: CliContext, table: PipelineTableOut, backfills: Sequence[Ba
     }
     ctx.show.facts(facts)
     for backfill in backfills:
-        progress = f"{backfill.done:,} of {backfill.total:,} chunks of {backfill.where}"
+        what = backfill.where if backfill.since is None else f"what has changed since checkpoint {backfill.since}"
+        progress = f"{backfill.done:,} of {backfill.total:,} chunks of {what}"
         ctx.show.line(
             ": ".join(filter(None, (f"backfill {backfill.id}: {backfill.status}, {progress}", backfill.error)))
         )
@@ -342,13 +343,6 @@ def list_versions(
     rows = [(entry.version, moment(entry.created_at), entry.author) for entry in versions]
     columns = ("version", "created", "author")
     show.emit([entry.json_value() for entry in versions], lambda: show.table(columns, rows, none="no versions"))
-
-
-@command(app, "reset")
-def reset(ctx: CliContext, name: NameArg, table: TableArg) -> None:
-    """Forget the checkpoint of a table: its next run computes all rows. An active run commits nothing more."""
-    ctx.client.pipelines[name].reset(table)
-    ctx.show.emit({}, lambda: ctx.show.line(f"the next run of {table} computes all rows"))
 
 
 OptionalTableArg = Annotated[

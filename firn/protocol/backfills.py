@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from firn.protocol.base import Message, Open, Out, Request
 
@@ -46,6 +46,18 @@ class BackfillRequest(Request):
     dry_run: bool = False
 
 
+class ReplayRequest(Request):
+    """A replay of what has changed since a checkpoint of a table, asked for by a user.
+
+    `checkpoint` is its id, or `at` a time: the newest checkpoint up to this time counts. Without both, it is the oldest
+    one that can be used. With `dry_run` nothing is stored.
+    """
+
+    checkpoint: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    at: AwareDatetime | None = None
+    dry_run: bool = False
+
+
 class ChunkOut(Out):
     """A chunk: the condition by which it is a part of the backfill's `where`. `state` is pending, running or done."""
 
@@ -59,13 +71,15 @@ class ChunkOut(Out):
 class BackfillOut(Out):
     """A backfill with its chunks. `id` is empty for a dry run, and times are None until they have come.
 
-    `done` of `total` chunks are committed.
+    `done` of `total` chunks are committed. A replay has no `where`. It computes again what has changed `since` a
+    checkpoint, by its id.
     """
 
     id: str
     pipeline: str
     table: str
-    where: str
+    where: str | None
+    since: str | None = None
     status: Open[BackfillStatus]
     error: str | None
     created_at: datetime

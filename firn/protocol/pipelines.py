@@ -209,6 +209,7 @@ class TargetPins(Message):
 
     `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
+    With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13).
     """
 
     table: str
@@ -219,6 +220,7 @@ class TargetPins(Message):
     until: Checkpoint
     chunks: RunChunks | None = None
     has_backfills: bool = False
+    replay: Checkpoint | None = None
 
 
 class Pins(Message):

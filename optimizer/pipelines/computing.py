@@ -14,6 +14,7 @@ from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, S
 
 from firn.pipelines.plan import Input, Plan, State, Step
 from firn.pipelines.recompute import values_sql
+from firn.pipelines.relations import AFFECTED
 from firn.protocol.names import quote_name
 from optimizer.pipelines.inputs import ChangedRows, PinnedInput
 
@@ -55,6 +56,8 @@ class Computing:
     spark: SparkSession
     plan: Plan
     inputs: Mapping[str, PinnedInput]
+    earlier: Affected | None = None
+    """Values that count as affected in any case: those of a replay."""
     stack: ExitStack = field(default_factory=ExitStack)
 
     def keep(self, frame: DataFrame) -> DataFrame:
@@ -72,6 +75,15 @@ class Computing:
 
     def find_affected(self, changed: Sequence[str]) -> Affected | None:
         """Compute the affected values, for inputs that changed; None if there are none."""
+        affected = self._find_changed(changed)
+        if self.earlier is None:
+            return affected
+        if affected is not None:
+            return self._count(affected.frame.unionByName(self.earlier.frame).distinct())
+        self._show_states([], [])
+        return self._count(self.earlier.frame)
+
+    def _find_changed(self, changed: Sequence[str]) -> Affected | None:
         steps = self.plan.affected(changed)
         if not steps:
             return None
@@ -79,12 +91,16 @@ class Computing:
         for number, step in enumerate(steps[:-1]):
             frame, uses = self.spark.sql(step.sql), sum(later.sql.count(step.name) for later in steps[number + 1 :])
             self._name(step.name, self._compute_now(frame) if uses > 1 else frame)
+        return self._count(self.spark.sql(steps[-1].sql))
+
+    def _count(self, frame: DataFrame) -> Affected | None:
+        """The values of a frame, which the recomputation reads by the name of the last step."""
         counted = Observation()
-        frame = self._compute_now(self.spark.sql(steps[-1].sql).observe(counted, F.count(F.lit(1)).alias("rows")))
+        computed = self._compute_now(frame.observe(counted, F.count(F.lit(1)).alias("rows")))
         count = int(counted.get["rows"])
-        frame = frame.hint("broadcast") if count <= MOST_COLLECTED else frame
-        self._name(steps[-1].name, frame)
-        return Affected(frame, self.plan.scope, count, self._collect_few(frame, count)) if count else None
+        computed = computed.hint("broadcast") if count <= MOST_COLLECTED else computed
+        self._name(AFFECTED, computed)
+        return Affected(computed, self.plan.scope, count, self._collect_few(computed, count)) if count else None
 
     def _compute_now(self, frame: DataFrame) -> DataFrame:
         """Compute a frame that SQL reads by its name. Spark does not find rows that it keeps for the plan of a view."""
@@ -144,9 +160,11 @@ def _is_literal(value: Any) -> bool:
 
 
 @contextmanager
-def open_computing(spark: SparkSession, plan: Plan, inputs: Mapping[str, PinnedInput]) -> Iterator[Computing]:
+def open_computing(
+    spark: SparkSession, plan: Plan, inputs: Mapping[str, PinnedInput], earlier: Affected | None = None
+) -> Iterator[Computing]:
     """Views and kept frames of a run, which are gone at the end."""
-    computing = Computing(spark, plan, inputs)
+    computing = Computing(spark, plan, inputs, earlier)
     with computing.stack:
         yield computing
 

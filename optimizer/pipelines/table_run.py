@@ -54,17 +54,24 @@ class TableRun:
         changed = [] if since is None else list_changed(since, pins.until.pins)
         # What the server shows now is not older than the writer's position.
         target = self._find_target()
-        if since is not None and not changed and pins.chunks is None and not self.context.is_full_asked:
+        has_backfill = pins.chunks is not None or pins.replay is not None
+        if since is not None and not changed and not has_backfill and not self.context.is_full_asked:
             return ComputedTable(target, pins, RunResult(mode="nothing", reason="no input has changed"))
         opened = inputs.open(since, pins.until.pins)
-        computed = self._compute_pinned(target, pins, opened, changed)
+        replayed = {} if pins.replay is None else inputs.open(pins.replay.pins, pins.until.pins)
+        computed = self._compute_pinned(target, pins, opened, changed, replayed)
         return replace(
             computed,
             result=computed.result.model_copy(update={"inputs": [opened[name].count_changes() for name in changed]}),
         )
 
     def _compute_pinned(
-        self, target: PipelineTarget, pins: TargetPins, inputs: Mapping[str, PinnedInput], changed: Sequence[str]
+        self,
+        target: PipelineTarget,
+        pins: TargetPins,
+        inputs: Mapping[str, PinnedInput],
+        changed: Sequence[str],
+        replayed: Mapping[str, PinnedInput],
     ) -> ComputedTable:
         context = self.context
         states = [state for pinned in inputs.values() for state in pinned.list_states()]
@@ -72,12 +79,19 @@ class TableRun:
         plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
         measured = {name: pinned.measure() for name, pinned in inputs.items()}
         mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
+        if not mode.is_full and replayed:
+            mode = choose_mode(plan, self.definition.refresh, pins, replayed, asked=False)
         if mode.reason is not None:
             context.say(f"{'full' if mode.is_full else 'append' if self._is_append else 'incremental'}: {mode.reason}")
         if mode.is_full and pins.has_backfills:
             self._claim_chunks(pins)
         context.tuning.add(sum(total for _, total in measured.values()) + target.total_bytes)
-        computing = context.stack.enter_context(open_computing(context.spark, plan, inputs))
+        earlier = None
+        if not mode.is_full and pins.replay is not None:
+            context.stage("finding the changes to replay")
+            replaying = context.stack.enter_context(open_computing(context.spark, plan, replayed))
+            earlier = replaying.find_affected(list_changed(pins.replay.pins, pins.until.pins))
+        computing = context.stack.enter_context(open_computing(context.spark, plan, inputs, earlier))
         computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed)
         weighed = {"incremental_bytes": mode.incremental_bytes, "full_bytes": mode.full_bytes}
         return replace(computed, result=computed.result.model_copy(update={"reason": mode.reason, **weighed}))

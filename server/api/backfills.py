@@ -37,6 +37,26 @@ def request_backfill(
     return build_backfill_out(view, is_stored=not body.dry_run)
 
 
+@router.post(
+    "/pipelines/{pipeline}/tables/{table}/replays",
+    status_code=202,
+    summary="Request a replay",
+    responses=refusals(400, 404, 409),
+)
+def request_replay(
+    request: Request, services: ServicesDep, pipeline: PipelineDep, table: TableDep, body: protocol.ReplayRequest
+) -> BackfillOut:
+    """Compute again what has changed since an earlier checkpoint of a table. The replay is a backfill with one chunk.
+
+    409 if the changes since the checkpoint cannot be told any more, because states of the inputs have expired, or were
+    rolled back.
+    """
+    caller = get_caller(request)
+    requester = None if caller is None else caller.principal.name
+    view = services.pipeline_backfills.replay(pipeline, table, body, requester)
+    return build_backfill_out(view, is_stored=not body.dry_run)
+
+
 @router.get(_BACKFILLS, summary="List backfills", responses=refusals(400, 404))
 def list_backfills(
     services: ServicesDep, pipeline: PipelineDep, table: TableDep, paging: PagingDep
@@ -94,7 +114,8 @@ def build_backfill_out(view: BackfillView, *, is_stored: bool = True) -> Backfil
         id=str(backfill.id) if is_stored else "",
         pipeline=view.pipeline.name,
         table=str(view.table.name),
-        where=backfill.where or "",
+        where=backfill.where,
+        since=backfill.since,
         total=len(backfill.chunks),
         done=len(backfill.chunks) - len(backfill.pending),
         chunks=[_build_chunk_out(chunk, is_running=chunk.number in view.running) for chunk in backfill.chunks],

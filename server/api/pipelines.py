@@ -208,6 +208,7 @@ def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
         until=build_checkpoint(pinned.until),
         chunks=pinned.chunks,
         has_backfills=pinned.has_backfills,
+        replay=None if pinned.replay is None else build_checkpoint(pinned.replay),
     )
 
 

@@ -250,6 +250,7 @@ _PIPELINES: Rules = {
         for verb in ("reset", "publish", "discard")
     },
     ("POST", _BACKFILLS): changes(on.pipeline(WRITE), audit_target.backfill),
+    ("POST", f"{_PIPELINE}/tables/{{table}}/replays"): changes(on.pipeline(WRITE), audit_target.backfill),
     **{
         ("POST", f"{_BACKFILLS}/{{backfill_id}}/{verb}"): changes(on.pipeline(WRITE), audit_target.backfill)
         for verb in ("pause", "resume", "cancel")

@@ -23,14 +23,15 @@ from catalog.pipelines.backfill import (
     check_table,
     settle_backfill,
 )
-from catalog.pipelines.pipeline import Pipeline, PipelineTable, name_writer
+from catalog.pipelines.pipeline import Pipeline, PipelineTable, StoredCheckpoint, name_writer
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
-from firn.protocol.backfills import BackfillRequest, BackfillStatus, ClaimRequest
+from firn.protocol.backfills import CHUNK_SECONDS, BackfillRequest, BackfillStatus, ClaimRequest, ReplayRequest
 from server.service.commit.commit_target import load_metadata
 from server.service.pipelines.chunk_claims import claim_all_chunks, find_reached, settle_backfills
 from server.service.pipelines.conditions import cut_into_chunks
+from server.service.pipelines.pins import KEPT_CHECKPOINTS, PipelinePins
 from server.service.pipelines.runs import get_table, read_run_tables
 from server.service.pipelines.sets import find_subjects
 from server.service.pipelines.targets import Target, find_checkpoint, find_target
@@ -56,6 +57,7 @@ class PipelineBackfills:
 
     database: Database
     metadata: MetadataFiles
+    pins: PipelinePins
 
     def request(self, name: str, table_name: TableName, body: BackfillRequest, requester: str | None) -> BackfillView:
         """Request a backfill; with `dry_run` only cut it into chunks.
@@ -82,6 +84,48 @@ class PipelineBackfills:
         if not body.dry_run:
             self._store(pipeline, table, backfill)
         return BackfillView(pipeline=pipeline, table=table, backfill=backfill)
+
+    def replay(self, name: str, table_name: TableName, body: ReplayRequest, requester: str | None) -> BackfillView:
+        """Request a replay of what has changed since a checkpoint (docs/protocols.md, rule 8.13).
+
+        Raises NotFound for an unknown table or checkpoint, and Conflict for a checkpoint that cannot be used any more,
+        and for a table whose runs compute all rows or none again.
+        """
+        with self.database.reading() as uow:
+            pipeline, table = _find(uow, name, table_name)
+            check_table(table.definition, is_built=_is_built(uow, pipeline, table))
+            checkpoint, now = self._find_checkpoint(uow, table, body), uow.now()
+        backfill = Backfill(
+            id=BackfillId(uuid4()),
+            table_id=table.id,
+            where=None,
+            since=checkpoint.id,
+            created_at=now,
+            created_by=requester,
+            chunk_seconds=CHUNK_SECONDS,
+            chunks=[Chunk(number=1, condition=f"changes since {checkpoint.pinned_at:%Y-%m-%d %H:%M:%S} UTC")],
+        )
+        if not body.dry_run:
+            self._store(pipeline, table, backfill)
+        return BackfillView(pipeline=pipeline, table=table, backfill=backfill)
+
+    def _find_checkpoint(self, uow: UnitOfWork, table: PipelineTable, body: ReplayRequest) -> StoredCheckpoint:
+        """The checkpoint that a request names, or the oldest usable one."""
+        stored = uow.checkpoints.list(table.id, limit=KEPT_CHECKPOINTS)
+        if body.checkpoint is None and body.at is None:
+            usable = (entry for entry in reversed(stored) if self.pins.explain_unusable(uow, table, entry) is None)
+            chosen = next(usable, None)
+        elif body.checkpoint is not None:
+            chosen = next((entry for entry in stored if entry.id == body.checkpoint), None)
+        else:
+            chosen = next((entry for entry in stored if entry.pinned_at <= body.at), None)  # type: ignore[operator]
+        if chosen is None:
+            hint = f"`firn pipeline runs` shows the checkpoints of {table.name}"
+            raise NotFound(f"{table.name} has no such checkpoint", hint=hint)
+        if (problem := self.pins.explain_unusable(uow, table, chosen)) is not None:
+            hint = "choose a later one, or use --earliest"
+            raise Conflict(f"checkpoint {chosen.id} cannot be used: {problem}", hint=hint)
+        return chosen
 
     def list(self, name: str, table_name: TableName, *, limit: int, cursor: str | None) -> Page[BackfillView]:
         """List the backfills of a table, newest first; NotFound."""

@@ -36,6 +36,8 @@ class RunBackfills:
     """None if the run computes none."""
     is_open: bool
     """Whether the table has open backfills."""
+    replay: StoredCheckpoint | None = None
+    """The checkpoint since which the run computes changes again."""
 
 
 def find_reached(uow: UnitOfWork, table_id: PipelineTableId, position: str) -> Reached:
@@ -78,11 +80,15 @@ def choose_run_chunks(
         if backfill.status is not BackfillStatus.ACTIVE:
             continue
         chosen = choose_chunks(backfill)
+        replay = None if backfill.since is None else uow.checkpoints.find(table.id, backfill.since)
         problem = find_failure(backfill) or _explain_misfit(backfill, chosen, table, deterministic)
+        if backfill.since is not None and replay is None:
+            problem = "its checkpoint is forgotten"
         if problem is None:
             numbers = {chunk.number for chunk in chosen}
             uow.backfills.put(claim_chunks(backfill, numbers, until.id, str(job.id)))
-            return RunBackfills(chunks=_build_run_chunks(backfill, chosen), is_open=True)
+            chunks = _build_run_chunks(backfill, chosen) if replay is None else None
+            return RunBackfills(chunks=chunks, is_open=True, replay=replay)
         _fail(uow, backfill, problem, uow.now())
     return RunBackfills(chunks=None, is_open=True)
 
@@ -109,7 +115,9 @@ def _explain_misfit(
         check_table(table.definition, is_built=True)
     except Conflict as conflict:
         return conflict.message
-    conditions = [backfill.where or "true", *(chunk.condition for chunk in chosen[:1])]
+    if backfill.where is None:  # a replay
+        return None
+    conditions = [backfill.where, *(chunk.condition for chunk in chosen[:1])]
     return explain_misfit(conditions, table.definition.scope, deterministic)
 
 

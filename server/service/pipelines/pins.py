@@ -58,6 +58,7 @@ class PinnedTarget:
     until: StoredCheckpoint
     chunks: RunChunks | None
     has_backfills: bool
+    replay: StoredCheckpoint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,8 @@ class _Registered:
     until: StoredCheckpoint
     inputs: Sequence[_Input]
     backfills: RunBackfills
+    replayed: Sequence[_Input] = ()
+    """The inputs with their versions since the checkpoint of a replay."""
 
 
 @dataclass(frozen=True)
@@ -145,13 +148,20 @@ class PipelinePins:
         uow.checkpoints.forget(table.id, keep=KEPT_CHECKPOINTS, current=writer.position)
         is_full = since is None or since.fingerprint != until.fingerprint or bool(job.params.get("full"))
         backfills = choose_run_chunks(uow, job, table, writer.position, until, is_full=is_full)
-        return _Registered(table=table, writer=writer, since=since, until=until, inputs=inputs, backfills=backfills)
+        run = _Registered(table=table, writer=writer, since=since, until=until, inputs=inputs, backfills=backfills)
+        if backfills.replay is None:
+            return run
+        return replace(run, replayed=[_with_versions(uow, entry, backfills.replay) for entry in inputs])
 
     def _decide(self, run: _Registered, *, asked_full: bool) -> PinnedTarget:
         """Whether a target is computed from its checkpoint, by the metadata files of its inputs."""
         states = {entry.name: self._load_state(entry, run.since) for entry in run.inputs}
         table, position = run.table, run.writer.position
         reason = explain_full(table, position, run.since, states, asked_full=asked_full)
+        replay = run.backfills.replay
+        if reason is None and replay is not None and (problem := self._explain_unusable(table, replay, run.replayed)):
+            # The run claims the replay, so it has to compute what the replay asks for.
+            reason = f"the checkpoint of the replay cannot be used: {problem}"
         return PinnedTarget(
             table=table.name,
             writer=run.writer,
@@ -161,7 +171,21 @@ class PipelinePins:
             until=run.until,
             chunks=run.backfills.chunks if reason is None else None,
             has_backfills=run.backfills.is_open,
+            replay=replay if reason is None else None,
         )
+
+    def explain_unusable(self, uow: UnitOfWork, table: PipelineTable, checkpoint: StoredCheckpoint) -> str | None:
+        """Why the changes since a checkpoint cannot be told any more (rule 8.5); None if they can."""
+        relations = {name: _get_input(uow, table, name) for name in parse_inputs(table.definition)}
+        keyed = {name: uow.keyed.get(of.id) for name, of in relations.items() if of.kind is RelationKind.KEYED}
+        inputs = [_read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()]
+        return self._explain_unusable(table, checkpoint, [_with_versions(uow, entry, checkpoint) for entry in inputs])
+
+    def _explain_unusable(
+        self, table: PipelineTable, checkpoint: StoredCheckpoint, inputs: Sequence[_Input]
+    ) -> str | None:
+        states = {entry.name: self._load_state(entry, checkpoint) for entry in inputs}
+        return explain_full(table, checkpoint.id, checkpoint, states, asked_full=False)
 
     def move(self, lease: Lease, step: MoveCheckpoint) -> Writer:
         """Move the checkpoint of a table whose rows its inputs' changes do not change (docs/protocols.md, rule 8.3).

@@ -6,6 +6,7 @@ Somebody damages rows of the table: no change of an input repairs them, so a bac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from itertools import cycle
 from typing import Any
 
@@ -122,6 +123,26 @@ def test_a_paused_backfill_waits_and_a_full_run_ends_it(server: RunningServer) -
     assert table.run(full=True)["mode"] == "full"
     assert (table.get(backfill_id).status, table.get(backfill_id).done) == ("finished", 2)
     assert table.derived.rows("t") == table.derived.full_rows()
+
+
+def test_a_replay_repairs_what_has_changed_since_a_checkpoint_and_nothing_else(server: RunningServer) -> None:
+    table = Damaged.build(server)
+    derived, name = table.derived, table.derived.table("t")
+    checkpoint = next(iter(derived.pipeline.runs(name))).result["checkpoint"]
+    derived.add_trips(102, 1)  # of driver 0, on the first day
+    table.run()
+    table.damage()
+    derived.add_trips(103, 1)  # a live change of driver 1, on the second day
+    replay = derived.pipeline.replay(name, checkpoint=checkpoint)
+    result = table.run()
+    assert (result["mode"], result["keys"]) == ("incremental", 2)
+    assert table.get(replay.id).status == "finished"
+    right = {row[:2]: row for row in derived.full_rows()}
+    repaired = {row[:2] for row in derived.rows("t") if right.get(row[:2]) == row}
+    assert repaired == {(0, date(2026, 1, 1)), (1, date(2026, 1, 2))}
+    derived.pipeline.replay(name)
+    assert table.run()["keys"] == 2  # no input has changed
+    assert table.run()["mode"] == "nothing"
 
 
 def test_a_table_without_a_key_has_backfills(server: RunningServer) -> None:

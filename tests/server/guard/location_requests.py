@@ -333,6 +333,7 @@ WITHOUT = {
     "POST /pipelines/{pipeline}/runs",
     *(f"POST /pipelines/{{pipeline}}/tables/{{table}}/{verb}" for verb in ("reset", "publish", "discard")),
     "POST /pipelines/{pipeline}/tables/{table}/backfills",
+    "POST /pipelines/{pipeline}/tables/{table}/replays",
     *(
         f"POST /pipelines/{{pipeline}}/tables/{{table}}/backfills/{{backfill_id}}/{verb}"
         for verb in ("pause", "resume", "cancel")

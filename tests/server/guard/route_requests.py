@@ -104,6 +104,7 @@ BODIES: Mapping[str, Any] = {
     "PUT /pipelines/{pipeline}": PIPELINE,
     "POST /pipelines/{pipeline}/runs": {"table": "secret.daily"},
     "POST /pipelines/{pipeline}/tables/{table}/backfills": {"where": "id > 1"},
+    "POST /pipelines/{pipeline}/tables/{table}/replays": {},
     "POST /leases/{lease}/chunks": {"table": "db.t", "epoch": 1, "checkpoint": "x"},
     "POST /leases/{lease}/pins": {"targets": [{"table": "db.t", "fingerprint": "a" * 64}]},
     "POST /leases/{lease}/checkpoint": {"table": "db.t", "epoch": 1, "start": "none", "end": "x"},

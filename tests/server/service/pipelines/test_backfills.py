@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from catalog.errors import Conflict, InvalidDefinition, LeaseLost, NotFound, WriterFenced
+from catalog.errors import CommitRefused, Conflict, InvalidDefinition, LeaseLost, NotFound, WriterFenced
+from catalog.history.commit import TableCommit
 from catalog.pipelines.backfill import BackfillId
-from firn.protocol.backfills import BackfillRequest, BackfillStatus, ClaimRequest
+from firn.protocol.backfills import BackfillRequest, BackfillStatus, ClaimRequest, ReplayRequest
 from server.service.pipelines.backfills import BackfillView, PipelineBackfills
 from server.service.tables.refs import Target
 from tests.factories import LAKE
@@ -236,6 +238,84 @@ def test_a_backfill_fails_if_the_table_has_no_such_ranges_any_more(
     assert taken(attempt) == []
     failed = get(built, backfill_id).backfill
     assert (failed.status, error in (failed.error or "")) == (BackfillStatus.FAILED, True)
+
+
+def replay(stage: PipelineStage, **body: Any) -> BackfillView:
+    return backfills(stage).replay("orders", DAILY, ReplayRequest.model_validate(body), "ann")
+
+
+def test_a_run_replays_the_changes_since_an_earlier_checkpoint_and_those_since_its_own(built: PipelineStage) -> None:
+    first = built.view().checkpoint
+    assert first is not None
+    built.lake.append(CHANGE)
+    built.build()
+    second = built.view().checkpoint
+    view = replay(built, checkpoint=first.id)
+    assert (view.backfill.since, view.backfill.where) == (first.id, None)
+    built.lake.append(CHANGE)
+    attempt = pinned(built)
+    assert attempt.pinned is not None
+    assert (attempt.pinned.since, attempt.pinned.replay, attempt.pinned.chunks) == (second, first, None)
+    attempt.commit()
+    attempt.report()
+    assert get(built, view.backfill.id).backfill.status is BackfillStatus.FINISHED
+    after = pinned(built).pinned
+    assert after is not None
+    assert after.replay is None
+
+
+def test_a_replay_goes_from_a_time_or_from_the_oldest_usable_checkpoint(built: PipelineStage) -> None:
+    first = built.view().checkpoint
+    built.lake.append(CHANGE)
+    built.build()
+    second = built.view().checkpoint
+    assert first is not None
+    assert second is not None
+    between = first.pinned_at + (second.pinned_at - first.pinned_at) / 2
+    assert replay(built, at=between, dry_run=True).backfill.since == first.id
+    assert replay(built, dry_run=True).backfill.since == first.id
+    assert backfills(built).list("orders", DAILY, limit=9, cursor=None).items == []
+    with pytest.raises(NotFound, match="has no such checkpoint"):
+        replay(built, at=first.pinned_at - timedelta(seconds=1))
+    with pytest.raises(NotFound, match="has no such checkpoint"):
+        replay(built, checkpoint="another")
+    built.put({**DEFINED, "fingerprint": "c" * 64}, rebuild=True)
+    with pytest.raises(Conflict, match="anyway"):
+        replay(built)
+
+
+def test_a_checkpoint_whose_inputs_were_rolled_back_is_not_replayed(built: PipelineStage) -> None:
+    lake, first = built.lake, built.lake.metadata(PLAIN)["current-snapshot-id"]
+    lake.append(PLAIN)
+    built.build()
+    checkpoint = built.view().checkpoint
+    assert checkpoint is not None
+    requested = replay(built, checkpoint=checkpoint.id)
+    lake.services.refs.rollback(LAKE, PLAIN, Target(snapshot=str(first)), expected_head=None)
+    with pytest.raises(Conflict, match=r"cannot be used: db\.plain was rolled back"):
+        replay(built, checkpoint=checkpoint.id)
+    lake.append(PLAIN)
+    built.build()  # a full run, which claims nothing here
+    attempt = pinned(built)
+    assert attempt.pinned is not None
+    assert "the checkpoint of the replay cannot be used" in (attempt.pinned.full_reason or "")
+    assert attempt.pinned.replay is None
+    attempt.commit()
+    assert get(built, requested.backfill.id).backfill.status is BackfillStatus.FINISHED
+
+
+def test_expiry_keeps_the_versions_of_an_open_replay(built: PipelineStage) -> None:
+    lake, checkpoint = built.lake, built.view().checkpoint
+    first = lake.metadata(PLAIN)["current-snapshot-id"]
+    assert checkpoint is not None
+    lake.append(PLAIN)
+    built.build()
+    requested = replay(built, checkpoint=checkpoint.id).backfill.id
+    removal = TableCommit(name=PLAIN, updates=[{"action": "remove-snapshots", "snapshot-ids": [first]}])
+    with pytest.raises(CommitRefused, match="still needs it"):
+        lake.commit(removal)
+    backfills(built).change("orders", DAILY, requested, BackfillStatus.CANCELED)
+    lake.commit(removal)
 
 
 def test_a_table_has_a_bounded_number_of_open_backfills(built: PipelineStage, monkeypatch: pytest.MonkeyPatch) -> None:
