@@ -3068,6 +3068,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{pipeline}/tables/{table}/replays": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Request a replay
+         * @description Compute again what has changed since an earlier checkpoint of a table. The replay is a backfill with one chunk.
+         *
+         *     409 if the changes since the checkpoint cannot be told any more, because states of the inputs have expired, or were
+         *     rolled back.
+         */
+        post: operations["request_replay_pipelines__pipeline__tables__table__replays_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{pipeline}/tables/{table}/reset": {
         parameters: {
             query?: never;
@@ -3786,7 +3809,8 @@ export interface components {
          * BackfillOut
          * @description A backfill with its chunks. `id` is empty for a dry run, and times are None until they have come.
          *
-         *     `done` of `total` chunks are committed.
+         *     `done` of `total` chunks are committed. A replay has no `where`. It computes again what has changed `since` a
+         *     checkpoint, by its id.
          */
         BackfillOut: {
             /** Chunk Seconds */
@@ -3810,13 +3834,15 @@ export interface components {
             id: string;
             /** Pipeline */
             pipeline: string;
+            /** Since */
+            since?: string | null;
             status: components["schemas"]["BackfillStatus"];
             /** Table */
             table: string;
             /** Total */
             total: number;
             /** Where */
-            where: string;
+            where: string | null;
         };
         /**
          * BackfillRequest
@@ -8434,6 +8460,24 @@ export interface components {
             rows: number;
         };
         /**
+         * ReplayRequest
+         * @description A replay of what has changed since a checkpoint of a table, asked for by a user.
+         *
+         *     `checkpoint` is its id, or `at` a time: the newest checkpoint up to this time counts. Without both, it is the oldest
+         *     one that can be used. With `dry_run` nothing is stored.
+         */
+        ReplayRequest: {
+            /** At */
+            at?: string | null;
+            /** Checkpoint */
+            checkpoint?: string | null;
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run?: boolean;
+        };
+        /**
          * Report
          * @description The end of an attempt, with the last lines of its log.
          */
@@ -9865,6 +9909,7 @@ export interface components {
          *
          *     `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
          *     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
+         *     With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13).
          */
         TargetPins: {
             chunks?: components["schemas"]["RunChunks"] | null;
@@ -9880,6 +9925,7 @@ export interface components {
              * @default false
              */
             is_fallback?: boolean;
+            replay?: components["schemas"]["Checkpoint"] | null;
             since: components["schemas"]["Checkpoint"] | null;
             /** Table */
             table: string;
@@ -19718,6 +19764,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunPublished"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    request_replay_pipelines__pipeline__tables__table__replays_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillOut"];
                 };
             };
             /** @description Bad Request */
