@@ -290,18 +290,19 @@ def test_a_checkpoint_whose_inputs_were_rolled_back_is_not_replayed(built: Pipel
     built.build()
     checkpoint = built.view().checkpoint
     assert checkpoint is not None
-    requested = replay(built, checkpoint=checkpoint.id)
+    requested, change = replay(built, checkpoint=checkpoint.id).backfill.id, backfills(built).change
     lake.services.refs.rollback(LAKE, PLAIN, Target(snapshot=str(first)), expected_head=None)
     with pytest.raises(Conflict, match=r"cannot be used: db\.plain was rolled back"):
         replay(built, checkpoint=checkpoint.id)
-    lake.append(PLAIN)
-    built.build()  # a full run, which claims nothing here
+    change("orders", DAILY, requested, BackfillStatus.PAUSED)
+    built.build()  # full, because the table's own checkpoint was rolled back as well
+    change("orders", DAILY, requested, BackfillStatus.ACTIVE)
     attempt = pinned(built)
     assert attempt.pinned is not None
     assert "the checkpoint of the replay cannot be used" in (attempt.pinned.full_reason or "")
     assert attempt.pinned.replay is None
     attempt.commit()
-    assert get(built, requested.backfill.id).backfill.status is BackfillStatus.FINISHED
+    assert get(built, requested).backfill.status is BackfillStatus.FINISHED
 
 
 def test_expiry_keeps_the_versions_of_an_open_replay(built: PipelineStage) -> None:
