@@ -65,6 +65,10 @@ def test_a_run_waits_for_an_optimizer_and_is_cancelled(run: Command, folder: Pat
     assert run("job", "cancel", started["job_id"]).code == 0
     assert [entry["status"] for entry in run("pipeline", "runs", "orders", "--json").json] == ["canceled"]
     assert run("pipeline", "reset", "orders", "driver_daily").code == 0
+    for request in (("backfill", "--where", "driver = 1"), ("reset", "--to", "2026-01-01"), ("reset", "--earliest")):
+        refused = run("pipeline", request[0], "orders", "driver_daily", *request[1:])
+        assert "run the table first" in refused.err, refused
+    assert "exclude each other" in run("pipeline", "reset", "orders", "t", "--to", "x", "--earliest").err
 
 
 def test_wrong_definitions_are_refused(run: Command, folder: Path) -> None:

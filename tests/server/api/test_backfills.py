@@ -90,6 +90,19 @@ def test_requests_that_cannot_be_are_refused(
     assert get(api)["items"] == []
 
 
+def test_a_replay_is_requested(api: Api, stage: PipelineStage) -> None:
+    path = PATH.replace("backfills", "replays")
+    view = stage.view().checkpoint
+    assert view is not None
+    tried = api.http.post(path, json={"dry_run": True})
+    assert (tried.status_code, tried.json()["id"], tried.json()["since"]) == (202, "", view.id)
+    made = api.http.post(path, json={"checkpoint": view.id}).json()
+    assert (made["where"], made["total"], get(api)["items"]) == (None, 1, [made])
+    sent = [{"checkpoint": "x"}, {"at": "2020-01-01T00:00:00Z"}, {"at": "2020-01-01T00:00:00"}, {"at": "soon"}]
+    assert [api.http.post(path, json=body).status_code for body in sent] == [404, 404, 422, 422]
+    assert api.http.post(path.replace("daily", "rank"), json={}).status_code == 409
+
+
 def test_tables_without_ranges_and_unknown_ones_are_refused(api: Api, stage: PipelineStage) -> None:
     paths = [PATH.replace("daily", name) for name in ("rank", "other")] + [PATH.replace("orders", "others")]
     assert [api.http.post(path, json=WHERE).status_code for path in paths] == [409, 404, 404]
