@@ -113,16 +113,15 @@ class PipelineBackfills:
         """The checkpoint that a request names, or the oldest usable one."""
         stored = uow.checkpoints.list(table.id, limit=KEPT_CHECKPOINTS)
         if body.checkpoint is None and body.at is None:
-            usable = (entry for entry in reversed(stored) if self.pins.explain_unusable(uow, table, entry) is None)
-            chosen = next(usable, None)
-        elif body.checkpoint is not None:
-            chosen = next((entry for entry in stored if entry.id == body.checkpoint), None)
+            judged = self.pins.explain_unusable(uow, table, reversed(stored))
+            chosen = next((entry for entry, problem in judged if problem is None), None)
         else:
-            chosen = next((entry for entry in stored if entry.pinned_at <= body.at), None)  # type: ignore[operator]
+            chosen = next((entry for entry in stored if _is_asked_for(entry, body)), None)
         if chosen is None:
             hint = f"`firn pipeline runs` shows the checkpoints of {table.name}"
             raise NotFound(f"{table.name} has no such checkpoint", hint=hint)
-        if (problem := self.pins.explain_unusable(uow, table, chosen)) is not None:
+        _, problem = next(self.pins.explain_unusable(uow, table, [chosen]))
+        if problem is not None:
             hint = "choose a later one, or use --earliest"
             raise Conflict(f"checkpoint {chosen.id} cannot be used: {problem}", hint=hint)
         return chosen
@@ -193,6 +192,13 @@ class PipelineBackfills:
 def _find(uow: UnitOfWork, name: str, table_name: TableName) -> tuple[Pipeline, PipelineTable]:
     pipeline = uow.pipelines.get(name)
     return pipeline, get_table(uow, pipeline, table_name)
+
+
+def _is_asked_for(checkpoint: StoredCheckpoint, body: ReplayRequest) -> bool:
+    """Whether a request names this checkpoint, or a time that is not before it."""
+    if body.checkpoint is not None:
+        return checkpoint.id == body.checkpoint
+    return body.at is not None and checkpoint.pinned_at <= body.at
 
 
 def _get_backfill(uow: UnitOfWork, table: PipelineTable, backfill_id: BackfillId) -> Backfill:

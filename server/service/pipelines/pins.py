@@ -5,7 +5,7 @@ docs/protocols.md, rule 8.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -174,12 +174,19 @@ class PipelinePins:
             replay=replay if reason is None else None,
         )
 
-    def explain_unusable(self, uow: UnitOfWork, table: PipelineTable, checkpoint: StoredCheckpoint) -> str | None:
-        """Why the changes since a checkpoint cannot be told any more (rule 8.5); None if they can."""
+    def explain_unusable(
+        self, uow: UnitOfWork, table: PipelineTable, checkpoints: Iterable[StoredCheckpoint]
+    ) -> Iterator[tuple[StoredCheckpoint, str | None]]:
+        """Each checkpoint with why the changes since it cannot be told any more (rule 8.5); None if they can.
+
+        The inputs are read once; raises NoSuchTable for a missing one.
+        """
         relations = {name: _get_input(uow, table, name) for name in parse_inputs(table.definition)}
         keyed = {name: uow.keyed.get(of.id) for name, of in relations.items() if of.kind is RelationKind.KEYED}
         inputs = [_read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()]
-        return self._explain_unusable(table, checkpoint, [_with_versions(uow, entry, checkpoint) for entry in inputs])
+        for checkpoint in checkpoints:
+            dated = [_with_versions(uow, entry, checkpoint) for entry in inputs]
+            yield checkpoint, self._explain_unusable(table, checkpoint, dated)
 
     def _explain_unusable(
         self, table: PipelineTable, checkpoint: StoredCheckpoint, inputs: Sequence[_Input]

@@ -38,14 +38,15 @@ function Entry({ pipeline, backfill }: { pipeline: Pipeline; backfill: Backfill 
   const now = useNow();
   const end = estimatedEnd(backfill, now);
   const current = currentText(backfill);
+  const what = backfill.where ?? `what has changed since checkpoint ${backfill.since}`;
   return (
     <div className={styles.backfill}>
       <div className={styles.backfillHead}>
-        <code className="mono wrap-anywhere grow">{backfill.where === '' ? 'replay' : backfill.where}</code>
+        <code className="mono wrap-anywhere grow">{what}</code>
         <BackfillMark status={backfill.status} />
         <Steer pipeline={pipeline} backfill={backfill} />
       </div>
-      <Bar done={backfill.done} total={backfill.total} label={`backfill of ${backfill.where}`} />
+      <Bar done={backfill.done} total={backfill.total} label={`backfill of ${what}`} />
       <div className={styles.backfillFoot}>
         <span>
           {progressText(backfill)}
