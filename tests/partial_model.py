@@ -36,6 +36,16 @@ def combine(rule: str | None, old: Any, new: Any) -> Any:
             return old if rule == "first" else new
 
 
+def name_properties(rules: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table with rules for columns, and with the sequence field of each column in a group."""
+    properties = {f"firn.column.{column}.rule": rule for column, rule in rules.items()}
+    for sequence in {*groups.values()}:
+        columns = [column for column, own in groups.items() if own == sequence and column != sequence]
+        properties[f"firn.group.of {sequence}.columns"] = ", ".join(columns)
+        properties[f"firn.group.of {sequence}.sequence-field"] = sequence
+    return properties
+
+
 class PartialModel:
     """Applies changes one by one. Rows that share a key in base are kept apart until a change sets all columns."""
 
@@ -45,8 +55,9 @@ class PartialModel:
         columns: Sequence[str],
         rows: Iterable[Values] = (),
         rules: Mapping[str, str] = MappingProxyType({}),
+        groups: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.key, self.columns, self.rules = tuple(key), tuple(columns), rules
+        self.key, self.columns, self.rules, self.groups = tuple(key), tuple(columns), rules, groups
         self.rows: dict[Key, list[dict[str, Any]]] = {}
         for row in rows:
             self.rows.setdefault(self.key_of(row), []).append(dict(row))
@@ -58,15 +69,26 @@ class PartialModel:
         key = self.key_of(change.row)
         if change.op == "D":
             self.rows.pop(key, None)
-        elif change.given is None and not self.rules:
+        elif change.given is None and not (self.rules or self.groups):
             self.rows[key] = [{column: change.row.get(column) for column in self.columns}]
         else:
             new = {column: change.row.get(column) if column in self.key else None for column in self.columns}
             given = self.columns if change.given is None else change.given
             for row in self.rows.setdefault(key, [new]):
+                lost = self._list_lost(row, change, {*given})
                 for column in given:
-                    if column not in self.key:
+                    if column not in self.key and column not in lost:
                         row[column] = combine(self.rules.get(column), row[column], change.row.get(column))
+
+    def _list_lost(self, row: Values, change: PartialChange, given: set[str]) -> set[str]:
+        """The columns in groups that the change does not set in this row: it names a part of the group, or is late."""
+        lost = set[str]()
+        for sequence in {*self.groups.values()}:
+            members = {column for column, own in self.groups.items() if own == sequence}
+            old, new = row[sequence], change.row.get(sequence)
+            if not members <= given or (old is not None and (new is None or new < old)):
+                lost |= members
+        return lost
 
     def list_rows(self) -> list[tuple[Any, ...]]:
         """All rows as tuples, sorted."""

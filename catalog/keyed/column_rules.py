@@ -87,3 +87,17 @@ def limit_sums(kind: str) -> tuple[str, str, int]:
     whole = "9" * precision
     most = f"{whole[: precision - scale] or '0'}.{whole[precision - scale :]}" if scale else whole
     return f"-{most}", most, scale
+
+
+def check_sum(kind: str, total: str) -> str:
+    """Spark SQL of a sum as a value of its column's Iceberg type. The query fails for a sum that the column cannot
+    hold, whatever the session's settings are.
+    """
+    least, most, scale = limit_sums(kind)
+    spark_type = "BIGINT" if kind == "long" else kind
+    first, last = (f"CAST('{limit}' AS DECIMAL(38, {scale}))" for limit in (least, most))
+    failed = f"CAST(raise_error('the sum of a column is out of the range of {kind}') AS {spark_type})"
+    return (
+        f"CASE WHEN {total} BETWEEN {first} AND {last} THEN CAST({total} AS {spark_type})"
+        f" WHEN {total} IS NOT NULL THEN {failed} END"
+    )

@@ -15,7 +15,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.keyed.column_rules import read_rules
 from catalog.keyed.spec import INSERT_ONLY, KeyedTable, KeySpec
-from firn.protocol.partial import SET, SET_ID, ColumnRule
+from firn.protocol.partial import SET, SET_ID, ColumnRule, read_groups
 
 PARTIAL = "firn.partial"
 SET_COLUMN: Json = {
@@ -42,23 +42,27 @@ class Folding:
     """How changes that set some columns become one row, for the columns of a table in order.
 
     `ids` are the columns' field ids, as `_set` names them; `rules` say how values are combined, None that the newest
-    one counts. `types` are Iceberg's; those of nested columns are empty.
+    one counts. `types` are Iceberg's; those of nested columns are empty. `sequences` name the sequence field of each
+    column's group; None for columns in no group.
     """
 
     ids: tuple[int, ...]
     rules: tuple[ColumnRule | None, ...]
     types: tuple[str, ...]
+    sequences: tuple[str | None, ...]
 
 
 def read_folding(base: Json, change: Json) -> Folding | None:
     """How the changes of a keyed table are folded; None if each of them sets all columns."""
     if not is_partial(change):
         return None
-    fields, rules = current_schema(base)["fields"], read_rules(base.get("properties") or {})
+    properties = base.get("properties") or {}
+    fields, rules, groups = current_schema(base)["fields"], read_rules(properties), read_groups(properties)
     return Folding(
         ids=tuple(field["id"] for field in fields),
         rules=tuple(rules.get(field["name"]) for field in fields),
         types=tuple(field["type"] if isinstance(field["type"], str) else "" for field in fields),
+        sequences=tuple(groups.get(field["name"]) for field in fields),
     )
 
 

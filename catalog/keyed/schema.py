@@ -146,10 +146,15 @@ def _check_key_type(field: Json) -> None:
 def _check_sequence_field(field: Json, spec: KeySpec) -> None:
     if field["name"] in spec.primary_key:
         raise Invalid(f"column {field['name']!r} cannot be both part of the primary key and the sequence field")
-    if not isinstance(field["type"], str) or not field["type"].startswith(_ORDERED):
+    if not has_order(field["type"]):
         raise Invalid(
             f"column {field['name']!r} cannot be the sequence field: its type has no order that engines agree on"
         )
+
+
+def has_order(kind: object) -> bool:
+    """Whether engines agree on the order of the values of an Iceberg type."""
+    return isinstance(kind, str) and kind.startswith(_ORDERED)
 
 
 def _map_ids(schema: Json, mapped: Callable[[int], int]) -> Json:

@@ -22,6 +22,7 @@ from catalog.keyed.image import look_for_spec
 from catalog.keyed.log_stamp import stamp_log
 from catalog.keyed.partial import PARTIAL, check_partitioned_by_key, check_switch, is_partial, wants_partial
 from catalog.keyed.schema import check_altered, share_field_ids
+from catalog.keyed.sequence_groups import check_grouped_columns
 from catalog.keyed.spec import (
     INSERT_ONLY,
     KEY_SCOPE,
@@ -37,7 +38,7 @@ from catalog.keyed.spec import (
     KeyedTable,
 )
 from catalog.tables.relation import RelationKind
-from firn.protocol.partial import name_rule
+from firn.protocol.partial import is_merge_property
 
 FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, INSERT_ONLY, LOG_TOPIC, "gc.enabled"})
 _MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
@@ -160,7 +161,7 @@ def _check_properties(commit: StoreCommit, update: Json) -> None:
     for key in FIXED_PROPERTIES & named.keys():
         if named[key] != current.get(key):
             raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
-    for key in filter(name_rule, named):
+    for key in filter(is_merge_property, named):
         if named[key] != current.get(key):
             raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
     if PARTIAL in named:
@@ -195,6 +196,7 @@ def _check_schema(commit: StoreCommit, update: Json) -> None:
     old = next(s for s in commit.store["schemas"] if s["schema-id"] == commit.store["current-schema-id"])
     check_altered(update["schema"], old, commit.keyed.spec, is_change=commit.role is RelationKind.CHANGE)
     check_ruled_columns(update["schema"], old, commit.base.get("properties") or {})
+    check_grouped_columns(update["schema"], old, commit.base.get("properties") or {})
 
 
 def _check_main_moves_on(commit: StoreCommit, snapshot: Json) -> None:

@@ -24,7 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from catalog.keyed.column_rules import limit_sums
+from catalog.keyed.column_rules import check_sum
+from catalog.keyed.group_sql import fold_grouped, patch_grouped, update_grouped
 from catalog.keyed.partial import Folding
 from catalog.keyed.schema import OP
 from catalog.keyed.spec import KeyScope, KeySpec
@@ -88,7 +89,8 @@ def build_effective_sql(pair: Pair) -> str:
 
     With partial columns, all changes of a key are one: each column has the newest value that one of them set, and the
     array `_set` says for the columns in order whether a change set them. The others are null here. Of a column with a
-    rule it says whether the value is the row's; if not, it has to be combined with base's (`build_update_sql`).
+    rule, and of a sequence field, it says whether the value is the row's; if not, it has to be combined with base's
+    (`build_update_sql`).
     """
     if pair.folding is not None:
         values = [f"{_fold_value(pair, i)} AS {quote_name(name)}" for i, name in enumerate(pair.columns)]
@@ -98,24 +100,40 @@ def build_effective_sql(pair: Pair) -> str:
 
 
 def build_update_sql(pair: Pair) -> str:
-    """The assignments of MERGE INTO to the columns of a row `t` that has changes `s`, as `build_effective_sql` gives
+    """The assignments of MERGE INTO to the columns of a row `t` that has changes `s` (`build_updates`)."""
+    return ", ".join(f"t.{quote_name(name)} = {value}" for name, value in build_updates(pair).items())
+
+
+def build_updates(pair: Pair) -> dict[str, str]:
+    """The new value of each column outside of the key of a row `t` that has changes `s`, as `build_effective_sql` gives
     them for a table with partial columns.
     """
-    assignments = []
+    updates = {}
     for number, name in enumerate(pair.columns):
         column = quote_name(name)
-        if name not in pair.spec.primary_key:
+        if name in pair.spec.primary_key:
+            continue
+        if (sequence := _get_sequence(pair, number)) is not None:
+            field = quote_name(pair.columns[sequence])
+            updates[name] = update_grouped(column, field, number=number, sequence=sequence)
+        else:
             old = (
                 f"t.{column}"
                 if _get_rule(pair, number) is None
                 else _combine(pair, number, f"t.{column}", f"s.{column}")
             )
-            assignments.append(f"t.{column} = IF(s.{SET}[{number}], s.{column}, {old})")
-    return ", ".join(assignments)
+            updates[name] = f"IF(s.{SET}[{number}], s.{column}, {old})"
+    return updates
 
 
 def _get_rule(pair: Pair, number: int) -> ColumnRule | None:
     return None if pair.folding is None else pair.folding.rules[number]
+
+
+def _get_sequence(pair: Pair, number: int) -> int | None:
+    """The number of the sequence field of a column's group; None for a column in no group."""
+    name = None if pair.folding is None else pair.folding.sequences[number]
+    return None if name is None else list(pair.columns).index(name)
 
 
 def _combine(pair: Pair, number: int, old: str, new: str) -> str:
@@ -128,7 +146,7 @@ def _combine(pair: Pair, number: int, old: str, new: str) -> str:
         case ColumnRule.FIRST:
             return f"coalesce({old}, {new})"
         case ColumnRule.SUM:
-            total = _check_sum(pair, number, f"{_widen(pair, number, old)} + {_widen(pair, number, new)}")
+            total = check_sum(_get_kind(pair, number), f"{_widen(pair, number, old)} + {_widen(pair, number, new)}")
             return f"CASE WHEN {old} IS NULL THEN {new} WHEN {new} IS NULL THEN {old} ELSE {total} END"
         case _:
             return f"coalesce({new}, {old})"
@@ -136,23 +154,12 @@ def _combine(pair: Pair, number: int, old: str, new: str) -> str:
 
 def _widen(pair: Pair, number: int, value: str) -> str:
     """A value to add up: a decimal, whose sum Spark makes wide enough by itself."""
-    is_long = pair.folding is not None and pair.folding.types[number] == "long"
-    return f"CAST({value} AS DECIMAL(38, 0))" if is_long else value
+    return f"CAST({value} AS DECIMAL(38, 0))" if _get_kind(pair, number) == "long" else value
 
 
-def _check_sum(pair: Pair, number: int, total: str) -> str:
-    """A sum as a value of its column. The query fails for a sum that the column cannot hold, whatever the session's
-    settings are.
-    """
-    kind = "long" if pair.folding is None else pair.folding.types[number]
-    least, most, scale = limit_sums(kind)
-    spark_type = "BIGINT" if kind == "long" else kind
-    first, last = (f"CAST('{limit}' AS DECIMAL(38, {scale}))" for limit in (least, most))
-    failed = f"CAST(raise_error('the sum of a column is out of the range of {kind}') AS {spark_type})"
-    return (
-        f"CASE WHEN {total} BETWEEN {first} AND {last} THEN CAST({total} AS {spark_type})"
-        f" WHEN {total} IS NOT NULL THEN {failed} END"
-    )
+def _get_kind(pair: Pair, number: int) -> str:
+    """The Iceberg type of a column with a rule."""
+    return "" if pair.folding is None else pair.folding.types[number]
 
 
 def _build_partial_sql(pair: Pair) -> str:
@@ -179,6 +186,10 @@ def _patch_column(pair: Pair, number: int) -> str:
     if name in pair.spec.primary_key:
         return old
     new = f"f.f{number}.v"
+    if (sequence := _get_sequence(pair, number)) is not None:
+        field = quote_name(pair.columns[sequence])
+        patched = patch_grouped(quote_name(name), field, number=number, sequence=sequence)
+        return f"{patched} AS {quote_name(name)}"
     value = new if _get_rule(pair, number) is None else _combine(pair, number, old, new)
     return f"CASE WHEN f.f{number} IS NULL THEN {old} ELSE {value} END AS {quote_name(name)}"
 
@@ -188,21 +199,22 @@ def _build_folded(pair: Pair) -> str:
     `f0`, `f1` … hold the value `v` of each column that a change set; null for the others and for key columns.
 
     A delete sets all columns to null, so it needs no second pass over the changes before it. Only rules of columns do,
-    which combine the values since the last delete.
+    which combine the values since the last delete, and groups, which choose one of them.
     """
-    folding = pair.folding or Folding(ids=(), rules=(), types=())
+    folding = pair.folding or Folding(ids=(), rules=(), types=(), sequences=())
     is_whole, is_deleted = f"(c.{SET} IS NULL OR c.{OP} = 'D')", f"c.{OP} = 'D'"
-    has_rules = any(folding.rules)
+    resets_by_delete = any(folding.rules) or any(folding.sequences)
     values = [
         _fold_column(pair, number, f"({is_whole} OR find_in_set('{field_id}', c.{SET}) > 0)")
         for number, field_id in enumerate(folding.ids)
         if pair.columns[number] not in pair.spec.primary_key
     ]
-    # A column with a rule needs base's value even if a change sets all columns.
-    facts = [f"max_by(c.{OP}, c._row_id) AS o", f"max({is_deleted if has_rules else is_whole}) AS r", *values]
+    # A column with a rule, or in a group, needs base's value even if a change sets all columns.
+    is_reset = is_deleted if resets_by_delete else is_whole
+    facts = [f"max_by(c.{OP}, c._row_id) AS o", f"max({is_reset}) AS r", *values]
     return (
         f"folded AS (SELECT {_list_keys(pair, 'c')}, {', '.join(facts)}"
-        f" FROM {_with_last_delete(pair) if has_rules else pair.change} AS c"
+        f" FROM {_with_last_delete(pair) if resets_by_delete else pair.change} AS c"
         f" WHERE {_filter_above(pair)} {_group_by_key(pair, 'c')})"
     )
 
@@ -218,13 +230,17 @@ def _with_last_delete(pair: Pair) -> str:
 
 def _fold_column(pair: Pair, number: int, is_given: str) -> str:
     column, rule = f"c.{quote_name(pair.columns[number])}", _get_rule(pair, number)
+    if pair.folding is not None and (sequence := _get_sequence(pair, number)) is not None:
+        name = pair.columns[sequence]
+        members = [i for own, i in zip(pair.folding.sequences, pair.folding.ids, strict=True) if own == name]
+        return f"{fold_grouped(quote_name(pair.columns[number]), quote_name(name), members, _LAST_DELETE)} AS f{number}"
     if rule is None:
         value = f"max_by(struct(CASE WHEN c.{OP} <> 'D' THEN {column} END AS v), c._row_id) FILTER (WHERE {is_given})"
         return f"{value} AS f{number}"
     counts = f"FILTER (WHERE {is_given} AND c._row_id > c.{_LAST_DELETE} AND {column} IS NOT NULL)"
     match rule:
         case ColumnRule.SUM:
-            value = _check_sum(pair, number, f"sum({_widen(pair, number, column)}) {counts}")
+            value = check_sum(_get_kind(pair, number), f"sum({_widen(pair, number, column)}) {counts}")
         case ColumnRule.MAX | ColumnRule.MIN:
             value = f"{rule}({column}) {counts}"
         case ColumnRule.FIRST:
@@ -243,6 +259,8 @@ def _fold_value(pair: Pair, number: int) -> str:
 def _is_given(pair: Pair, number: int) -> str:
     if pair.columns[number] in pair.spec.primary_key:
         return "true"
+    if (sequence := _get_sequence(pair, number)) is not None:
+        return "f.r" if number == sequence else f"(f.r OR f.f{number} IS NOT NULL)"
     return f"f.f{number} IS NOT NULL" if _get_rule(pair, number) is None else "f.r"
 
 

@@ -20,7 +20,7 @@ from catalog.keyed.spec import INSERT_ONLY, KEY_SCOPE, LOG_PREFIX, PRIMARY_KEY, 
 from catalog.policy.log_settings import check_log_setting
 from catalog.policy.settings import SETTINGS
 from catalog.policy.units import parse_flag
-from firn.protocol.partial import name_rule
+from firn.protocol.partial import is_merge_property
 
 OWN = "firn."
 """The prefix of Firn's own properties."""
@@ -133,7 +133,7 @@ def check_settings(properties: Mapping[str, str]) -> None:
             check_log_setting(key, text)
         elif key in (PROTECTED, REBASE):
             _check_flag(key, text)
-        elif key.startswith(OWN) and key not in FIXED and name_rule(key) is None:
+        elif key.startswith(OWN) and key not in FIXED and not is_merge_property(key):
             raise Invalid(f"unknown policy property {key}", hint=_suggest_settings(key))
 
 

@@ -25,7 +25,7 @@ from catalog.keyed.column_rules import read_rules
 from catalog.keyed.schema import OP
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, quote_name
 from catalog.names import TableName
-from firn.protocol.partial import SET
+from firn.protocol.partial import SET, read_groups
 from firn.protocol.tasks.merge import MergeTask
 from firn.protocol.tasks.retention import KeyedTtl, TtlTask
 
@@ -104,6 +104,10 @@ def compute_ttl_cutoff(metadata: Json, policy: TtlPolicy, now: datetime) -> Cuto
         raise Invalid(f"{_FIELD}={policy.field}: the table has no column of that name", hint="case matters")
     if field["name"] in read_rules(metadata.get("properties") or {}):
         raise Invalid(f"{_FIELD}={policy.field}: the column has a rule, so a change does not say how old a row is")
+    if field["name"] in read_groups(metadata.get("properties") or {}):
+        raise Invalid(
+            f"{_FIELD}={policy.field}: the column is in a sequence group, so a change does not say how old a row is"
+        )
     kind = field["type"]
     if kind not in KINDS:
         shown = kind if isinstance(kind, str) else kind["type"]

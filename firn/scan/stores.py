@@ -28,7 +28,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 
 from firn.errors import Refused
-from firn.protocol.partial import SET
+from firn.protocol.partial import SET, read_groups
 from firn.scan.avro import read_avro_rows
 from firn.scan.column_rules import read_rules
 from firn.scan.folding import BaseRows, fold_changes
@@ -171,7 +171,7 @@ class Stores:
         fields = [self.base.schema().find_field(name) for name in self.plan.columns]
         rows = BaseRows(fields=fields, keys=held.select(self.keys), read=lambda names: held.select(list(names)))
         rules = read_rules(self.base.properties)
-        folded = fold_changes(pending, rows, self.keys, rules)
+        folded = fold_changes(pending, rows, self.keys, rules, read_groups(self.base.properties))
         return pa.concat_tables([subtract_keys(base, pending, self.keys), self._cast(folded.rows)])
 
     def read_store_changes(self, version: Pair) -> pa.Table:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql.types import StructField
 from firn.errors import Invalid
 from firn.names import split_name
 from firn.protocol.names import format_sql_name
+from firn.protocol.partial import read_groups
 from firn.spark.errors import NotKeyed
 from firn.spark.quiet_logs import silence_failure_logs
 
@@ -34,6 +36,10 @@ class Target:
     """Whether the first row of a key wins."""
     partition_transforms: tuple[str, ...] = ()
     """The partition fields as DESCRIBE shows them, such as `days(at)`, or just a column's name."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """The sequence field of each column in a sequence group."""
+    ordered_groups: tuple[str, ...] = ()
+    """The sequence fields of groups that must not be null in this write."""
 
     @property
     def default_op(self) -> str:
@@ -97,6 +103,7 @@ def load_target(spark: SparkSession, table: str) -> Target:
         fields=tuple(field for field in schema.fields if field.name not in own),
         partition_columns=_partition_columns(partitioning, schema.names),
         partition_transforms=_partition_transforms(partitioning, schema.names),
+        groups=read_groups(properties),
     )
 
 

@@ -70,8 +70,9 @@ def upsert(
 
     `df` has all of the table's columns, by name. With `columns`, on a table with `firn.partial=true`, it needs the key
     and these columns: rows with existing keys keep their other columns, and in new rows these are null. The table's
-    sequence field decides between two rows of one key; without one, two rows are refused. A `batch` of a `writer` (by
-    default the application's name) is applied once, however often it is sent.
+    sequence field decides between two rows of one key; without one, two rows are refused. Columns of a sequence group
+    are given together, and their sequence values must not be null. A `batch` of a `writer` (by default the
+    application's name) is applied once, however often it is sent.
 
     On a table with `firn.insert-only`, rows with existing keys do nothing.
 
@@ -87,6 +88,7 @@ def upsert(
     needed, rule = target.columns, "an upsert needs all columns"
     if columns is not None:
         needed, rule = choose_columns(target, columns), "an upsert of some columns needs these and the key columns"
+        target = replace(target, ordered_groups=tuple({*target.groups.values()} & {*needed}))
     check_columns(df, target, needed=needed, rule=rule)
     changes = df.select(*cast_columns(df, target, needed))
     if target.has_partial_columns:
@@ -165,7 +167,18 @@ def choose_columns(target: Target, columns: Sequence[str]) -> list[str]:
         raise RowsRefused(
             f"{target.name} has no column {', '.join(unknown)}; it has {', '.join(target.columns)} (case matters)"
         )
+    check_whole_groups(target, wanted)
     return [name for name in target.columns if name in wanted or name in target.key]
+
+
+def check_whole_groups(target: Target, columns: Sequence[str]) -> None:
+    """Raise RowsRefused if the columns name a part of a sequence group: such a change would not set the group."""
+    for sequence in sorted({target.groups[name] for name in columns if name in target.groups}):
+        missing = [name for name, own in target.groups.items() if own == sequence and name not in columns]
+        if missing:
+            raise RowsRefused(
+                f"{target.name}: the columns of a sequence group are set together: name {', '.join(missing)}, too"
+            )
 
 
 def name_set(spark: SparkSession, target: Target, columns: Sequence[str] | None) -> str | None:
@@ -286,7 +299,7 @@ def _add_checks(df: DataFrame, target: Target, op: str | None) -> DataFrame:
         newest = [F.col(quote_name(target.sequence_field)).desc(), F.col("_firn_arrival").desc()]
         ranked = df.withColumn("_firn_arrival", arrival).withColumn(_RANK, F.row_number().over(window.orderBy(*newest)))
         ranked = ranked.where(F.col(_RANK) == 1).drop("_firn_arrival")
-    failed = F.raise_error(F.lit(f"{target.name}: null or repeated keys")).cast("string")
+    failed = F.raise_error(F.lit(f"{target.name}: null or repeated keys, or a null in a sequence field")).cast("string")
     given = F.col(_OP) if op is None else F.lit(op)
     return ranked.withColumn(_OP, F.when(wrong, failed).otherwise(given)).drop(_RANK)
 
@@ -296,8 +309,8 @@ def _is_no_op(op: Column) -> Column:
 
 
 def list_required(target: Target) -> list[str]:
-    """The columns that must not be null: the key and the sequence field."""
-    return [*target.key, *([target.sequence_field] if target.sequence_field else [])]
+    """The columns that must not be null: the key, the sequence field, and those of the groups that a write sets."""
+    return [*target.key, *([target.sequence_field] if target.sequence_field else []), *target.ordered_groups]
 
 
 def is_any_null(columns: Sequence[str]) -> Column:
@@ -319,7 +332,7 @@ def _explain(df: DataFrame, target: Target) -> None:
     if nulls:
         described = ", ".join(f"{name} in {n} rows" for name, n in nulls.items())
         raise RowsRefused(
-            f"{target.name}: key columns and the sequence field must not be null; null are {described}"
+            f"{target.name}: key columns and sequence fields must not be null; null are {described}"
         ) from None
     if target.sequence_field is not None:
         return

@@ -44,10 +44,12 @@ def fold_over_base(
     deleted: Mapping[str, BitMap64],
     primary_key: Sequence[str],
     rules: Mapping[str, ColumnRule],
+    groups: Mapping[str, str],
 ) -> PackedRows:
     """Fold the pending changes over the rows of base that `hits` found.
 
-    Rows that base has `deleted` do not count. ValueError if a sum is out of its column's range.
+    Rows that base has `deleted` do not count. `groups` name the sequence field of each column in a group. ValueError if
+    a sum is out of its column's range.
     """
     held = [live for hit in hits if len((live := _drop_deleted(hit, deleted)).positions)]
     none = pending.select(list(primary_key)).slice(0, 0)
@@ -56,7 +58,7 @@ def fold_over_base(
         keys=pa.concat_tables([none, *(hit.rows.select(list(primary_key)) for hit in held)]),
         read=lambda names: _read_base(base, held, names),
     )
-    folded = fold_changes(pending, rows, primary_key, rules)
+    folded = fold_changes(pending, rows, primary_key, rules, groups)
     return PackedRows(rows=folded.rows, like=pending[FILE].to_numpy()[folded.newest])
 
 

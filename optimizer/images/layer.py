@@ -14,6 +14,7 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
+from firn.protocol.partial import read_groups
 from firn.protocol.tasks.image import HiddenPositions, Layer, OldRows, Pack
 from firn.scan.column_rules import read_rules
 from firn.scan.lineage import LineageFile
@@ -204,7 +205,8 @@ def _fold(plan: LayerPlan, changes: Changes, hits: Sequence[Hits], effects: _Eff
     effects.hit |= effects.hidden.keys()
     deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
     rules = read_rules(plan.base.properties)
-    folded = fold_over_base(plan.base, changes.pending, hits, deleted, plan.columns.primary_key, rules)
+    groups = read_groups(plan.base.properties)
+    folded = fold_over_base(plan.base, changes.pending, hits, deleted, plan.columns.primary_key, rules, groups)
     if plan.hides is not None and plan.columns.age is not None:
         is_young = ~find_old(folded.rows, plan.columns.age, plan.hides.value)
         folded = PackedRows(rows=folded.rows.filter(pa.array(is_young)), like=folded.like[is_young])

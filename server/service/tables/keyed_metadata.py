@@ -15,6 +15,7 @@ from catalog.iceberg.table import (
 from catalog.keyed.column_rules import check_rules
 from catalog.keyed.partial import check_fits, wants_partial
 from catalog.keyed.schema import build_base_schema, build_change_schema
+from catalog.keyed.sequence_groups import check_groups
 from catalog.keyed.spec import INSERT_ONLY, KeySpec
 from server.service.tables.tables import TableDefinition
 
@@ -56,6 +57,7 @@ def build_base_metadata(definition: TableDefinition, spec: KeySpec, *, location:
     if partial:
         check_fits(base, spec)
     check_rules(base, spec, partial=partial)
+    check_groups(base, spec, partial=partial)
     return base
 
 

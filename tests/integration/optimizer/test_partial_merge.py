@@ -13,6 +13,7 @@ from firn.spark.local_frames import create_local_frame
 from firn.spark.write import upsert
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable
+from tests.partial_model import name_properties
 from tests.spark_fixtures import RunningServer
 
 pytestmark = pytest.mark.spark
@@ -93,6 +94,39 @@ def test_columns_with_rules_through_all_merges(server: RunningServer, worker: Wo
         assert table.rows(".base") == rows
     with pytest.raises(Exception, match="has to name its writer"):
         server.spark.sql(f"INSERT INTO {table.name} (id, total) VALUES (1, 1)")
+
+
+def test_the_later_value_of_a_group_wins_through_all_merges(server: RunningServer, worker: Worker) -> None:
+    """Two clocks order the two groups; base holds the sequence values after each merge."""
+    columns = "id BIGINT, email STRING, email_at INT, city STRING, zip STRING, moved_at DATE, note STRING"
+    groups = name_properties(
+        {}, {"email": "email_at", "email_at": "email_at", "city": "moved_at", "zip": "moved_at", "moved_at": "moved_at"}
+    )
+    table = KeyedTable(server, worker, columns, "", **PARTIAL, **groups)
+    with pytest.raises(RowsRefused, match="set together: name email_at, too"):
+        patch(table, "id BIGINT, email STRING", (1, "a"))
+    with pytest.raises(RowsRefused, match="null are email_at in 1 rows"):
+        patch(table, "id BIGINT, email STRING, email_at INT", (1, "a", None))
+    day = date(2026, 1, 1)
+    for number, mode in enumerate(("rewrite", "vectors", "adopt"), start=1):
+        at, later = number * 10, day + timedelta(days=number)
+        patch(table, "id BIGINT, email STRING, email_at INT", (1, mode, at), (2, mode, at))
+        patch(table, "id BIGINT, email STRING, email_at INT", (1, "late", at - 5), (3, mode, 7))
+        patch(table, "id BIGINT, city STRING, zip STRING, moved_at DATE", (1, mode, None, later))
+        table.upsert((1, "whole", at - 1, "whole", "0", day, mode), (4, mode, None, None, None, None, None))
+        table.delete((2,), columns="id BIGINT")
+        patch(table, "id BIGINT, email STRING, email_at INT", (2, "back", 1))
+        last = [(3, mode, 7, None, None, None, None), (4, mode, None, None, None, None, None)]
+        rows = [(1, mode, at, mode, None, later, mode), (2, "back", 1, None, None, None, None), *last]
+        check(table, *rows)
+        job = table.run("merge", mode=mode)
+        assert (job["status"], job["error"]) == ("succeeded", None)
+        check(table, *rows)
+        assert table.rows(".base") == rows
+    server.spark.sql(f"UPDATE {table.name} SET email = 'by SQL' WHERE id IN (1, 4)")
+    server.spark.sql(f"INSERT INTO {table.name} (id, email, email_at) VALUES (3, 'early', 6), (5, 'new', 1)")
+    first, fourth = (1, "by SQL", 30, *rows[0][3:]), (4, "by SQL", *rows[3][2:])
+    check(table, first, rows[1], rows[2], fourth, (5, "new", 1, None, None, None, None))
 
 
 def test_rows_that_are_too_old_leave_with_their_partial_changes(server: RunningServer, worker: Worker) -> None:

@@ -37,13 +37,12 @@ IDS = {field.name: field.field_id for field in FIELDS}
 class PartialStores(Stores):
     """Base and change; files of change may lack the column `_set`, as those of engines that know nothing of it."""
 
-    def __init__(self, directory: Path, rules: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self, directory: Path, properties: Mapping[str, str] = MappingProxyType({})) -> None:
         self.directory, self.files, self.written = directory, list[LineageFile](), 0
         catalog = InMemoryCatalog("test", warehouse=directory.as_uri())
         catalog.create_namespace("db")
         spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))
-        properties = {f"firn.column.{name}.rule": rule for name, rule in rules.items()}
-        self.base = catalog.create_table("db.base", Schema(*FIELDS), partition_spec=spec, properties=properties)
+        self.base = catalog.create_table("db.base", Schema(*FIELDS), partition_spec=spec, properties=dict(properties))
         self.change = catalog.create_table("db.change", Schema(*FIELDS), partition_spec=spec)
         own = NestedField(SET_ID, SET, StringType(), required=False)
         # The catalog in memory would number the fields itself.

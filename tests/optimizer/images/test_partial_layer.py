@@ -10,10 +10,10 @@ import pytest
 
 from optimizer.images.changes import KeyColumns
 from tests.optimizer.images.partial_stores import COLUMNS, KEY, PartialStores, read_pack_days, read_rows
-from tests.partial_model import PartialChange, PartialModel, make_random_change
+from tests.partial_model import PartialChange, PartialModel, make_random_change, name_properties
 
 BY_KEY = KeyColumns(primary_key=KEY)
-WRITERS = [frozenset({"v"}), frozenset({"tags"}), frozenset({"n", "v"})]
+WRITERS = [frozenset({"v"}), frozenset({"tags"}), frozenset({"n", "v"}), frozenset({"v", "tags"})]
 
 
 def make_row(rng: random.Random) -> dict[str, Any]:
@@ -22,11 +22,13 @@ def make_row(rng: random.Random) -> dict[str, Any]:
         "day": rng.choice(["d1", "d2"]),
         "v": rng.choice([None, "p", "q"]),
         "tags": rng.choice([None, [], ["a"], ["b", None]]),
-        "n": rng.choice([None, rng.randrange(100)]),
+        "n": rng.choice([None, rng.randrange(5), rng.randrange(100)]),
     }
 
 
 NO_RULES: dict[str, str] = {}
+GROUPS: list[dict[str, str]] = [{"n": "n", "v": "n"}, {"v": "v", "tags": "v"}, {"v": "n", "tags": "n", "n": "n"}]
+"""The sequence field of each column in a group."""
 RULES = [
     {"n": "sum", "v": "first", "tags": "last-not-null"},
     {"n": "max", "v": "last-not-null", "tags": "first"},
@@ -35,14 +37,19 @@ RULES = [
 
 
 @pytest.mark.parametrize(
-    ("seed", "rules"),
-    [*((seed, NO_RULES) for seed in range(12)), *((12 + seed, RULES[seed % len(RULES)]) for seed in range(12))],
+    ("seed", "rules", "groups"),
+    [
+        *((seed, NO_RULES, NO_RULES) for seed in range(12)),
+        *((12 + seed, RULES[seed % len(RULES)], NO_RULES) for seed in range(12)),
+        *((24 + seed, NO_RULES, GROUPS[seed % len(GROUPS)]) for seed in range(12)),
+        (36, {"tags": "first"}, GROUPS[0]),
+    ],
 )
 def test_a_layer_is_the_replay_of_all_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, rules: dict[str, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, rules: dict[str, str], groups: dict[str, str]
 ) -> None:
     """Base has rows that share a key and rows that were deleted; commits are compacted; files lack `_set`."""
-    rng, stores = random.Random(seed), PartialStores(tmp_path, rules)
+    rng, stores = random.Random(seed), PartialStores(tmp_path, name_properties(rules, groups))
     rows = [make_row(rng) for _ in range(rng.randrange(6))]
     half = len(rows) // 2
     for part in (rows[:half], rows[half:]):
@@ -51,7 +58,7 @@ def test_a_layer_is_the_replay_of_all_changes(
     if any(row["id"] == 1 for row in rows) and rng.random() < 0.5:
         stores.delete_from_base("id = 1")
         rows = [row for row in rows if row["id"] != 1]
-    model, compacted, row_id = PartialModel(KEY, COLUMNS, rows, rules), [], 0
+    model, compacted, row_id = PartialModel(KEY, COLUMNS, rows, rules, groups), [], 0
     for sequence in range(1, rng.randrange(2, 6)):
         commit = []
         has_set = rng.random() < 0.8
@@ -96,7 +103,7 @@ def test_deleted_rows_of_base_are_no_source_of_values(tmp_path: Path, version: i
 
 
 def test_a_sum_that_its_column_cannot_hold_builds_no_layer(tmp_path: Path) -> None:
-    stores = PartialStores(tmp_path, {"n": "sum"})
+    stores = PartialStores(tmp_path, name_properties({"n": "sum"}, {}))
     stores.write_base_rows([{"id": 1, "day": "d1", "v": None, "tags": None, "n": 2**62}])
     change = PartialChange("U", {"id": 1, "day": "d1", "n": 2**62}, frozenset({"n"}))
     stores.write_commit([(0, 1, change)], number=1)

@@ -28,7 +28,7 @@ from server.files.storage import Storage
 from server.service.tables.tables import TableDefinition
 from tests.databases import ON_SQLITE
 from tests.factories import LAKE
-from tests.partial_model import PartialChange, PartialModel, make_random_change
+from tests.partial_model import PartialChange, PartialModel, make_random_change, name_properties
 from tests.server.lake import BASE, CHANGE, COLUMNS, ORDERS, Lake, altered, set_property
 from tests.server.listening import listening
 from tests.server.service.images.keyed_lake import KeyedLake, snapshot_ids, write_rows
@@ -232,7 +232,9 @@ def test_what_does_not_fit_is_refused(lake: Lake) -> None:
 
 
 RULES = {"visits": "sum", "note": "first", "email": "last-not-null"}
-RULED = {f"firn.column.{column}.rule": rule for column, rule in RULES.items()}
+RULED = name_properties(RULES, {})
+GROUPS = {"note": "visits", "email": "visits", "visits": "visits"}
+PART = {"note": "visits", "visits": "visits"}
 BATCHES = count()
 
 
@@ -240,10 +242,13 @@ def name_batch() -> dict[str, str]:
     return {"firn.writer-id": "w", "firn.batch-id": str(next(BATCHES))}
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_columns_with_rules(lake: Lake, seed: int) -> None:
-    create(lake, {"firn.partial": "true", "firn.read.max-wait": "60 s", **RULED})
-    orders, random, model = KeyedLake(lake), Random(seed), PartialModel(("id",), NAMES, rules=RULES)
+@pytest.mark.parametrize(
+    ("seed", "rules", "groups"), [(0, RULES, {}), (1, RULES, {}), (2, {}, GROUPS), (3, {"email": "first"}, PART)]
+)
+def test_columns_with_rules_and_groups(lake: Lake, seed: int, rules: dict[str, str], groups: dict[str, str]) -> None:
+    create(lake, {"firn.partial": "true", "firn.read.max-wait": "60 s", **name_properties(rules, groups)})
+    orders, random = KeyedLake(lake), Random(seed)
+    model = PartialModel(("id",), NAMES, rules=rules, groups=groups)
     with listening(lake.client.app) as url:
         api = connect(url)
         for _ in range(STEPS):
@@ -307,3 +312,23 @@ def test_rules_that_do_not_fit_are_refused(lake: Lake, rules: dict[str, str], re
 def test_rules_need_partial_columns(lake: Lake) -> None:
     with pytest.raises(Invalid, match="needs firn"):
         create(lake, {"firn.column.visits.rule": "sum"})
+
+
+def test_groups_fit_the_table_and_never_change(lake: Lake) -> None:
+    with pytest.raises(Invalid, match="'Visits'; it has id, note, email, visits"):
+        create(lake, {"firn.partial": "true", **name_properties({}, {"note": "Visits"})})
+    with pytest.raises(Invalid, match="unknown policy property"):
+        create(lake, {"firn.partial": "true", "firn.group.a.order": "visits"})
+    create(lake, {"firn.partial": "true", **name_properties({}, PART)})
+    for update in (
+        set_property("firn.group.of visits.columns", "email"),
+        set_property("firn.group.new.columns", "email"),
+        {"action": "remove-properties", "removals": ["firn.group.of visits.sequence-field"]},
+    ):
+        with pytest.raises(CommitRefused, match="fixed when it is created"):
+            lake.commit(altered(BASE, update))
+    schema = current_schema(lake.metadata(BASE))
+    renamed = [{**field, "name": "n"} if field["name"] == "note" else field for field in schema["fields"]]
+    for fields in (renamed, [field for field in schema["fields"] if field["name"] != "visits"]):
+        with pytest.raises(CommitRefused, match="belongs to a sequence group"):
+            lake.commit(altered(BASE, {"action": "add-schema", "schema": {**schema, "schema-id": 1, "fields": fields}}))
