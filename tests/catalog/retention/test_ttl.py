@@ -61,6 +61,19 @@ def test_rows_before_the_clocks_time_less_the_age_are_old(kind: str, condition: 
     assert ttl_cut.condition("t").startswith("(t.`at` IS NOT NULL AND t.`at` < ")
 
 
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"firn.column.at.rule": "max"}, "the column has a rule"),
+        ({"firn.group.g.columns": "v", "firn.group.g.sequence-field": "at"}, "the column is in a sequence group"),
+        ({"firn.group.g.columns": "at", "firn.group.g.sequence-field": "v"}, "the column is in a sequence group"),
+    ],
+)
+def test_a_column_whose_value_depends_on_others_is_no_age(properties: dict[str, str], reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        compute_ttl_cutoff({**a_table("date"), "properties": properties}, POLICY, NOW)
+
+
 def test_a_date_is_old_when_all_of_its_day_is() -> None:
     assert cut("date", max_age=timedelta(hours=12)).at == wall(2026, 11, 21)
     assert cut("date", max_age=timedelta(hours=13)).at == wall(2026, 11, 20)
