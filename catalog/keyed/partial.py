@@ -80,7 +80,7 @@ def check_fits(base: Json, spec: KeySpec) -> None:
         raise CommitRefused(
             f"{PARTIAL} and firn.sequence-field exclude each other: base stores one value of the sequence field for "
             "a row, and partial changes would need one for each column",
-            hint="leave out one of the two; without a sequence field, later commits win column by column",
+            hint="leave out one of the two; firn.group.<group>.sequence-field orders columns that are set together",
         )
     if spec.is_insert_only:
         raise CommitRefused(

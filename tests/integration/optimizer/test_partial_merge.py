@@ -107,7 +107,7 @@ def test_the_later_value_of_a_group_wins_through_all_merges(server: RunningServe
         patch(table, "id BIGINT, email STRING", (1, "a"))
     with pytest.raises(RowsRefused, match="null are email_at in 1 rows"):
         patch(table, "id BIGINT, email STRING, email_at INT", (1, "a", None))
-    day = date(2026, 1, 1)
+    day, rows = date(2026, 1, 1), list[tuple[Any, ...]]()
     for number, mode in enumerate(("rewrite", "vectors", "adopt"), start=1):
         at, later = number * 10, day + timedelta(days=number)
         patch(table, "id BIGINT, email STRING, email_at INT", (1, mode, at), (2, mode, at))
