@@ -17,6 +17,8 @@ from catalog.keyed.schema import has_order
 from catalog.keyed.spec import LOG_TOPIC, KeySpec
 from firn.protocol.partial import list_group_columns, name_group, read_groups
 
+_PREFIX = "firn.group."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceGroup:
@@ -29,6 +31,12 @@ class SequenceGroup:
 
 def parse_groups(properties: Mapping[str, str]) -> list[SequenceGroup]:
     """The groups of a table's properties. Invalid for one without columns or sequence field, or with bad names."""
+    for key in properties:
+        if key.startswith(_PREFIX) and name_group(key) is None:
+            raise Invalid(
+                f"unknown property {key}",
+                hint=f"a group has the properties {_PREFIX}<group>.columns and {_PREFIX}<group>.sequence-field",
+            )
     names = dict.fromkeys(name for key in properties if (name := name_group(key)) is not None)
     return [_parse_group(name, properties) for name in names]
 

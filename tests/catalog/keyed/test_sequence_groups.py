@@ -37,6 +37,7 @@ def group(columns: str, sequence_field: str) -> dict[str, str]:
     [
         ({"firn.group.a.columns": "note"}, r"group 'a' has no firn\.group\.a\.sequence-field"),
         ({"firn.group.a.sequence-field": "visits"}, r"group 'a' has no firn\.group\.a\.columns"),
+        ({**NOTE, "firn.group.a.order": "visits"}, r"unknown property firn\.group\.a\.order"),
         (group("note,,email", "visits"), "separated by commas"),
         (group("note, note", "visits"), "different column names"),
         (group("", "visits"), "separated by commas"),

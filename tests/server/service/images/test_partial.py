@@ -317,8 +317,6 @@ def test_rules_need_partial_columns(lake: Lake) -> None:
 def test_groups_fit_the_table_and_never_change(lake: Lake) -> None:
     with pytest.raises(Invalid, match="'Visits'; it has id, note, email, visits"):
         create(lake, {"firn.partial": "true", **name_properties({}, {"note": "Visits"})})
-    with pytest.raises(Invalid, match="unknown policy property"):
-        create(lake, {"firn.partial": "true", "firn.group.a.order": "visits"})
     create(lake, {"firn.partial": "true", **name_properties({}, PART)})
     for update in (
         set_property("firn.group.of visits.columns", "email"),
