@@ -187,4 +187,4 @@ def test_a_sample_has_texts_of_each_kind_of_change(spark: SparkSession) -> None:
     assert texts["t"] is not None
     assert [(row.before, row.after) for row in (*gone, *changed)] == [(texts, None), (texts, texts)]
     assert len(sample_rows(many)) == 30
-    assert RowSample(rows=[*new, *gone, *changed])
+    assert len(RowSample(rows=[*new, *gone, *changed]).rows) == 3

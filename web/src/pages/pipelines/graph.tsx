@@ -1,3 +1,5 @@
+import { useLayoutEffect, useRef } from 'react';
+
 import { Panel } from '../../components/panel';
 import { PipelineMark } from '../../components/pipeline-mark';
 import { span } from '../../lib/format';
@@ -23,10 +25,18 @@ interface GraphProps {
 /** The tables of a pipeline and their inputs. A line leads from a table to those that read it, with how far they are behind it. */
 export function Graph({ tables, graph, chosen, choose }: GraphProps) {
   const { places, edges, columns, rows } = layOut(tables);
+  const area = useRef<HTMLDivElement>(null);
+  const shown = places.find(({ name }) => name === chosen);
+  const start = shown === undefined ? 0 : left(shown);
+  // On a narrow screen the chosen table would be out of sight.
+  useLayoutEffect(() => {
+    const element = area.current;
+    if (element !== null && start + WIDTH > element.scrollLeft + element.clientWidth) element.scrollLeft = start - GAP.x / 2;
+  }, [start]);
   const size = { width: columns * (WIDTH + GAP.x) - GAP.x, height: rows * (HEIGHT + GAP.y) - GAP.y };
   return (
     <Panel flush title="Tables and their inputs">
-      <div className={styles.graphScroll}>
+      <div ref={area} className={styles.graphScroll}>
       <div className={styles.graph} style={{ width: size.width, height: size.height }}>
         <svg className={styles.edges} {...size} aria-hidden>
           {edges.map(({ from, to }) => (
