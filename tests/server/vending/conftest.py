@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import botocore.session
 import pytest
 
 from catalog.ports.store import Database
@@ -17,6 +19,14 @@ from server.files.aws import Aws
 from server.settings import AccessSettings, Settings, StorageSettings
 from tests.s3_fixtures import client_of_s3, s3_server
 from tests.server.vending.vault import OTHER, SERVERS_KEYS, STATIC_KEYS, TABLE, VAULT, Recorded, Vault
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _descriptions_of_aws_are_read_once() -> Iterator[None]:
+    """All servers of a process share the descriptions of AWS's services, which take 0.1 CPU seconds to read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+        yield
 
 
 @pytest.fixture(scope="session")
