@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import httpx
+import httpx._transports.asgi
 import httpx._transports.default
 import pytest
 from hypothesis import settings
@@ -115,13 +116,15 @@ def _is_below(path: Path, folder: Path) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_waits_for_disks_and_certificates() -> Iterator[None]:
-    """Skip `fsync` and build one TLS context for all clients.
+    """Skip `fsync`, build one TLS context for all clients, and do not look for Trio at each request.
 
     No test cuts the power, and no server of the tests has a certificate. A client would load all root certificates.
+    Trio is not installed, and a module that is not there is searched for at each import.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         patch.setattr(httpx._transports.default, "create_ssl_context", cache(httpx.create_ssl_context))
+        patch.setattr(httpx._transports.asgi, "is_running_trio", lambda: False)
         yield
 
 

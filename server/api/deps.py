@@ -1,4 +1,7 @@
-"""Base models and dependencies that the routes of the management API share."""
+"""Base models and dependencies that the routes of the management API share.
+
+Dependencies that only compute are coroutines: FastAPI runs any other one in a thread, which takes longer than they do.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class Paging(BaseModel):
         return max(1, min(self.limit, MAX_PAGE))
 
 
-def get_services(request: Request) -> Services:
+async def get_services(request: Request) -> Services:
     """Get the services that server.container has built."""
     return cast("Services", request.app.state.services)
 
@@ -54,12 +57,12 @@ def get_caller(request: Request) -> Caller | None:
     return caller
 
 
-def get_visibility(request: Request) -> Visibility:
+async def get_visibility(request: Request) -> Visibility:
     """Get the filter for objects that the caller may see."""
     return Visibility.to(get_caller(request))
 
 
-def require_caller(request: Request) -> Caller:
+async def require_caller(request: Request) -> Caller:
     """Get the caller; Invalid while access control is off, because the server then knows no callers."""
     caller = get_caller(request)
     if caller is None:
@@ -69,22 +72,22 @@ def require_caller(request: Request) -> Caller:
     return caller
 
 
-def parse_catalog(catalog: Annotated[str, Path(description="catalog")]) -> CatalogName:
+async def parse_catalog(catalog: Annotated[str, Path(description="catalog")]) -> CatalogName:
     """Parse the catalog of the path."""
     return CatalogName(catalog)
 
 
-def parse_table(table: Annotated[str, Path(description="NAMESPACE.TABLE")]) -> TableName:
+async def parse_table(table: Annotated[str, Path(description="NAMESPACE.TABLE")]) -> TableName:
     """Parse the table of the path; Invalid unless it has a namespace and a name."""
     return TableName.parse(table)
 
 
-def parse_lease(lease: Annotated[str, Path(description="JOB.ATTEMPT.TOKEN")]) -> Lease:
+async def parse_lease(lease: Annotated[str, Path(description="JOB.ATTEMPT.TOKEN")]) -> Lease:
     """Parse the lease of the path."""
     return Lease.parse(lease)
 
 
-def parse_paging(
+async def parse_paging(
     cursor: Annotated[str | None, Query()] = None, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100
 ) -> Paging:
     """Parse the page of the query."""

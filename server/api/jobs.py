@@ -28,7 +28,7 @@ class JobCounts(Out):
     counts: dict[JobStatus, int]
 
 
-def parse_job_filter(
+async def parse_job_filter(
     catalog: Annotated[str | None, Query()] = None,
     status: Annotated[list[JobStatus] | None, Query()] = None,
     kind: Annotated[list[JobKind] | None, Query()] = None,

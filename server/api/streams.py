@@ -29,7 +29,7 @@ router = APIRouter(tags=["streams"])
 POLL_SECONDS = 0.5
 
 
-def parse_stream_filter(
+async def parse_stream_filter(
     catalog: Annotated[str | None, Query()] = None,
     table: Annotated[str | None, Query(description="NAMESPACE.TABLE")] = None,
     status: Annotated[list[StreamStatus] | None, Query()] = None,
@@ -46,7 +46,7 @@ def parse_stream_filter(
     )
 
 
-def parse_stream_lease(lease: Annotated[str, Path(description="STREAM.ATTEMPT.TOKEN")]) -> StreamLease:
+async def parse_stream_lease(lease: Annotated[str, Path(description="STREAM.ATTEMPT.TOKEN")]) -> StreamLease:
     """Parse the lease of the path."""
     return StreamLease.parse(lease)
 

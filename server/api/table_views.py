@@ -41,7 +41,7 @@ class TableFilter:
     sort: Sort = Sort.NAME
 
 
-def parse_table_filter(
+async def parse_table_filter(
     kind: Annotated[TableKind | None, Query()] = None,
     namespace: Annotated[str | None, Query()] = None,
     search: Annotated[str | None, Query()] = None,

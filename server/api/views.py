@@ -24,7 +24,7 @@ from server.service.tables.view_versions import SeenView
 router = APIRouter(prefix="/catalogs/{catalog}/views/{view}", tags=["views"])
 
 
-def _parse_view_name(view: Annotated[str, Path(description="NAMESPACE.VIEW")]) -> TableName:
+async def _parse_view_name(view: Annotated[str, Path(description="NAMESPACE.VIEW")]) -> TableName:
     return TableName.parse(view)
 
 
