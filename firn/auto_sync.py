@@ -18,7 +18,8 @@ from firn.protocol.answers.jobs import JobOut
 from firn.protocol.jobs import JobStatus
 
 if TYPE_CHECKING:
-    from firn.client import Client, Name
+    from firn.client import Client
+    from firn.names import Name
 
 SECONDS = 600.0
 """How long one read or write waits for what it asked for."""

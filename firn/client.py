@@ -38,7 +38,7 @@ from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.logs import TableLog
-from firn.names import split_name
+from firn.names import Name, split_name
 from firn.pipeline_client import Pipelines
 from firn.protocol.answers.blockers import TableBlockerOut
 from firn.protocol.answers.changes import FileChangesOut
@@ -75,22 +75,6 @@ def connect(
     address = (url or os.environ.get("FIRN_SERVER") or DEFAULT_URL).rstrip("/")
     token = token or os.environ.get("FIRN_TOKEN") or None
     return Client(Transport(address, token=token, transport=transport), token=token, catalog=catalog)
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A table's name, with its catalog."""
-
-    catalog: str
-    table: str
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Namespace and name, part by part."""
-        return split_name(self.table)
-
-    def __str__(self) -> str:
-        return f"{self.catalog}.{self.table}"
 
 
 class Client:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.client import Name, TableHandle
+from firn.client import TableHandle
 from firn.errors import FirnError, Invalid
 from firn.logs import LogBatch
-from firn.names import split_name
+from firn.names import Name, split_name
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.names import format_sql_name, join_name

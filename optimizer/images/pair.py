@@ -46,8 +46,7 @@ def build_from_task(task: LayerTask, check: Check, files: FileIO | None = None) 
     age = None if task.hides is None else base.schema().find_column_name(task.hides.field_id)
     if age is not None:
         size += measure_key_bytes(base, find_old_files(base, tasks, task.hides).part, [age])
-    if task.most_key_bytes is not None and size > task.most_key_bytes:
-        raise TooLarge(f"the key columns of base are {size:,} bytes, and the server reads {task.most_key_bytes:,}")
+    _check_size(task, size)
     check([part.file.file_path for part in tasks] + [d.file_path for part in tasks for d in part.delete_files])
     make_directory(task.directory)
     return build_layer(
@@ -56,12 +55,7 @@ def build_from_task(task: LayerTask, check: Check, files: FileIO | None = None) 
             base_files=tasks,
             change=change,
             files=change_files,
-            columns=KeyColumns(
-                primary_key=tuple(task.primary_key),
-                sequence_field=task.sequence_field,
-                insert_only=task.insert_only,
-                age=age,
-            ),
+            columns=_key_columns(task, age),
             hides=task.hides,
             watermark=task.watermark,
             directory=task.directory,
@@ -70,6 +64,20 @@ def build_from_task(task: LayerTask, check: Check, files: FileIO | None = None) 
             memory_bytes=task.memory_bytes,
         )
     )
+
+
+def _key_columns(task: LayerTask, age: str | None) -> KeyColumns:
+    return KeyColumns(
+        primary_key=tuple(task.primary_key),
+        sequence_field=task.sequence_field,
+        insert_only=task.insert_only,
+        age=age,
+    )
+
+
+def _check_size(task: LayerTask, key_bytes: int) -> None:
+    if task.most_key_bytes is not None and key_bytes > task.most_key_bytes:
+        raise TooLarge(f"the key columns of base are {key_bytes:,} bytes, and the server reads {task.most_key_bytes:,}")
 
 
 def check_metadata(table: Table, check: Check) -> None:

@@ -83,14 +83,29 @@ class SqlUnitOfWork:
 
     def __init__(self, session: ReadSession) -> None:
         self.session = session
+        self._open_tables(session)
+        self._open_streams_and_pipelines(session)
+        self._open_work(session)
+        self._open_access(session)
+
+    def _open_tables(self, session: ReadSession) -> None:
         self.catalogs: catalogs.Catalogs = SqlCatalogs(session)
         self.namespaces: catalogs.Namespaces = SqlNamespaces(session)
+        self.policies: catalogs.Policies = SqlPolicies(session)
         self.relations: relations.Relations = SqlRelations(session)
-        self.stats: relations.Stats = SqlStats(session)
-        self.table_statuses: work.TableStatuses = SqlTableStatuses(session)
-        self.layouts: work.FileLayouts = SqlFileLayouts(session)
         self.keyed: relations.KeyedTables = SqlKeyedTables(session)
+        self.stats: relations.Stats = SqlStats(session)
+        self.layouts: work.FileLayouts = SqlFileLayouts(session)
         self.events: history.Events = SqlEvents(session)
+        self.metrics: history.Metrics = SqlMetrics(session)
+        self.plans: scan.Plans = SqlPlans(session)
+        self.images: images.ImageBuilds = SqlImageBuilds(session)
+        self.hive: hive.HiveTables = SqlHiveTables(session)
+        self.baselines: hive.Baselines = SqlBaselines(session)
+        self.dropped: dropped.DroppedRelations = SqlDropped(session)
+        self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)
+
+    def _open_streams_and_pipelines(self, session: ReadSession) -> None:
         self.writers: writers.Writers = SqlWriters(session)
         self.streams: streams.Streams = SqlStreams(session)
         self.connections: kafka.Connections = SqlConnections(session)
@@ -100,6 +115,9 @@ class SqlUnitOfWork:
         self.held_runs: held_runs.HeldRuns = SqlHeldRuns(session)
         self.pipeline_facts: pipelines.PipelineFacts = SqlPipelineFacts(session)
         self.backfills: pipelines.Backfills = SqlBackfills(session)
+
+    def _open_work(self, session: ReadSession) -> None:
+        self.table_statuses: work.TableStatuses = SqlTableStatuses(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)
@@ -108,16 +126,10 @@ class SqlUnitOfWork:
         self.groups: work.Groups = SqlGroups(session)
         self.operations: operations.Operations = SqlOperations(session)
         self.imports: imports.ImportEntries = SqlImportEntries(session)
-        self.policies: catalogs.Policies = SqlPolicies(session)
         self.idempotency_keys: idempotency.IdempotencyKeys = SqlIdempotencyKeys(session)
         self.leaders: background.Leaders = SqlLeaders(session)
-        self.metrics: history.Metrics = SqlMetrics(session)
-        self.plans: scan.Plans = SqlPlans(session)
-        self.images: images.ImageBuilds = SqlImageBuilds(session)
-        self.hive: hive.HiveTables = SqlHiveTables(session)
-        self.baselines: hive.Baselines = SqlBaselines(session)
-        self.dropped: dropped.DroppedRelations = SqlDropped(session)
-        self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)
+
+    def _open_access(self, session: ReadSession) -> None:
         self.principals: access.Principals = SqlPrincipals(session)
         self.roles: access.Roles = SqlRoles(session)
         self.tokens: access.Tokens = SqlTokens(session)

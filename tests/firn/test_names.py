@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import firn
-from firn.client import Name
 from firn.errors import Invalid
+from firn.names import Name
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ import pytest
 
 from firn.embedded.kafka import EmbeddedKafka
 from firn.spark.sessions import catalog_conf
-from tests.integration.streams.history import DATABASE_FAULTS, NETWORK_FAULTS, MortalServer, Network, StreamHistory
+from tests.integration.streams.faults import DATABASE_FAULTS, NETWORK_FAULTS, MortalServer, Network
+from tests.integration.streams.history import StreamHistory
 from tests.integration.streams.topics import Topic
 from tests.lossy_proxy import meddling_proxy
 from tests.postgres_fixtures import postgres_server

@@ -14,6 +14,7 @@ from pyiceberg.io import FileIO
 
 from catalog.access.privileges import Privilege
 from catalog.errors import Invalid, LeaseLost
+from catalog.jobs import leases
 from catalog.jobs.job import JobKind
 from catalog.names import TableName
 from firn.protocol.leases import Lease
@@ -25,7 +26,6 @@ from optimizer.images.pair import Check, build_from_task
 from optimizer.job_run import Attempt
 from optimizer.jobs import image
 from optimizer.lease_keeper import LeaseKeeper
-from server.api.deps import parse_lease
 from tests.s3_gateway import Gateway, enforcing_s3
 from tests.server.vending.test_images import MERGED, STOCK, connect, listed, read, url  # noqa: F401 - url: a fixture
 from tests.server.vending.vault import OTHER, VAULT, Vault
@@ -89,13 +89,13 @@ def test_its_credentials_write_nowhere_else(vault: Vault, gateway: Gateway, api:
 
 
 def test_a_job_of_another_kind_gets_none_of_them(vault: Vault, gateway: Gateway, api: ServerApi) -> None:
-    lease = parse_lease(lease_job(vault, api, JobKind.EXPIRE, TableName(("db", "stock"), "base")).lease)
+    lease = leases.Lease.parse(lease_job(vault, api, JobKind.EXPIRE, TableName(("db", "stock"), "base")).lease)
     with pytest.raises(Invalid, match="builds no image"):
         vault.services.vending.grant_image_builder(None, lease)
 
 
 def test_they_end_with_the_lease(vault: Vault, gateway: Gateway, api: ServerApi) -> None:
-    lease = parse_lease(lease_job(vault, api).lease)
+    lease = leases.Lease.parse(lease_job(vault, api).lease)
     vault.services.jobs.cancel(lease.job_id)
     with pytest.raises(LeaseLost):
         vault.services.vending.grant_image_builder(None, lease)

@@ -15,6 +15,7 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.iceberg.reading import current_snapshot
+from catalog.jobs import leases
 from catalog.jobs.job import JobKind, JobStatus
 from firn.protocol.leases import Lease, Outcome, Result
 from firn.protocol.tasks.merge import AdoptRequest, MergeMode, MergeTask, StoreSummary
@@ -24,7 +25,6 @@ from optimizer.errors import Refused, Unknown
 from optimizer.job_run import Attempt
 from optimizer.jobs.merge import choose_mode_in_spark
 from optimizer.lease_keeper import LeaseKeeper
-from server.api.deps import parse_lease
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered, set_property
@@ -95,7 +95,7 @@ def adopted_files(lake: Lake) -> list[str]:
 
 
 def status_of(orders: KeyedLake, lease: Lease) -> JobStatus:
-    return orders.lake.job(parse_lease(lease.lease)).status
+    return orders.lake.job(leases.Lease.parse(lease.lease)).status
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
@@ -257,4 +257,4 @@ def test_pending_changes_are_not_cleaned(orders: KeyedLake, api: ServerApi) -> N
     api.committing(lease)
     files = [file.location for file in orders.lake.services.adoptions.files.live_files(orders.lake.metadata(CHANGE))]
     with pytest.raises(Invalid, match="no merged file"):
-        orders.lake.services.adoptions.clean(parse_lease(lease.lease), files)
+        orders.lake.services.adoptions.clean(leases.Lease.parse(lease.lease), files)

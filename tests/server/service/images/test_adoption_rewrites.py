@@ -17,12 +17,12 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
 from catalog.iceberg.reading import current_snapshot
+from catalog.jobs import leases
 from catalog.jobs.job import JobStatus
 from firn.protocol.leases import Outcome, Result
 from firn.scan.lineage import ROW_ID, list_lineage_files
 from optimizer.client import ServerApi, connect
 from optimizer.errors import Refused, Unknown
-from server.api.deps import parse_lease
 from tests.databases import ON_SQLITE
 from tests.factories import LAKE
 from tests.server.faults import Killed
@@ -203,7 +203,7 @@ def test_any_history_with_kills(orders: KeyedLake, api: ServerApi, seed: int) ->
             api.report(lease, Result(outcome=Outcome.UNKNOWN, error="no answer"), [])
             orders.lake.services.jobs.reap()
             if status_of(orders, lease) is JobStatus.PENDING:
-                orders.lake.services.jobs.cancel(parse_lease(lease.lease).job_id)
+                orders.lake.services.jobs.cancel(leases.Lease.parse(lease.lease).job_id)
         else:
             api.report(lease, result, [])
 

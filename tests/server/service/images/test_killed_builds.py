@@ -21,6 +21,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.table import StaticTable
 
 from catalog.errors import CatalogError, Conflict, Unavailable
+from catalog.jobs import leases
 from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease
 from catalog.keyed.image_build import BuildState, ImageBuild
@@ -28,7 +29,6 @@ from firn.protocol.tasks.image import BegunImage, CompleteRequest
 from optimizer.client import ServerApi, connect
 from optimizer.images.pair import build_from_task
 from optimizer.jobs import image
-from server.api.deps import parse_lease
 from server.service.images.pair import read_pair
 from server.service.images.retention import remove_build
 from tests.factories import LAKE
@@ -171,7 +171,7 @@ class History:
             self.met["adopted"] += 1
             return
         self.met["optimizer died"] += 1
-        self.lake.services.jobs.cancel(parse_lease(lease.lease).job_id)
+        self.lake.services.jobs.cancel(leases.Lease.parse(lease.lease).job_id)
 
     def remove_images(self) -> None:
         """Retention, on a server that may die."""
