@@ -62,6 +62,25 @@ class FileFacts:
     """The mechanisms by which the catalog gives access to files."""
 
 
+@dataclass(frozen=True, slots=True)
+class _TableRules:
+    """What one table of a job may name. `elsewhere` are those of the asked locations that lie in another table."""
+
+    hive_table: str | None
+    elsewhere: Collection[str]
+    stores: Sequence[FileRule]
+
+    def find_refused(self, locations: Sequence[str]) -> dict[str, LocationRefused]:
+        """The locations that the table may not name, each with its refusal."""
+        inside = {place: _refuse_elsewhere(self.hive_table) for place in locations if place in self.elsewhere}
+        refused: dict[str, LocationRefused] = {}
+        unchecked = [place for place in locations if place not in inside]
+        for rule in self.stores:  # a store may also name the files of its sibling
+            refused = rule.find_refused(unchecked)
+            unchecked = list(refused)
+        return inside | refused
+
+
 @dataclass(frozen=True)
 class LeasedFiles:
     """Checks files of leased jobs; reads the database for each answer, and threads may share it."""
@@ -73,7 +92,9 @@ class LeasedFiles:
         """The file facts of a lease; raises LocationRefused when a Hive directory of the task lies in another table."""
         with self.database.reading() as uow:
             relation = uow.relations.get(context.job.relation_id)
-            _check_alone(uow, context.job, relation, set(_hive_directories(task)))
+            hive_table = _hive_table(context.job, relation)
+            if _in_tables(uow, relation, hive_table, set(_hive_directories(task))):
+                raise _refuse_elsewhere(hive_table)
             storage = load_storage(uow, relation.catalog)
             own = [place for table in list_stores(uow, relation) for place in self._own(uow, table)]
         stores = [
@@ -102,18 +123,24 @@ class LeasedFiles:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             is_run = job.kind is JobKind.PIPELINE
             relations = list_run_relations(uow, job) if is_run else [uow.relations.get(job.relation_id)]
-            for relation in relations:
-                _check_alone(uow, job, relation, locations)
-            if job.kind is JobKind.CONVERT:  # a conversion opens only files of Hive, and none that metadata names
-                return
-            rules = [self._rule(uow, store) for relation in relations for store in list_stores(uow, relation)]
+            tables = [self._load_rules(uow, job, relation, locations) for relation in relations]
         refused: dict[str, LocationRefused] = {}
         unchecked = list(locations)
-        for rule in rules:  # a store may also name the files of its sibling
-            refused = rule.find_refused(unchecked)
+        for table in tables:  # a run may open what any of its tables names
+            refused = table.find_refused(unchecked)
             unchecked = list(refused)
         for error in refused.values():
             raise error
+
+    def _load_rules(self, uow: UnitOfWork, job: Job, relation: Relation, locations: Collection[str]) -> _TableRules:
+        # A conversion opens only files of Hive, and none that metadata names.
+        stores = [] if job.kind is JobKind.CONVERT else list_stores(uow, relation)
+        hive_table = _hive_table(job, relation)
+        return _TableRules(
+            hive_table=hive_table,
+            elsewhere=frozenset(_in_tables(uow, relation, hive_table, locations)),
+            stores=[self._rule(uow, store) for store in stores],
+        )
 
     def _rule(self, uow: UnitOfWork, table: Relation) -> FileRule:
         return build_file_rule(uow, self.database, self.metadata.files, table, load_metadata(self.metadata, table))
@@ -139,13 +166,11 @@ def _in_tables(
     return find_hive_tables_inside(uow, relation.catalog, hive_table, locations, below=False)
 
 
-def _check_alone(uow: UnitOfWork, job: Job, relation: Relation, locations: Collection[str]) -> None:
-    hive_table = _hive_table(job, relation)
-    if _in_tables(uow, relation, hive_table, locations):
-        raise LocationRefused(
-            f"files of the Hive table {hive_table} lie in another table's directory, so no job reads them",
-            hint="move the Hive table or its partition to a directory of its own",
-        )
+def _refuse_elsewhere(hive_table: str | None) -> LocationRefused:
+    return LocationRefused(
+        f"files of the Hive table {hive_table} lie in another table's directory, so no job reads them",
+        hint="move the Hive table or its partition to a directory of its own",
+    )
 
 
 def _hive_table(job: Job, relation: Relation) -> str | None:

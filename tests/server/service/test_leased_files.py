@@ -15,7 +15,9 @@ from firn.protocol.tasks.convert import ConvertTask, Layout, Reader, Unit
 from server.service.jobs.leased_files import FileFacts
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
+from tests.server.service.pipelines.stage import DEFINED, PipelineStage
 
+OTHER = TableName(("db",), "other")
 HIDDEN = TableName(("db",), "hidden")
 
 
@@ -114,3 +116,26 @@ def test_a_hive_tables_directory_in_a_hidden_table_is_not_read(lake: Lake, lease
         lake.services.leased_files.load_facts(context, task)
     assert "db.hidden" not in refused.value.message
     assert lake.services.leased_files.load_facts(context, converting("hdfs://nn/hive/t")).tables
+
+
+def link(lake: Lake, name: TableName) -> None:
+    """As an upgrade leaves it: the relation names its Hive table."""
+    with lake.database.writing() as uow:
+        relation = uow.relations.find(LAKE, name)
+        assert relation is not None
+        uow.relations.add(replace(uow.dropped.take(relation.id), hive_name=f"shop.{name.name}"))
+
+
+def test_a_run_over_several_hive_tables_opens_the_files_of_each_and_no_others(lake: Lake) -> None:
+    """The check of one input refused the files of another one, which lie in another table's directory."""
+    stage = PipelineStage.of(lake)
+    lake.create(OTHER)
+    lake.create(HIDDEN)
+    for name in (PLAIN, OTHER):
+        link(lake, name)
+    stage.put({**DEFINED, "inputs": [str(PLAIN), str(OTHER)]})
+    lease = stage.begin().lease
+    lake.services.leased_files.check(lease, [f"{directory_of(lake, name)}/data/" for name in (OTHER, PLAIN)])
+    for place in (f"{directory_of(lake, HIDDEN)}/data/", "file:/far/away/"):
+        with pytest.raises(LocationRefused):
+            lake.services.leased_files.check(lease, [f"{directory_of(lake, OTHER)}/data/", place])
