@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,15 @@ TARGET = Target(
     fields=(),
     partition_columns=(),
 )
+
+
+def test_a_part_of_a_sequence_group_is_refused() -> None:
+    groups = {"mail": "at", "at": "at", "city": "moved", "moved": "moved"}
+    target = replace(TARGET, has_partial_columns=True, groups=groups)
+    for columns, missing in ((["mail"], "at"), (["at"], "mail"), (["mail", "at", "moved"], "city")):
+        with pytest.raises(RowsRefused, match=f"a sequence group are set together: name {missing}, too"):
+            write.check_whole_groups(target, columns)
+    write.check_whole_groups(target, ["mail", "at", "note"])
 
 
 class Java:

@@ -210,6 +210,33 @@ def test_rows_of_base_that_share_a_key_are_patched_each_and_replaced_together(st
 
 
 @pytest.mark.spark
+def test_base_takes_part_in_a_group_with_its_own_sequence_value(stores: Stores) -> None:
+    """Less, equal and greater than base's; null on either side; a part of a group; a delete."""
+    base = stores.base(GROUPED, [(key, "p", "base", None if key == 5 else 5, None, None, None, 1) for key in range(9)])
+    mail, sent = frozenset({"mail", "mail at"}), list[PartialChange]()
+    for key, at in [(1, 4), (2, 5), (3, 6), (4, None), (5, 1), (6, 9), (7, 1)]:
+        sent.append(
+            PartialChange("U", {"id": key, "mail": "new", "mail at": at}, mail - {"mail at"} if key == 6 else mail)
+        )
+    sent.append(PartialChange("U", {"id": 1, "plain": "whole", "mail": "whole", "mail at": 4}))
+    sent.insert(0, PartialChange("D", {"id": 7, "mail at": 8}))
+    at = make_pair(GROUPED, base, make_change_store(stores, GROUPED, [sent]), 0)
+    rows = [
+        (0, "p", "base", 5, None, None, None, 1),
+        (1, "whole", "base", 5, None, None, None, 1),
+        (2, "p", "new", 5, None, None, None, 1),
+        (3, "p", "new", 6, None, None, None, 1),
+        (4, "p", "base", 5, None, None, None, 1),
+        (5, "p", "new", 1, None, None, None, 1),
+        (6, "p", "base", 5, None, None, None, 1),
+        (7, None, "new", 1, None, None, None, None),
+        (8, "p", "base", 5, None, None, None, 1),
+    ]
+    assert stores.rows(build_merged_sql(at)) == rows
+    assert stores.rows(write_merge_sql(at)) == rows
+
+
+@pytest.mark.spark
 def test_an_id_is_compared_as_a_whole(stores: Stores) -> None:
     """`name` has the id 30, `v` has 3 and `seen` 13: none is a part of another."""
     base = stores.base(PLAIN, [(1, "a", 1, "x")])

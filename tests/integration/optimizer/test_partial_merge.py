@@ -110,6 +110,7 @@ def test_the_later_value_of_a_group_wins_through_all_merges(server: RunningServe
     day, rows = date(2026, 1, 1), list[tuple[Any, ...]]()
     for number, mode in enumerate(("rewrite", "vectors", "adopt"), start=1):
         at, later = number * 10, day + timedelta(days=number)
+        patch(table, "id BIGINT, email STRING, email_at INT", (6, mode, 100 - number))
         patch(table, "id BIGINT, email STRING, email_at INT", (1, mode, at), (2, mode, at))
         patch(table, "id BIGINT, email STRING, email_at INT", (1, "late", at - 5), (3, mode, 7))
         patch(table, "id BIGINT, city STRING, zip STRING, moved_at DATE", (1, mode, None, later))
@@ -117,6 +118,7 @@ def test_the_later_value_of_a_group_wins_through_all_merges(server: RunningServe
         table.delete((2,), columns="id BIGINT")
         patch(table, "id BIGINT, email STRING, email_at INT", (2, "back", 1))
         last = [(3, mode, 7, None, None, None, None), (4, mode, None, None, None, None, None)]
+        last.append((6, "rewrite", 99, None, None, None, None))
         rows = [(1, mode, at, mode, None, later, mode), (2, "back", 1, None, None, None, None), *last]
         check(table, *rows)
         job = table.run("merge", mode=mode)
@@ -126,7 +128,7 @@ def test_the_later_value_of_a_group_wins_through_all_merges(server: RunningServe
     server.spark.sql(f"UPDATE {table.name} SET email = 'by SQL' WHERE id IN (1, 4)")
     server.spark.sql(f"INSERT INTO {table.name} (id, email, email_at) VALUES (3, 'early', 6), (5, 'new', 1)")
     first, fourth = (1, "by SQL", 30, *rows[0][3:]), (4, "by SQL", *rows[3][2:])
-    check(table, first, rows[1], rows[2], fourth, (5, "new", 1, None, None, None, None))
+    check(table, first, rows[1], rows[2], fourth, (5, "new", 1, None, None, None, None), rows[4])
 
 
 def test_rows_that_are_too_old_leave_with_their_partial_changes(server: RunningServer, worker: Worker) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import StaticTable
 
+import firn
 from catalog.errors import CommitRefused, Invalid
 from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import TableCommit
@@ -248,7 +249,7 @@ def name_batch() -> dict[str, str]:
 def test_columns_with_rules_and_groups(lake: Lake, seed: int, rules: dict[str, str], groups: dict[str, str]) -> None:
     create(lake, {"firn.partial": "true", "firn.read.max-wait": "60 s", **name_properties(rules, groups)})
     orders, random = KeyedLake(lake), Random(seed)
-    model = PartialModel(("id",), NAMES, rules=rules, groups=groups)
+    model, states = PartialModel(("id",), NAMES, rules=rules, groups=groups), {0: list[tuple[Any, ...]]()}
     with listening(lake.client.app) as url:
         api = connect(url)
         for _ in range(STEPS):
@@ -259,10 +260,29 @@ def test_columns_with_rules_and_groups(lake: Lake, seed: int, rules: dict[str, s
                 send(orders, *sent, **name_batch())
                 for each in sent:
                     model.apply(each)
+            states[lake.keyed().version] = model.list_rows()
             if random.random() < 0.7:
                 assert read(orders) == model.list_rows()
-    assert read(orders) == model.list_rows()
+        assert read(orders) == model.list_rows()
+        with firn.connect(url) as client:
+            for _ in range(3):
+                since, until = sorted(random.sample(sorted(states), 2))
+                feed = client.tables["db.orders"].changes(since=since, until=until, images="both").to_pylist()
+                assert lead_on(states[since], feed) == states[until]
     lake.services.images.stop()
+
+
+def lead_on(rows: list[tuple[Any, ...]], feed: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The rows after the changes of a feed, whose rows before it must be these."""
+    by_key = {row[0]: row for row in rows}
+    for change in feed:
+        before, after = (
+            image and tuple(image[name] for name in NAMES) for image in (change["_before"], change["_after"])
+        )
+        assert by_key.pop(change["id"], None) == before
+        if after is not None:
+            by_key[change["id"]] = after
+    return sorted(by_key.values(), key=repr)
 
 
 def test_commits_that_could_count_twice_are_refused(lake: Lake) -> None:
