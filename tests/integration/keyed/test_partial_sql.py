@@ -220,7 +220,7 @@ def test_base_takes_part_in_a_group_with_its_own_sequence_value(stores: Stores) 
         )
     sent.append(PartialChange("U", {"id": 1, "plain": "whole", "mail": "whole", "mail at": 4}))
     sent.insert(0, PartialChange("D", {"id": 7, "mail at": 8}))
-    at = make_pair(GROUPED, base, make_change_store(stores, GROUPED, [sent]), 0)
+    pair = make_pair(GROUPED, base, make_change_store(stores, GROUPED, [sent]), 0)
     rows = [
         (0, "p", "base", 5, None, None, None, 1),
         (1, "whole", "base", 5, None, None, None, 1),
@@ -232,8 +232,8 @@ def test_base_takes_part_in_a_group_with_its_own_sequence_value(stores: Stores) 
         (7, None, "new", 1, None, None, None, None),
         (8, "p", "base", 5, None, None, None, 1),
     ]
-    assert stores.rows(build_merged_sql(at)) == rows
-    assert stores.rows(write_merge_sql(at)) == rows
+    assert stores.rows(build_merged_sql(pair)) == rows
+    assert stores.rows(write_merge_sql(pair)) == rows
 
 
 @pytest.mark.spark
