@@ -44,6 +44,8 @@ class TableFacts:
     """Whether a run waits, works, or has rows that wait for approval."""
     has_chunks: bool = False
     """Whether a backfill has chunks left, of which each run computes some."""
+    is_bounded: bool = False
+    """Whether its last run has left commits to the next one (docs/protocols.md, rule 8.14)."""
     last_started: datetime | None = None
     durations: Sequence[timedelta] = ()
     """Of its last successful runs."""
@@ -83,8 +85,12 @@ def plan_runs(tables: Mapping[str, TableFacts], now: datetime, *, max_failures: 
             if upstream in tables and upstream in missing:
                 _demand(wanted, upstream, tables[upstream], start, name)
         wanted[name] = start
-    # A backfill of a table is no reason to run the tables that it reads.
-    wanted |= {name: _choose_first(wanted.get(name), now) for name, table in tables.items() if table.has_chunks}
+    # A backfill of a table, or a bounded run, is no reason to run the tables that it reads.
+    for name, table in tables.items():
+        if table.is_bounded:
+            wanted[name] = _choose_first(wanted.get(name), NextRun(now, "the last run has left commits"))
+        elif table.has_chunks:
+            wanted[name] = _choose_first(wanted.get(name), NextRun(now, "a backfill has chunks left"))
     return {
         name: _delay(table, wanted[name])
         for name, table in tables.items()
@@ -92,9 +98,9 @@ def plan_runs(tables: Mapping[str, TableFacts], now: datetime, *, max_failures: 
     }
 
 
-def _choose_first(run: NextRun | None, now: datetime) -> NextRun:
-    """The run that a trigger starts, or one for a backfill if that comes first."""
-    return run if run is not None and run.at <= now else NextRun(now, "a backfill has chunks left")
+def _choose_first(run: NextRun | None, other: NextRun) -> NextRun:
+    """The run that a trigger starts, or the other one if that comes first."""
+    return run if run is not None and run.at <= other.at else other
 
 
 def predict_duration(table: TableFacts) -> timedelta:

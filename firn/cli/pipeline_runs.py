@@ -277,6 +277,7 @@ def _show_table(ctx: CliContext, table: PipelineTableOut, backfills: Sequence[Ba
         "incremental": definition.get("incremental"),
         "scope": definition.get("scope") or None,
         "moves with": [name for name in definition.get("consistent") or () if name != table.name] or None,
+        "commits in a run": definition.get("max_commits") and f"at most {definition['max_commits']:,}",
         "inputs behind": table.behind,
         "behind since": table.behind_since,
         "next run": _describe_next(table),

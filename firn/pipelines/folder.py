@@ -189,6 +189,7 @@ class _FolderReader:
             streams=streams,
             on_change=given.on_change or self.firn.on_change,
             audit=given.audit or self.firn.audit,
+            max_commits=given.max_commits or self.firn.max_commits,
         )
 
     def _check_outputs(self, definitions: Mapping[str, Definition]) -> dict[str, Definition]:

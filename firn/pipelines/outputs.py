@@ -1,7 +1,8 @@
-"""How a pipeline writes a table: `mode`, `streams`, `skip_changes`, `on_change` and `audit` of `firn-pipeline.yml`."""
+"""How a pipeline writes a table: `mode`, `streams`, `audit` and similar settings of `firn-pipeline.yml`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from firn.protocol.pipeline_outputs import (
     choose_mode,
     explain_wrong_output,
 )
+from firn.protocol.pipelines import MOST_COMMITS
 from firn.yaml_reading import Section
 
 _WORDS = tuple(str(mode) for mode in OutputMode if mode is not OutputMode.COLUMNS)
@@ -29,6 +31,8 @@ class Output:
     skip_changes: bool = False
     on_change: OnChange | None = None
     audit: AuditMode | None = None
+    max_commits: int | None = None
+    """The new commits of the inputs that one run takes at most; None for all."""
 
     def list_streams(self) -> list[StreamInput]:
         """The streams as messages have them."""
@@ -43,7 +47,7 @@ def read_output(section: Section) -> Output:
     mode, columns = _read_mode(section)
     on_change = read_on_change(section)
     streams, skip_changes = section.texts("streams"), section.flag("skip_changes")
-    return Output(mode, columns, streams, skip_changes, on_change, read_audit(section))
+    return Output(mode, columns, streams, skip_changes, on_change, read_audit(section), read_max_commits(section))
 
 
 def read_on_change(section: Section) -> OnChange | None:
@@ -58,6 +62,16 @@ def read_audit(section: Section) -> AuditMode | None:
     if section.text("audit") is None:
         return None
     return AuditMode(section.choice("audit", [str(choice) for choice in AuditMode], "auto"))
+
+
+def read_max_commits(section: Section) -> int | None:
+    """`max_commits`, if the section has it. Raises Invalid for anything but a whole number from 1 on."""
+    text = section.text("max_commits")
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9][0-9]{0,6}", text) or int(text) > MOST_COMMITS:
+        raise section.field_error("max_commits", f"max_commits is a number from 1 to {MOST_COMMITS:,}")
+    return int(text)
 
 
 def _read_mode(section: Section) -> tuple[OutputMode | None, tuple[str, ...]]:

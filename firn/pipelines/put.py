@@ -95,6 +95,7 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         audit=definition.output.audit or AuditMode.AUTO,
         consistent=[*definition.consistent],
         on_change=definition.output.on_change or OnChange.ASK,
+        max_commits=definition.output.max_commits,
         refresh=Refresh(definition.refresh),
         trigger=definition.trigger,
         validators=[*definition.validators],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from firn.names import split_name
-from firn.pipelines.outputs import PLAIN_OUTPUT, Output, read_audit, read_on_change, read_output
+from firn.pipelines.outputs import PLAIN_OUTPUT, Output, read_audit, read_max_commits, read_on_change, read_output
 from firn.pipelines.triggers import read_trigger
 from firn.pipelines.validate_settings import read_validators
 from firn.protocol.names import join_name
@@ -56,6 +56,7 @@ class FirnSettings:
     trigger: Trigger = BY_HAND
     on_change: OnChange = OnChange.ASK
     audit: AuditMode = AuditMode.AUTO
+    max_commits: int | None = None
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deterministic: tuple[str, ...] = ()
@@ -82,9 +83,11 @@ def read_firn_settings(path: Path) -> FirnSettings:
     file.choice("version", ("1",), "1")
     defaults = file.section("defaults")
     refresh, trigger, on_change, audit = Refresh.AUTO, BY_HAND, OnChange.ASK, AuditMode.AUTO
+    max_commits = None
     if defaults is not None:
         refresh, trigger = _read_refresh(defaults) or refresh, read_trigger(defaults) or trigger
         on_change, audit = read_on_change(defaults) or on_change, read_audit(defaults) or audit
+        max_commits = read_max_commits(defaults)
         defaults.finish()
     tables = {name: _read_table(section) for name, section in _named_sections(file, "tables")}
     sources = {name: _read_source(section) for name, section in _named_sections(file, "sources")}
@@ -93,7 +96,18 @@ def read_firn_settings(path: Path) -> FirnSettings:
     consistent, line = _read_sets(file)
     file.finish()
     return FirnSettings(
-        str(path), refresh, trigger, on_change, audit, tables, sources, deterministic, variables, consistent, line
+        path=str(path),
+        refresh=refresh,
+        trigger=trigger,
+        on_change=on_change,
+        audit=audit,
+        max_commits=max_commits,
+        tables=tables,
+        sources=sources,
+        deterministic=deterministic,
+        variables=variables,
+        consistent=consistent,
+        consistent_line=line,
     )
 
 

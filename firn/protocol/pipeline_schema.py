@@ -95,6 +95,12 @@ _CHECKS: Final[dict[str, dict[str, Any]]] = {
     },
     "sql": {"type": "string", "description": "a query over `audited` and `changed` whose first value is `expect`"},
 }
+_MAX_COMMITS: Final[dict[str, Any]] = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 1_000_000,
+    "description": "the new commits of its inputs that one run takes at most; the next run continues at once",
+}
 _VALIDATOR: Final[dict[str, Any]] = {
     "oneOf": [
         _write_object(
@@ -121,7 +127,13 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
             "type": "object",
             "description": "for tables that do not say otherwise",
             "additionalProperties": False,
-            "properties": {"refresh": _REFRESH, "trigger": _TRIGGER, "on_change": _ON_CHANGE, "audit": _AUDIT},
+            "properties": {
+                "refresh": _REFRESH,
+                "trigger": _TRIGGER,
+                "on_change": _ON_CHANGE,
+                "audit": _AUDIT,
+                "max_commits": _MAX_COMMITS,
+            },
         },
         "deterministic": {
             **_NAMES,
@@ -154,6 +166,7 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
                     },
                     "on_change": _ON_CHANGE,
                     "audit": _AUDIT,
+                    "max_commits": _MAX_COMMITS,
                     "trigger": _TRIGGER,
                     "validate": {"type": "array", "items": _VALIDATOR},
                 },

@@ -23,6 +23,8 @@ MOST_FILES = 2_000
 MOST_TABLES = 1_000
 MOST_INPUTS = 100
 MOST_COLUMNS = 10_000
+MOST_COMMITS = 1_000_000
+"""The highest bound of the commits that one run takes."""
 CHECKPOINT_KEY = "firn.pipeline.checkpoint"
 """The entry of a snapshot's summary with the checkpoint that the commit brings its table to, as JSON."""
 _Name = Annotated[str, Field(min_length=1, max_length=4 * LONGEST_NAME)]
@@ -92,7 +94,8 @@ class TableDefinition(Request):
     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`. `columns` are those that the mode
     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
-    tables of the set that moves together, this one among them, in one order for all of them.
+    tables of the set that moves together, this one among them, in one order for all of them. `max_commits` bounds the
+    new commits of the inputs that one run takes.
     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
     people from which columns of the inputs each column comes.
@@ -111,6 +114,7 @@ class TableDefinition(Request):
     audit: AuditMode = AuditMode.AUTO
     consistent: Annotated[list[_Name], Field(max_length=MOST_TOGETHER)] = []
     on_change: OnChange = OnChange.ASK
+    max_commits: Annotated[int | None, Field(ge=1, le=MOST_COMMITS)] = None
     refresh: Refresh = Refresh.AUTO
     trigger: Trigger = BY_HAND
     validators: Annotated[list[Validator], Field(max_length=MOST_VALIDATORS)] = []
@@ -209,7 +213,8 @@ class TargetPins(Message):
 
     `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
-    With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13).
+    With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13). `commits_left` are the
+    new commits of the inputs that the next run takes, because this one is bounded (rule 8.14).
     """
 
     table: str
@@ -221,6 +226,7 @@ class TargetPins(Message):
     chunks: RunChunks | None = None
     has_backfills: bool = False
     replay: Checkpoint | None = None
+    commits_left: int = 0
 
 
 class Pins(Message):
@@ -319,6 +325,8 @@ class RunResult(Message):
     snapshot_id: str | None = None
     checkpoint: str | None = None
     validators: list[ValidatorResult] = []
+    commits_left: int = 0
+    """The new commits of the inputs that the next run takes: `max_commits` bounds this one."""
     held: bool = False
     """Whether the commit waits until a user publishes or discards it."""
     together: dict[str, RunResult] = {}

@@ -62,8 +62,19 @@ class TableRun:
         computed = self._compute_pinned(target, pins, opened, changed, replayed)
         return replace(
             computed,
-            result=computed.result.model_copy(update={"inputs": [opened[name].count_changes() for name in changed]}),
+            result=computed.result.model_copy(
+                update={
+                    "inputs": [opened[name].count_changes() for name in changed],
+                    "commits_left": self._say_left(pins),
+                }
+            ),
         )
+
+    def _say_left(self, pins: TargetPins) -> int:
+        """Say how many commits a bounded run leaves (docs/protocols.md, rule 8.14)."""
+        if pins.commits_left:
+            self.context.say(f"{pins.commits_left:,} commits left: the next run continues")
+        return pins.commits_left
 
     def _compute_pinned(
         self,

@@ -209,6 +209,7 @@ def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
         chunks=pinned.chunks,
         has_backfills=pinned.has_backfills,
         replay=None if pinned.replay is None else build_checkpoint(pinned.replay),
+        commits_left=pinned.commits_left,
     )
 
 

@@ -14,10 +14,9 @@ from catalog.errors import Conflict, Invalid, NoSuchTable
 from catalog.history.change_feed import FeedHistory
 from catalog.history.lineage import Lineage
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_schema, current_snapshot_id, list_schemas
+from catalog.iceberg.reading import current_schema, list_schemas
 from catalog.jobs.job import Job
 from catalog.jobs.leases import Lease, check_lease
-from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import TableName
 from catalog.pipelines.checkpoint import InputState, explain_full, is_fallback
 from catalog.pipelines.pipeline import (
@@ -30,11 +29,13 @@ from catalog.pipelines.pipeline import (
 )
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.store import Database, UnitOfWork
-from catalog.tables.relation import Relation, RelationKind
+from catalog.tables.relation import RelationKind
 from firn.protocol.backfills import RunChunks
-from firn.protocol.pipelines import InputPin, MoveCheckpoint
+from firn.protocol.pipelines import MoveCheckpoint
 from server.service.commit.commit_target import load_metadata
+from server.service.pipelines.bounded_inputs import RegisteredTable, bound_inputs
 from server.service.pipelines.chunk_claims import RunBackfills, choose_run_chunks
+from server.service.pipelines.pin_inputs import InputNow, find_pin, get_input, lock_inputs, read_input, with_versions
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.runs import read_run_tables
 from server.service.pipelines.targets import Target, check_is_own, check_not_held, find_target, load_target_policy
@@ -59,46 +60,21 @@ class PinnedTarget:
     chunks: RunChunks | None
     has_backfills: bool
     replay: StoredCheckpoint | None = None
+    commits_left: int = 0
+    """The commits of the inputs that the next run takes (rule 8.14)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Input:
-    """An input as the transaction has read it. Its metadata files never change, so they may be read later."""
-
-    name: TableName
-    relation: Relation
-    keyed: KeyedTable | None
-    stores: tuple[Relation, ...]
-    """The plain table, or base and change store."""
-    snapshot_id: int | None
-    """Of a plain table."""
-    versions: tuple[Version, ...] = ()
-    """Of a keyed table, from the checkpoint's version on."""
-
-    schema_id: int = 0
-
-    @property
-    def pin(self) -> InputPin:
-        """The pin of its current state."""
-        if self.keyed is None:
-            version = None if self.snapshot_id is None else str(self.snapshot_id)
-        else:
-            version = str(self.keyed.version) if self.keyed.version else None
-        table_uuid = str(self.relation.id)
-        return InputPin(table=str(self.name), table_uuid=table_uuid, keyed=self.keyed is not None, version=version)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Registered:
+class _Pinned:
     """A target after the transaction that has pinned its inputs."""
 
     table: PipelineTable
     writer: Writer
     since: StoredCheckpoint | None
     until: StoredCheckpoint
-    inputs: Sequence[_Input]
+    inputs: Sequence[InputNow]
     backfills: RunBackfills
-    replayed: Sequence[_Input] = ()
+    replayed: Sequence[InputNow] = ()
     """The inputs with their versions since the checkpoint of a replay."""
 
 
@@ -124,36 +100,44 @@ class PipelinePins:
             uow.held_runs.remove([table.id for table in tables])  # those of published runs
             _check_queries(tables, fingerprints)
             targets = {table.id: self._check_target(uow, pipeline, table) for table in tables}
-            inputs = _lock_inputs(uow, tables)
-            registered = [self._register(uow, job, pipeline, table, targets[table.id], inputs) for table in tables]
+            locked = lock_inputs(uow, tables)
+            runs = [self._register(uow, pipeline, table, targets[table.id]) for table in tables]
+            inputs, left = bound_inputs(uow, self.metadata, runs, locked, is_full=bool(job.params.get("full")))
+            registered = [self._pin(uow, job, run, targets[run.table.id], inputs) for run in runs]
             uow.jobs.put(replace(job, params=job.params | {"version": pipeline.version}))
+        if left:  # the next run starts at once, whatever starts the others
+            with self.database.writing() as uow:
+                uow.pipelines.plan_at(pipeline.id, uow.now())
         asked_full = bool(job.params.get("full"))
-        return [self._decide(entry, asked_full=asked_full) for entry in registered]
+        return [replace(self._decide(entry, asked_full=asked_full), commits_left=left) for entry in registered]
 
-    def _register(
+    def _register(self, uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, target: Target) -> RegisteredTable:
+        """Register a copy of the writer of one target."""
+        writer = register_copy(uow, target.store_id, table.name, name_writer(pipeline.name, table.name), self.metadata)
+        return RegisteredTable(table, writer, uow.checkpoints.find(table.id, writer.position))
+
+    def _pin(
         self,
         uow: UnitOfWork,
         job: Job,
-        pipeline: Pipeline,
-        table: PipelineTable,
+        registered: RegisteredTable,
         target: Target,
-        locked: Mapping[TableName, _Input],
-    ) -> _Registered:
-        """Register the writer of one target, and store its new pins."""
-        writer = register_copy(uow, target.store_id, table.name, name_writer(pipeline.name, table.name), self.metadata)
-        since = uow.checkpoints.find(table.id, writer.position)
-        inputs = [_with_versions(uow, locked[name], since) for name in parse_inputs(table.definition)]
+        locked: Mapping[TableName, InputNow],
+    ) -> _Pinned:
+        """Store the new pins of one target."""
+        table, writer, since = registered.table, registered.writer, registered.since
+        inputs = [with_versions(uow, locked[name], since) for name in parse_inputs(table.definition)]
         until = _make_checkpoint(uow, job, table, target, writer, inputs)
         uow.checkpoints.add(until)
         uow.checkpoints.forget(table.id, keep=KEPT_CHECKPOINTS, current=writer.position)
         is_full = since is None or since.fingerprint != until.fingerprint or bool(job.params.get("full"))
         backfills = choose_run_chunks(uow, job, table, writer.position, until, is_full=is_full)
-        run = _Registered(table=table, writer=writer, since=since, until=until, inputs=inputs, backfills=backfills)
+        run = _Pinned(table=table, writer=writer, since=since, until=until, inputs=inputs, backfills=backfills)
         if backfills.replay is None:
             return run
-        return replace(run, replayed=[_with_versions(uow, entry, backfills.replay) for entry in inputs])
+        return replace(run, replayed=[with_versions(uow, entry, backfills.replay) for entry in inputs])
 
-    def _decide(self, run: _Registered, *, asked_full: bool) -> PinnedTarget:
+    def _decide(self, run: _Pinned, *, asked_full: bool) -> PinnedTarget:
         """Whether a target is computed from its checkpoint, by the metadata files of its inputs."""
         states = {entry.name: self._load_state(entry, run.since) for entry in run.inputs}
         table, position = run.table, run.writer.position
@@ -181,15 +165,15 @@ class PipelinePins:
 
         The inputs are read once; raises NoSuchTable for a missing one.
         """
-        relations = {name: _get_input(uow, table, name) for name in parse_inputs(table.definition)}
+        relations = {name: get_input(uow, table, name) for name in parse_inputs(table.definition)}
         keyed = {name: uow.keyed.get(of.id) for name, of in relations.items() if of.kind is RelationKind.KEYED}
-        inputs = [_read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()]
+        inputs = [read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()]
         for checkpoint in checkpoints:
-            dated = [_with_versions(uow, entry, checkpoint) for entry in inputs]
+            dated = [with_versions(uow, entry, checkpoint) for entry in inputs]
             yield checkpoint, self._explain_unusable(table, checkpoint, dated)
 
     def _explain_unusable(
-        self, table: PipelineTable, checkpoint: StoredCheckpoint, inputs: Sequence[_Input]
+        self, table: PipelineTable, checkpoint: StoredCheckpoint, inputs: Sequence[InputNow]
     ) -> str | None:
         states = {entry.name: self._load_state(entry, checkpoint) for entry in inputs}
         return explain_full(table, checkpoint.id, checkpoint, states, asked_full=False)
@@ -217,20 +201,21 @@ class PipelinePins:
             check_owner(uow, pipeline, table, is_built=True)
         return target
 
-    def _load_state(self, entry: _Input, since: StoredCheckpoint | None) -> InputState:
+    def _load_state(self, entry: InputNow, since: StoredCheckpoint | None) -> InputState:
         """The history of an input at its pin, from the metadata files that it had in the transaction."""
         documents = [load_metadata(self.metadata, store) for store in entry.stores]
-        keeps_columns = _keeps_columns(documents[0], _find_pin(since, entry))
+        keeps_columns = _keeps_columns(documents[0], find_pin(since, entry))
         if entry.keyed is None:
             lineage = Lineage.of(documents[0])
-            readable = lineage.ancestors(current_snapshot_id(documents[0]))
+            readable = lineage.ancestors(entry.snapshot_id)  # a bounded run pins an older one than the current one
             existing = set(map(str, lineage.snapshots))
             return InputState(
                 pin=entry.pin, readable=set(map(str, readable)), existing=existing, keeps_columns=keeps_columns
             )
         base, change = documents
         history = FeedHistory(name=entry.name, keyed=entry.keyed, base=base, change=change, versions=entry.versions)
-        left = {str(version.version) for version in entry.versions if history.is_readable(version)}
+        versions = [version for version in entry.versions if version.version <= entry.keyed.version]
+        left = {str(version.version) for version in versions if history.is_readable(version)}
         return InputState(pin=entry.pin, readable=left, existing=left, keeps_columns=keeps_columns)
 
 
@@ -277,58 +262,6 @@ def find_table(tables: Sequence[PipelineTable], name: TableName) -> PipelineTabl
     return table
 
 
-def _lock_inputs(uow: UnitOfWork, tables: Sequence[PipelineTable]) -> dict[TableName, _Input]:
-    """The inputs of all tables at one moment: no commit moves any of them before the transaction ends.
-
-    It locks in the order of commits: keyed tables first, then plain ones, each by id.
-    """
-    readers = {name: table for table in tables for name in parse_inputs(table.definition)}
-    relations = {name: _get_input(uow, table, name) for name, table in readers.items()}
-    in_order = sorted(relations.items(), key=lambda entry: entry[1].id)
-    keyed = {name: uow.keyed.lock(source.id) for name, source in in_order if source.kind is RelationKind.KEYED}
-    for name, source in in_order:
-        if name not in keyed:
-            uow.relations.lock_pointer(source.id)
-    return {name: _read_input(uow, name, source, keyed.get(name)) for name, source in relations.items()}
-
-
-def _get_input(uow: UnitOfWork, table: PipelineTable, name: TableName) -> Relation:
-    relation = uow.relations.find(table.catalog, name)
-    if relation is None or relation.kind not in (RelationKind.TABLE, RelationKind.KEYED):
-        raise NoSuchTable(f"{table.name} reads {name}, and there is no table of this name")
-    return relation
-
-
-def _read_input(uow: UnitOfWork, name: TableName, source: Relation, keyed: KeyedTable | None) -> _Input:
-    """The input's rows in the database, read after they were locked."""
-    ids = [source.id] if keyed is None else [keyed.base_id, keyed.change_id]
-    relations, stats = uow.relations.get_many([source.id, *ids]), uow.stats.get(ids[0])
-    if not {source.id, *ids} <= set(relations):
-        raise NoSuchTable(f"Table does not exist: {name}")
-    return _Input(
-        name=name,
-        relation=relations[source.id],
-        keyed=keyed,
-        stores=tuple(relations[store_id] for store_id in ids),
-        snapshot_id=stats.snapshot_id if keyed is None else None,
-        schema_id=stats.schema_id,
-    )
-
-
-def _with_versions(uow: UnitOfWork, entry: _Input, since: StoredCheckpoint | None) -> _Input:
-    """The input with the versions of a keyed table from the checkpoint's on."""
-    stored = _find_pin(since, entry)
-    if stored is None or entry.keyed is None or not stored.pin.keyed or stored.pin.version is None:
-        return entry
-    first = int(stored.pin.version)
-    return replace(entry, versions=tuple(uow.keyed.versions_between(entry.relation.id, first, first)))
-
-
-def _find_pin(since: StoredCheckpoint | None, entry: _Input) -> StoredPin | None:
-    pins = () if since is None else since.pins
-    return next((stored for stored in pins if stored.relation_id == entry.relation.id), None)
-
-
 def _keeps_columns(metadata: Json, stored: StoredPin | None) -> bool:
     """Whether all columns of the pinned state still have their names, ids and types.
 
@@ -345,7 +278,7 @@ def _keeps_columns(metadata: Json, stored: StoredPin | None) -> bool:
 
 
 def _make_checkpoint(
-    uow: UnitOfWork, job: Job, table: PipelineTable, target: Target, writer: Writer, inputs: Sequence[_Input]
+    uow: UnitOfWork, job: Job, table: PipelineTable, target: Target, writer: Writer, inputs: Sequence[InputNow]
 ) -> StoredCheckpoint:
     """The pins of a run under a new id."""
     now, policy = uow.now(), load_target_policy(uow, table.catalog, table.name)

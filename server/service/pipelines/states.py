@@ -95,9 +95,10 @@ def plan_next_runs(
 
 
 def has_triggers(tables: Sequence[PipelineTable], states: States) -> bool:
-    """Whether a table of these has a trigger, or a backfill, whose runs Firn starts as well."""
+    """Whether a table of these has a trigger, a backfill, or bounded runs: Firn starts those, too."""
     kinds = {table.definition.trigger.kind for table in tables}
-    return bool(kinds - {TriggerKind.MANUAL}) or any(states[table.id].has_chunks for table in tables)
+    is_bounded = any(table.definition.max_commits is not None for table in tables)
+    return bool(kinds - {TriggerKind.MANUAL}) or is_bounded or any(states[table.id].has_chunks for table in tables)
 
 
 def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, made: Collection[str]) -> TableFacts:
@@ -116,11 +117,20 @@ def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, m
         is_active=state.held is not None or any(run.status.is_active for run in state.runs),
         is_built=is_built,
         has_chunks=is_built and state.has_chunks,
+        is_bounded=is_built and _has_left_commits(table, state),
         last_started=next((run.created_at for run in state.runs), None),
         durations=durations,
         failures=len(failures),
         last_failed=failures[0].ended_at if failures else None,
     )
+
+
+def _has_left_commits(table: PipelineTable, state: StoredState) -> bool:
+    """Whether the pins of the last run leave out commits that were there already, because the run was bounded."""
+    if table.definition.max_commits is None or state.checkpoint is None:
+        return False
+    pinned_at = state.checkpoint.pinned_at
+    return any(at is not None and at < pinned_at for at in state.changes.values())
 
 
 def _list_ended(runs: Sequence[RunTimes]) -> list[RunTimes]:

@@ -22,7 +22,7 @@ from catalog.history.commit import TableCommit
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
-from server.service.pipelines import pins
+from server.service.pipelines import pin_inputs
 from server.service.tables.refs import Target
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, PLAIN, Lake, appended
@@ -282,7 +282,7 @@ def test_pins_are_of_one_moment(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> 
     first = {lake.append(name) for name in (PLAIN, other)}
     stage.put({**DEFINED, "inputs": ["db.plain", "db.other"]})
     stage.create_target()
-    read = pins._read_input
+    read = pin_inputs.read_input
     running: list[Future[object]] = []
 
     def commit_both() -> None:
@@ -296,7 +296,7 @@ def test_pins_are_of_one_moment(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> 
         return entry
 
     attempt = stage.begin()
-    monkeypatch.setattr(pins, "_read_input", commit_between_two_reads)
+    monkeypatch.setattr(pin_inputs, "read_input", commit_between_two_reads)
     with ThreadPoolExecutor(1) as pool:
         until = attempt.pin().until
     running[0].result()
