@@ -20,6 +20,8 @@ def explain_table(table: TablePlan) -> list[str]:
     lines = [f"{definition.name}  {_describe_strategy(table, plan)}"]
     if others := [name for name in definition.consistent if name != definition.name]:
         lines.append(f"  moves together with {_join(others)}: one run computes them, one transaction commits them")
+    if definition.output.max_commits is not None:
+        lines.append(f"  a run takes at most {definition.output.max_commits:,} new commits, and the next one continues")
     if table.is_append:
         return [*lines, *(f"  {line}" for line in _align(list(_describe_streams(table, plan))))]
     if table.is_incremental:
