@@ -128,6 +128,8 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
         yield f"input {changes.table}", _describe_input(changes)
     if result.mode != "nothing":
         yield "computed", _describe_rows(result)
+    if result.commits_left:
+        yield "left", f"{_count(result.commits_left, 'commit')}: the next run continues"
     if result.validators:
         passed = sum(validator.passed for validator in result.validators)
         yield "audited", f"{passed:,} of {_count(len(result.validators), 'validator')} passed"

@@ -49,6 +49,7 @@ RESULT = RunResult(
     unchanged=31,
     deleted=22,
     dropped=4,
+    commits_left=250,
     snapshot_id="77",
     checkpoint="c2",
 ).model_dump()
@@ -217,6 +218,7 @@ def test_a_run_is_followed_and_told(fake: FakeServer) -> None:
         "input raw.trip    186 commits, 31 files, 44.0 MiB",
         "input dim.driver  changed",
         f"computed          {COMPUTED}",
+        "left              250 commits: the next run continues",
         "published         snapshot 77",
         "checkpoint        c2",
         "took              17 s; at most 18 s predicted; the last full run took 2 min",

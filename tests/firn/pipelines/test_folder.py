@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from firn.errors import Invalid
-from firn.pipelines import explain_table, plan_pipeline, read_folder, read_schema, read_spark_type
+from firn.pipelines import build_put, explain_table, plan_pipeline, read_folder, read_schema, read_spark_type
 from firn.pipelines.definition import Pipeline
 from firn.pipelines.example import FILES, write_example
 from firn.protocol.pipelines import Refresh, Trigger, TriggerKind
@@ -344,6 +344,17 @@ def test_tables_that_move_together_know_their_set(tmp_path: Path) -> None:
     assert members == {"mart.a": ("mart.b", "mart.a"), "mart.b": ("mart.b", "mart.a"), "mart.c": ()}
     lines = [explain_table(table)[1].strip() for table in plan_pipeline(pipeline, COLUMNS.get)]
     assert lines[0] == "moves together with mart.b: one run computes them, one transaction commits them"
+
+
+def test_a_bound_of_commits_is_that_of_the_table_or_of_all(tmp_path: Path) -> None:
+    settings = "defaults: {max_commits: 200}\ntables: {a: {max_commits: 5}}"
+    pipeline = read(tmp_path, *PAIR, settings=settings)
+    bounds = [definition.output.max_commits for definition in pipeline.definitions.values()]
+    assert bounds == [5, 200, 200]
+    lines = [explain_table(table)[1].strip() for table in plan_pipeline(pipeline, COLUMNS.get)]
+    assert lines[:2] == [f"a run takes at most {most} new commits, and the next one continues" for most in (5, 200)]
+    put = build_put(pipeline, COLUMNS.get, catalog="lake")
+    assert [table.max_commits for table in put.tables] == bounds
 
 
 def test_a_pipeline_has_several_sets(tmp_path: Path) -> None:

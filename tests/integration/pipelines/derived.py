@@ -10,6 +10,7 @@ import firn
 from firn.pipeline_client import Pipeline
 from firn.pipelines.definition import Definition
 from firn.pipelines.definition import Pipeline as Folder
+from firn.pipelines.outputs import Output
 from firn.pipelines.parsing import parse_query
 from firn.pipelines.put import build_put
 from firn.protocol.pipelines import Refresh, RunOut
@@ -29,6 +30,7 @@ class Derived:
     server: RunningServer
     names: tuple[str, ...]
     key: tuple[str, ...] = ("driver", "day")
+    max_commits: int | None = None
     number: int = field(default_factory=lambda: next(NUMBERS))
     client: firn.Client = field(init=False)
 
@@ -77,6 +79,7 @@ class Derived:
                 line=1,
                 key=self.key,
                 refresh=Refresh.INCREMENTAL,
+                output=Output(max_commits=self.max_commits),
             )
             for name in self.names
         ]

@@ -9566,7 +9566,8 @@ export interface components {
          *     `name` and `inputs` are NAMESPACE.TABLE in the pipeline's catalog. `query` is Spark SQL that names its inputs so.
          *     `partitioned_by` has columns and transforms in Spark's SQL, such as `days(at)`. `columns` are those that the mode
          *     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
-         *     tables of the set that moves together, this one among them, in one order for all of them.
+         *     tables of the set that moves together, this one among them, in one order for all of them. `max_commits` bounds the
+         *     new commits of the inputs that one run takes.
          *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
          *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
          *     people from which columns of the inputs each column comes.
@@ -9602,6 +9603,8 @@ export interface components {
              * @default []
              */
             lineage?: components["schemas"]["ColumnLineage"][];
+            /** Max Commits */
+            max_commits?: number | null;
             mode?: components["schemas"]["OutputMode"] | null;
             /** Name */
             name: string;
@@ -9909,10 +9912,16 @@ export interface components {
          *
          *     `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
          *     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
-         *     With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13).
+         *     With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13). `commits_left` are the
+         *     new commits of the inputs that the next run takes, because this one is bounded (rule 8.14).
          */
         TargetPins: {
             chunks?: components["schemas"]["RunChunks"] | null;
+            /**
+             * Commits Left
+             * @default 0
+             */
+            commits_left?: number;
             /** Full Reason */
             full_reason: string | null;
             /**
