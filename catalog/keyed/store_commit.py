@@ -158,11 +158,8 @@ def _check_ref(commit: StoreCommit, update: Json) -> None:
 def _check_properties(commit: StoreCommit, update: Json) -> None:
     named = update.get("updates") or dict.fromkeys(update.get("removals") or ())
     current = commit.store.get("properties", {})
-    for key in FIXED_PROPERTIES & named.keys():
-        if named[key] != current.get(key):
-            raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
-    for key in filter(is_merge_property, named):
-        if named[key] != current.get(key):
+    for key in named:
+        if (key in FIXED_PROPERTIES or is_merge_property(key)) and named[key] != current.get(key):
             raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
     if PARTIAL in named:
         _check_partial(commit, named[PARTIAL])
