@@ -37,6 +37,7 @@ NAMED_ELSEWHERE = {
     # The subject of a run is a table of a pipeline, and it reads other tables.
     "server/service/jobs/admission.py": {"PIPELINE"},
     "server/api/leases.py": {"PIPELINE"},
+    "server/service/pipelines/lineage_events.py": {"PIPELINE"},  # the runs that it tells about
     "server/service/pipelines/runs.py": {"PIPELINE"},
     "server/store/pipeline_facts.py": {"PIPELINE"},
     # The server commits a merge that the optimizer has built without Spark.
