@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +28,8 @@ _COLUMNS = RelationRow.__table__.columns
 _NO_FORMER = '%"former_locations": []%'
 _AROUND, _INSIDE, _LIKE = 16, 8, 8
 """The number of values of each kind is rounded up to a multiple of these, so that few statements serve all searches."""
+_MOST_SHAPES = 16
+"""Users choose locations, whose depth changes the shape: statements of rare shapes must not fill the memory."""
 
 
 def find_overlaps(
@@ -117,7 +119,7 @@ def _find_live(session: ReadSession, search: _Search, but_for: Collection[UUID])
             yield from _list_locations(used_by, location, metadata_location, former)
 
 
-@cache
+@lru_cache(_MOST_SHAPES)
 def _select_live(shape: _Shape) -> PreparedStatement:
     row = RelationRow
     query = select(
@@ -149,7 +151,7 @@ def _find_dropped(
             )
 
 
-@cache
+@lru_cache(_MOST_SHAPES)
 def _select_dropped(shape: _Shape, *, in_purge: bool) -> PreparedStatement:
     row = DroppedRelationRow
     query = select(row.id, row.relation).where(
@@ -173,7 +175,7 @@ def _find_hive(session: ReadSession, search: _Search, but_for: Relation | None) 
             yield UsedLocation(f"the Hive table {database}.{name}", location)
 
 
-@cache
+@lru_cache(_MOST_SHAPES)
 def _select_hive(shape: _Shape) -> PreparedStatement:
     query = select(HiveTableRow.catalog, HiveTableRow.database, HiveTableRow.name, HiveTableRow.location)
     return PreparedStatement(query.where(shape.may_overlap(HiveTableRow.location)))
@@ -193,7 +195,7 @@ def _find_baselines(session: ReadSession, search: _Search, but_for: Relation | N
         yield UsedLocation(f"the Hive table {name or 'of a dropped table'}", location)
 
 
-@cache
+@lru_cache(_MOST_SHAPES)
 def _select_baselines(shape: _Shape, *, but_for_one: bool) -> PreparedStatement:
     row = PartitionBaselineRow
     query = select(RelationRow.hive_name, row.location).where(shape.may_overlap(row.location))
