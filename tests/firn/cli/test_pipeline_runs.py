@@ -18,6 +18,7 @@ import firn
 from firn.cli import context
 from firn.client import TableHandle
 from firn.errors import NotFound
+from firn.protocol.held_rows import HeldRowsOut, SampledRow
 from firn.protocol.pipeline_graph import (
     ColumnLineageOut,
     ColumnSourceOut,
@@ -53,6 +54,18 @@ RESULT = RunResult(
     snapshot_id="77",
     checkpoint="c2",
 ).model_dump()
+HELD = HeldRowsOut(
+    job_id="7",
+    table="mart.driver_daily",
+    held_at=AT,
+    written=2,
+    deleted=None,
+    rows=[
+        SampledRow(before=None, after={"driver": "9", "city": None}),
+        SampledRow(before={"driver": "1", "city": "7"}, after={"driver": "1", "city": "9"}),
+        SampledRow(before={"driver": "4", "city": "7"}, after=None),
+    ],
+)
 TRIP = ColumnSourceOut(table="raw.trip", column="fare", is_input=True)
 LINEAGE = LineageOut(
     pipeline="orders",
@@ -130,6 +143,7 @@ class FakeServer:
             "/pipelines": [describe_pipeline()],
             "/pipelines/orders/tables/mart.driver_daily/backfills": [],
             "/pipelines/orders": describe_pipeline(),
+            "/pipelines/orders/tables/mart.driver_daily/held": HELD.model_dump(mode="json"),
             "/pipelines/orders/graph": GRAPH.model_dump(mode="json"),
             "/pipelines/orders/lineage": LINEAGE.model_dump(mode="json"),
             "/pipelines/orders/runs": self.runs,
@@ -323,6 +337,15 @@ def test_the_tables_of_a_set_are_listed(fake: FakeServer) -> None:
     told = [" ".join(line.split()) for line in run("pipeline", "run", "orders", "driver_daily").out.splitlines()]
     assert "with mart.city_daily 3 rows written, 1 deleted, snapshot 78" in told
     assert "with mart.total 0 rows written, 0 deleted, nothing differs" in told
+
+
+def test_rows_of_a_held_run_are_shown_before_and_after(fake: FakeServer) -> None:
+    shown = run("pipeline", "show", "orders", "driver_daily", "--held").out
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert {"rows to write 2", "change driver city", "new 9 null", "changed 1 7 → 9", "deleted 4 7"} <= set(lines)
+    assert len(run("pipeline", "show", "orders", "driver_daily", "--held", "--json").json["rows"]) == 3
+    refused = run("pipeline", "show", "orders", "--held")
+    assert (refused.code, "firn pipeline show orders TABLE --held" in refused.err) == (2, True)
 
 
 def test_held_runs_are_published_and_discarded(fake: FakeServer) -> None:

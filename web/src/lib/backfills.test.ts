@@ -30,7 +30,8 @@ test('one that is paused or finished has no end ahead', () => {
 });
 
 test('the chunks of the active run', () => {
-  expect(currentText({ chunks: [chunk(1, at(1)), chunk(2, null)] })).toBe('');
-  expect(currentText({ chunks: [chunk(1, null, 'running')] })).toBe('a run computes day = 1');
-  expect(currentText({ chunks: [chunk(1, null, 'running'), chunk(2, null, 'running')] })).toBe('a run computes 2 chunks, from day = 1 on');
+  expect(currentText({ where: 'day > 0', chunks: [chunk(1, at(1)), chunk(2, null)] })).toBe('');
+  expect(currentText({ where: 'day > 0', chunks: [chunk(1, null, 'running')] })).toBe('a run computes day = 1');
+  expect(currentText({ where: 'day > 0', chunks: [chunk(1, null, 'running'), chunk(2, null, 'running')] })).toBe('a run computes 2 chunks, from day = 1 on');
+  expect(currentText({ where: null, chunks: [chunk(1, null, 'running')] })).toBe('a run computes it');
 });

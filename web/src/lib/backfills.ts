@@ -32,10 +32,11 @@ export function estimatedEnd(backfill: Backfill, now: number): number | null {
   return now + pace * (backfill.total - backfill.done) * 1000;
 }
 
-/** What runs compute now, or what has failed. */
-export function currentText({ chunks }: Pick<Backfill, 'chunks'>): string {
+/** What a run computes now; a replay has no condition. */
+export function currentText({ chunks, where }: Pick<Backfill, 'chunks' | 'where'>): string {
   const running = chunks.filter(({ state }) => state === 'running');
   const first = running[0];
   if (first === undefined) return '';
+  if (where === null) return 'a run computes it';
   return running.length === 1 ? `a run computes ${first.condition}` : `a run computes ${many(running.length, 'chunk')}, from ${first.condition} on`;
 }
