@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 
 from catalog.commits.positions import NO_POSITION
 from catalog.names import TableName
+from firn.protocol.leases import PROTOCOL
 from firn.protocol.pipelines import CHECKPOINT_KEY, InputChanges, RunResult
 from firn.protocol.validators import Severity, ValidatorResult
 from tests.browser import OpenPage, violations
@@ -90,7 +91,7 @@ class Optimizer:
     @classmethod
     def take(cls, server: ServerProcess, run: str | None = None) -> Optimizer:
         """Take one run, or the next one; other tests may have left older ones in the queue."""
-        about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0", "protocol": 6}
+        about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0", "protocol": PROTOCOL}
         optimizer = server.post("optimizers", about)["id"]
         wanted = {"optimizer_id": optimizer, "kinds": ["pipeline"], "wait_seconds": 5}
         answer = server.post("leases", wanted)
