@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import islice
 from pathlib import Path
 
@@ -29,8 +28,6 @@ ASKED = 500
 _ODD = r"(^|/)\.{1,2}(/|$)|(?<![:/])//|%(?:00|25|2[eE]|5[cC])|[\\?#\x00-\x1f\x7f]"
 """Parts of paths that programs read in different ways: parents, empty names, escaped separators, ends of a path."""
 _IS_ODD = re.compile(_ODD)
-LONGEST = 10_000
-"""Characters of a path that the check reads."""
 _GIVEN_TO_A_TABLE = r"/[A-Za-z0-9_.-]+-[0-9a-f]{12}(/|$)"
 """The directory of a table whose creator has named none: the server judges those below the table's own directory."""
 _IS_GIVEN = re.compile(_GIVEN_TO_A_TABLE)
@@ -111,15 +108,18 @@ class FileAccess:
 
     def _is_to_be_looked_at(self, place: Column) -> Column:
         """Whether a directory needs a check: it is local, where links may lead out, or not surely the table's own."""
-        own = reduce(
-            Column.__or__,
-            [
-                place.startswith(prefix) & ~place.substr(len(prefix), LONGEST).rlike(_GIVEN_TO_A_TABLE)
-                for prefix in self._prefixes
-            ],
-            F.lit(False),
-        )
-        return place.rlike(f"^{_LOCAL}") | place.rlike(_ODD) | ~own
+        is_checked = place.rlike(f"^{_LOCAL}") | place.rlike(_ODD)
+        remote = [prefix for prefix in self._prefixes if not _IS_LOCAL.match(prefix)]
+        return is_checked | ~place.rlike(_match_below(remote)) if remote else F.lit(True)
+
+
+def _match_below(prefixes: Iterable[str]) -> str:
+    """A pattern of Java for places as `FileAccess._is_own` accepts them.
+
+    One pattern, because Spark compiles a condition for each of a hundred directories to more code than Java allows.
+    """
+    quoted = "|".join("\\Q" + prefix.rstrip("/").replace("\\E", "\\E\\\\E\\Q") + "\\E" for prefix in prefixes)
+    return f"(?s)^(?:{quoted})(?=/)(?!.*{_GIVEN_TO_A_TABLE})"
 
 
 def lies_plainly_in(file: str, directory: str) -> bool:

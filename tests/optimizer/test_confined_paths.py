@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from firn.protocol.leases import Lease
-from optimizer.client import ServerApi
-from optimizer.file_access import FileAccess, lies_plainly_in
-from tests.optimizer.leases import a_lease
-
-
-class Server:
-    """It is asked about locations, and allows them all."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def check_locations(self, _: Lease, locations: Sequence[str]) -> None:
-        self.asked += locations
-
-
-def confined(*own: str) -> tuple[Server, FileAccess]:
-    lease = a_lease(table="db.t", own_locations=[*own])
-    server = Server()
-    return server, FileAccess(cast("ServerApi", server), lease)
+from optimizer.file_access import lies_plainly_in
+from tests.optimizer.confined import confined
 
 
 def test_about_a_tables_own_files_nobody_is_asked() -> None:

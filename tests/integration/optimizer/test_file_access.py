@@ -15,6 +15,7 @@ from optimizer.job_run import JobRun
 from optimizer.read_checks import JobReads, check_reads
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, change_row
+from tests.optimizer.confined import confined
 from tests.spark_fixtures import RunningServer
 
 AT_ONCE = {"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"}
@@ -240,3 +241,28 @@ def test_a_landing_area_that_an_administrator_has_allowed_is_read_and_its_files_
     assert any("left 1 files outside the table's directory" in line["line"] for line in log)
     assert landing.is_file()
     assert table.rows() == [(1, "mine"), (7, SECRET)]
+
+
+def test_spark_judges_paths_by_the_same_rule_for_many_directories(server: RunningServer) -> None:
+    """A Hive table has a directory for each partition. A condition for each was more code than Java allows."""
+    given = "t-0123456789ab"
+    own = [f"s3://b/hive/month={month}" for month in range(50)]
+    own += [r"s3://b/wh/a\Eb", f"hdfs://nn:9000/wh/{given}", "file:///wh/t"]
+    paths = [
+        *("s3://b/hive/month=7/x", "s3a://b/hive/month=49/y=1/x", "s3://b/hive/month=50/x", "s3://b/hive/month=7x/x"),
+        *(r"s3://b/wh/a\Eb/x", "s3://b/wh/ab/x", f"s3://b/hive/month=7/{given}/x", "s3://b/hive/month=7/../../u/x"),
+        *(f"hdfs://nn:9000/wh/{given}/data/x", f"hdfs://nn:9000/wh/{given}/{given}/x", f"hdfs://other/wh/{given}/x"),
+        *(f"s3n://b/hive/month=7/a\n/{given}/x", "/wh/t/x", "/other/x", "x", ""),
+    ]
+    spark = server.spark
+    frame = spark.createDataFrame([(path,) for path in paths], "path STRING")
+    by_rule, rule = confined(*own)
+    rule.check_files(paths)
+    by_spark, judged = confined(*own)
+    spark.conf.set("spark.sql.codegen.fallback", "false")
+    try:
+        judged.check_frame(frame, "path")
+    finally:
+        spark.conf.unset("spark.sql.codegen.fallback")
+    assert by_spark.asked == by_rule.asked
+    assert len(by_rule.asked) > 7
