@@ -34,6 +34,12 @@ class Lineage:
             snapshot_id = self.snapshots[snapshot_id].get("parent-snapshot-id")
         return ancestors
 
+    def with_following(self, snapshot_ids: Collection[int], head: int | None) -> frozenset[int]:
+        """These snapshots, and the history of `head` from the oldest of them on: what tells the changes since then."""
+        ancestors = self.ancestors(head)
+        last = max((number for number, ancestor in enumerate(ancestors) if ancestor in snapshot_ids), default=-1)
+        return frozenset((*snapshot_ids, *ancestors[: last + 1]))
+
     def only_in(self, snapshot_id: int | None, other_id: int | None) -> list[int]:
         """The ancestors of `snapshot_id` that are no ancestors of `other_id`, newest first."""
         other_ancestors = set(self.ancestors(other_id))

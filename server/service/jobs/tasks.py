@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from catalog.errors import Invalid
+from catalog.history.lineage import Lineage
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot_id
 from catalog.jobs.job import REQUESTED, Job, JobKind
-from catalog.keyed.spec import BASE, CHANGE
+from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.maintenance import kind_of
 from catalog.maintenance.context import JobContext
 from catalog.names import CatalogName, TableName
@@ -84,23 +86,30 @@ class Tasks:
     def _load_context(self, uow: UnitOfWork, job: Job, relation: Relation) -> JobContext:
         facts = load_facts(uow, relation)
         stores = {"": relation}
-        needed = {"": list_pinned_snapshots(uow, relation)}
         if facts.keyed is not None:
             stores = {BASE: uow.relations.get(facts.keyed.base_id), CHANGE: uow.relations.get(facts.keyed.change_id)}
-            needed = {
-                BASE: list_protected_snapshots(uow, facts.keyed, is_base=True),
-                CHANGE: list_protected_snapshots(uow, facts.keyed, is_base=False),
-            }
+        metadata = {name: load_metadata(self.metadata, store) for name, store in stores.items()}
         return JobContext(
             job=job,
             relation=relation,
             policy=facts.policy,
             now=uow.now(),
             keyed=facts.keyed,
-            metadata={name: load_metadata(self.metadata, store) for name, store in stores.items()},
-            needed=needed,
+            metadata=metadata,
+            needed=_list_needed(uow, relation, facts.keyed, metadata),
             deletes_through=_find_deletes_through(uow, facts),
         )
+
+
+def _list_needed(
+    uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None, metadata: Mapping[str, Json]
+) -> dict[str, frozenset[int]]:
+    """By store, the snapshots that readable versions, consumers and pipelines name."""
+    if keyed is not None:
+        return {store: list_protected_snapshots(uow, keyed, is_base=store == BASE) for store in (BASE, CHANGE)}
+    table = metadata[""]
+    # A run is incremental only if its old snapshot is in the history of the new one.
+    return {"": Lineage.of(table).with_following(list_pinned_snapshots(uow, relation), current_snapshot_id(table))}
 
 
 def _build(context: JobContext) -> Task:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import (
-    CommitRefused,
-)
+from catalog.errors import CommitRefused
 from catalog.history.commit import TableCommit
+from catalog.jobs.job import JobKind
 from catalog.names import TableName
+from firn.protocol.tasks.retention import ExpireTask
 from server.service.commit.commit_path import Committer
 from server.service.tables.refs import Target
 from server.store.pipeline_rows import PipelineCheckpointRow
@@ -92,6 +92,24 @@ def test_pins_end_and_the_run_after_that_is_full(built: PipelineStage) -> None:
         assert uow.checkpoints.list_pinned(plain.id, uow.now()) == [str(first)]
     built.build()  # pins for a second only
     assert built.view().checkpoint is not None
+
+
+def test_an_expiry_keeps_the_history_since_a_checkpoint_of_a_plain_table(built: PipelineStage) -> None:
+    """Without the snapshots in between, the pinned one is in nobody's history, and the next run computes all rows."""
+    lake = built.lake
+    for _ in range(3):
+        lake.append(PLAIN)
+    with lake.database.writing() as uow:
+        uow.policies.put(LAKE, (), {"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"})
+
+    def list_expired() -> list[int]:
+        task = lake.services.tasks.build_unqueued_task(LAKE, PLAIN, JobKind.EXPIRE, {}).task
+        assert isinstance(task, ExpireTask)
+        return [snapshot_id for table in task.tables for snapshot_id in table.snapshot_ids]
+
+    assert list_expired() == []
+    built.lake.services.pipelines.drop("orders")
+    assert len(list_expired()) == 3
 
 
 def test_an_expired_snapshot_makes_the_run_full(built: PipelineStage) -> None:
