@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pyiceberg.catalog import Catalog, load_catalog
 
@@ -47,9 +48,9 @@ CONF = {
 def upload_package(cluster: MiniCluster, directory: Path) -> dict[str, Any]:
     """Write the package and put it on HDFS; returns the settings of a launch that name it."""
     written = write_package(directory / "firn.zip")
+    there = f"{cluster.uri}/apps/{uuid4().hex}"  # the modules of one process share the cluster
     for path in (written.archive, *written.jars):
-        files.write_new(f"{cluster.uri}/apps/firn/{path.name}", path.read_bytes())
-    there = f"{cluster.uri}/apps/firn"
+        files.write_new(f"{there}/{path.name}", path.read_bytes())
     return {
         "archive": f"{there}/{written.archive.name}",
         "jars": [f"{there}/{jar.name}" for jar in written.jars],
