@@ -105,8 +105,8 @@ class _Part:
     @property
     def written(self) -> int:
         """The rows that the table gets."""
-        is_counted = self.rows is not None and self.rows.written is not None
-        return self.rows.written or 0 if self.rows is not None and is_counted else self.table.result.written
+        counted = None if self.rows is None else self.rows.written
+        return self.table.result.written if counted is None else counted
 
     def describe(self, snapshot: str | None, *, is_held: bool) -> RunResult:
         done: dict[str, object] = {"checkpoint": self.table.pins.until.id, "snapshot_id": snapshot}
