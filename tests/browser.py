@@ -45,13 +45,16 @@ def running_chromium() -> Iterator[Browser]:
 def pages_of(browser: Browser) -> Iterator[OpenPage]:
     """Give a function that opens an address in a new browser context.
 
-    At the end it fails if a page raised an error that no code caught.
+    Menus and dialogs open and close at once there: one that fades away is still a part of the page. At the end it fails
+    if a page raised an error that no code caught.
     """
     complaints: list[str] = []
     contexts: list[BrowserContext] = []
 
     def opened(url: str, *, width: int = 1440) -> Page:
-        context = browser.new_context(color_scheme="light", viewport={"width": width, "height": 900})
+        context = browser.new_context(
+            color_scheme="light", reduced_motion="reduce", viewport={"width": width, "height": 900}
+        )
         contexts.append(context)
         context.set_default_timeout(SLOWEST_MS)
         page = context.new_page()

@@ -28,6 +28,8 @@ const dark: MantineColorsTuple = [
 ];
 
 export const theme = createTheme({
+  // People who ask their system for less motion get menus and dialogs that open and close at once.
+  respectReducedMotion: true,
   colors: { ice, dark },
   primaryColor: 'ice',
   primaryShade: { light: 7, dark: 7 },
@@ -44,6 +46,8 @@ export const theme = createTheme({
     MultiSelect: { defaultProps: { size: 'xs' } },
     Tooltip: { defaultProps: { openDelay: 250, multiline: true, maw: 360, withArrow: true } },
     Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.45 } } },
+    // Its placeholder for the focus is no entry of a menu; without it the first entry has the focus, as ARIA wants it.
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
     // Inside a dialog a <header> would count as a second banner of the page.
     ModalHeader: { defaultProps: { role: 'presentation' } },
     DrawerHeader: { defaultProps: { role: 'presentation' } },

@@ -83,6 +83,7 @@ def test_a_protected_table_cannot_be_dropped_and_says_why(server: ServerProcess,
     expect(page.get_by_role("menuitem", name="it is protected")).to_be_disabled()
     assert server.get("catalogs/lake/tables/web.precious")["protected"] is True
     page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
     assert violations(page) == []
 
 

@@ -161,6 +161,7 @@ def report_of_the_database(page: Page) -> None:
     expect(page).to_have_url(re.compile("keys="))
     expect(page.get_by_role("button", name="Upgrade 1 table")).not_to_have_attribute("aria-disabled", "true")
     page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox")).to_have_count(0)
     assert violations(page) == []
 
 

@@ -39,10 +39,17 @@ export function ActionButton({ children, disabledReason, needs = [], onClick, ty
   );
 }
 
+interface ActionMenuItemProps {
+  children: ReactNode;
+  disabledReason: string | null;
+  icon?: ReactNode;
+  onClick: () => void;
+}
+
 /** The same in a menu: an entry that is not to be chosen stays reachable too, and says why below. */
-export function ActionMenuItem({ children, disabledReason: why, onClick }: { children: ReactNode; disabledReason: string | null; onClick: () => void }) {
+export function ActionMenuItem({ children, disabledReason: why, icon, onClick }: ActionMenuItemProps) {
   return (
-    <Menu.Item aria-disabled={why !== null} closeMenuOnClick={why === null} onClick={() => why === null && onClick()}>
+    <Menu.Item leftSection={icon} aria-disabled={why !== null} closeMenuOnClick={why === null} onClick={() => why === null && onClick()}>
       <span className={why === null ? '' : 'dim'}>{children}</span>
       {why !== null && <div className="dim" style={{ whiteSpace: 'normal', fontSize: 12 }}>{why}</div>}
     </Menu.Item>

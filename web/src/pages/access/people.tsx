@@ -7,7 +7,7 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../../api/client';
 import { principals } from '../../api/access';
 import type { Principal } from '../../api/types';
-import { ActionButton } from '../../components/action-button';
+import { ActionButton, ActionMenuItem } from '../../components/action-button';
 import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { Choice } from '../../components/choice';
 import { DataTable, type Column } from '../../components/data-table';
@@ -104,7 +104,7 @@ function Actions({ principal, ask }: { principal: Principal; ask: (asked: Asked)
   const me = useMe();
   const navigate = useNavigate();
   const enable = useDo(`cannot enable ${principal.name}`, () => answered(api.POST(`/${ofKind(principal)}/{name}/enable`, { params: { path: { name: principal.name } } })));
-  const self = principal.name === me.name ? ': that is you' : '';
+  const self = principal.name === me.name ? 'That is you.' : null;
   return (
     <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
       <ActionButton size="compact-xs" variant="default" aria-label={`Roles of ${principal.name}`} onClick={() => ask({ what: 'roles', principal })}>
@@ -124,13 +124,13 @@ function Actions({ principal, ask }: { principal: Principal; ask: (asked: Asked)
           {principal.disabled ? (
             <Menu.Item onClick={() => enable.mutate()}>Enable</Menu.Item>
           ) : (
-            <Menu.Item disabled={self !== ''} onClick={() => ask({ what: 'disable', principal })}>
-              Disable…{self}
-            </Menu.Item>
+            <ActionMenuItem disabledReason={self} onClick={() => ask({ what: 'disable', principal })}>
+              Disable…
+            </ActionMenuItem>
           )}
-          <Menu.Item disabled={self !== ''} onClick={() => ask({ what: 'drop', principal })}>
-            Drop…{self}
-          </Menu.Item>
+          <ActionMenuItem disabledReason={self} onClick={() => ask({ what: 'drop', principal })}>
+            Drop…
+          </ActionMenuItem>
         </Menu.Dropdown>
       </Menu>
     </span>

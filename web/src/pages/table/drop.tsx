@@ -8,6 +8,7 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../../api/client';
 import { catalogs } from '../../api/queries';
 import type { Table } from '../../api/types';
+import { ActionMenuItem } from '../../components/action-button';
 import { ConfirmDialog } from '../../components/confirm-dialog';
 import { useWhyNot } from '../../components/current-user';
 import { need, onTable } from '../../lib/access';
@@ -36,13 +37,13 @@ export function DropTable({ table }: { table: Table }) {
         </Menu.Target>
         <Menu.Dropdown>
           {table.hive_name !== null && (
-            <Menu.Item leftSection={<IconArrowBackUp size={14} />} disabled={reason !== null} onClick={giving.open}>
-              Downgrade to Hive{reason === null ? '' : `: ${reason}`}
-            </Menu.Item>
+            <ActionMenuItem icon={<IconArrowBackUp size={14} />} disabledReason={reason} onClick={giving.open}>
+              Downgrade to Hive
+            </ActionMenuItem>
           )}
-          <Menu.Item leftSection={<IconTrash size={14} />} disabled={reason !== null} onClick={open}>
-            Drop table{reason === null ? '' : `: ${reason}`}
-          </Menu.Item>
+          <ActionMenuItem icon={<IconTrash size={14} />} disabledReason={reason} onClick={open}>
+            Drop table
+          </ActionMenuItem>
         </Menu.Dropdown>
       </Menu>
       {table.hive_name !== null && <DowngradeDialog table={table} hive={table.hive_name} opened={isGiving} close={giving.close} />}
