@@ -1,44 +1,17 @@
-"""The command `firn`: it puts all groups of commands together, and prints errors."""
+"""The command `firn`: it runs the commands of firn.cli.commands, and prints errors."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
 
 import orjson
 import typer
 
-from firn.cli import (
-    audit_log,
-    catalogs,
-    cdc,
-    changes,
-    connections,
-    consumers,
-    convert,
-    groups,
-    history,
-    imports,
-    jobs,
-    logs,
-    metrics,
-    namespaces,
-    operations,
-    optimizers,
-    pipeline_graph,
-    policies,
-    principals,
-    processes,
-    quarantine,
-    roles,
-    sql,
-    status,
-    streams,
-    tables,
-    tokens,
-    writers,
-)
+from firn.cli.commands import LazyCommands
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
 
@@ -46,43 +19,29 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="firn",
+    cls=LazyCommands,
     help="Manage Iceberg and Hive tables that keep themselves healthy. `firn up` starts everything on this machine.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(catalogs.app, name="catalog")
-app.add_typer(namespaces.app, name="namespace")
-app.add_typer(history.app, name="table")  # with those of tables
-app.add_typer(convert.app, name="hive")  # with the other commands of Hive tables
-app.add_typer(writers.app, name="writer")
-app.add_typer(logs.app, name="log")
-app.add_typer(quarantine.app, name="quarantine")
-app.add_typer(streams.app, name="stream")
-app.add_typer(cdc.app, name="cdc")
-app.add_typer(pipeline_graph.app, name="pipeline")  # with the commands that need no server
-app.add_typer(consumers.app, name="consumer")
-app.add_typer(jobs.app, name="job")
-app.add_typer(operations.app, name="operation")
-app.add_typer(optimizers.app, name="optimizer")
-app.add_typer(groups.app, name="group")
-app.add_typer(connections.app, name="connection")
-app.add_typer(policies.app, name="policy")
-app.add_typer(tokens.app, name="token")
-app.add_typer(roles.app, name="role")
-app.add_typer(principals.users, name="user")
-app.add_typer(principals.services, name="service")
-app.add_typer(processes.admin, name="admin")
-status.add_to(app)
-changes.add_to(app)
-imports.add_to(catalogs.app, tables.app)
-metrics.add_to(tables.app)
-audit_log.add_to(app)
-roles.add_to(app)
-processes.add_to(app)
-sql.add_to(app)
-logs.add_to(app)
+
+
+def _show_version(asked: bool) -> None:  # noqa: FBT001  # Typer calls it with the option's value alone
+    if asked:
+        sys.stdout.write(f"firn {version('firn')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _firn(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

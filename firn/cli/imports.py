@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 
-from firn.cli import import_options, tables
+from firn.cli import catalogs, import_options, tables
 from firn.cli.context import CliContext, command
 from firn.cli.watch import check_operation, watch_operation
 from firn.errors import Invalid
@@ -21,12 +21,7 @@ SOURCES = ("warehouse", "rest", "hive")
 NEEDS_A_PERSON = ("conflict", "ambiguous", "failed")
 
 
-def add_to(catalog: typer.Typer, table: typer.Typer) -> None:
-    """Add `firn table register` and `firn catalog import`."""
-    command(table, "register")(register_table)
-    command(catalog, "import")(import_tables)
-
-
+@command(tables.app, "register")
 def register_table(
     ctx: CliContext,
     table: tables.TableArg,
@@ -53,6 +48,7 @@ def register_table(
     show.emit(done, people)
 
 
+@command(catalogs.app, "import")
 def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
     ctx: CliContext,
     name: import_options.Name,

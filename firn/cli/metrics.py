@@ -6,14 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from firn.cli import tables
 from firn.cli.context import CliContext, command
 from firn.cli.show import moment, size
 from firn.cli.tables import Limit, TableArg
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to `firn table`."""
-    command(app, "metrics")(show_metrics)
+app = tables.app  # a command of `firn table` too
 
 
 _SCAN_FIGURES = {
@@ -44,6 +42,7 @@ def _format_figure(figures: Any, name: str) -> str | None:
     return size(value) if "bytes" in name else f"{value:,.0f}"
 
 
+@command(app, "metrics")
 def show_metrics(
     ctx: CliContext,
     table: TableArg,
