@@ -41,15 +41,20 @@ def _describe_source(setting: Mapping[str, Any]) -> str:
 @command(app, "set")
 def set_policy(
     ctx: CliContext,
-    settings: Annotated[
-        list[str], typer.Argument(metavar="KEY=VALUE…", help="KEY=VALUE; an empty value removes the setting.")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TABLE] KEY=VALUE…", help="The table, if any, and its settings; an empty value removes a setting."
+        ),
     ],
-    table: Annotated[str | None, typer.Option(help="Set the policy of this table.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Set the policy of all tables of this namespace.")] = None,
 ) -> None:
     """Set the policy of a table, a namespace or, without either, the catalog."""
+    table, settings = (None, words) if "=" in words[0] else (words[0], words[1:])
+    if not settings:
+        raise Invalid(f"{table} is a table without settings", hint="add at least one KEY=VALUE")
     if table is not None and namespace is not None:
-        raise Invalid("--table and --namespace exclude each other", hint="give one of them, or neither for the catalog")
+        raise Invalid("a table and --namespace exclude each other", hint="give one of them, or neither for the catalog")
     pairs = parse_pairs(settings)
     removed = [key for key, value in pairs.items() if not value]
     kept = {key: value for key, value in pairs.items() if value}

@@ -212,9 +212,9 @@ def test_properties_and_policy(run: Command, keyed: str) -> None:
     policy = {setting["key"]: setting for setting in run("policy", "show", keyed, "--json").json}
     assert policy["firn.merge.max-pending-commits"]["value"] == "9"
     assert run("policy", "set", "firn.merge.max-pending-commits=", "--namespace", "db", "--json").json == {}
-    dead = run("policy", "set", "merge.max-pending-rows=5", "--table", keyed)
+    dead = run("policy", "set", keyed, "merge.max-pending-rows=5")
     assert (dead.code, "did you mean firn.merge.max-pending-rows?" in dead.err) == (2, True)
-    wrong = run("policy", "set", "firn.merge.max-pending-rows=lots", "--table", keyed)
+    wrong = run("policy", "set", keyed, "firn.merge.max-pending-rows=lots")
     assert wrong.code == 2
     assert "lots" in wrong.err
 
