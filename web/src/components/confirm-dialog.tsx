@@ -25,12 +25,13 @@ export function ConfirmDialog({ title, opened, close, children, yes, act, danger
   const queries = useQueryClient();
   const doing = useMutation({
     mutationFn: act,
-    onSuccess: async () => {
-      await queries.invalidateQueries();
-      close();
-      done?.();
-    },
+    onSuccess: () => queries.invalidateQueries(),
   });
+  // Not called after `leave`: by then another dialog may be open.
+  const end = () => {
+    close();
+    done?.();
+  };
   const leave = () => {
     doing.reset();
     close();
@@ -44,7 +45,7 @@ export function ConfirmDialog({ title, opened, close, children, yes, act, danger
           <Button variant="default" onClick={leave}>
             Cancel
           </Button>
-          <ActionButton color={danger ? 'red.9' : undefined} loading={doing.isPending} disabledReason={disabledReason} onClick={() => doing.mutate()} data-autofocus>
+          <ActionButton color={danger ? 'red.9' : undefined} loading={doing.isPending} disabledReason={disabledReason} onClick={() => doing.mutate(undefined, { onSuccess: end })} data-autofocus>
             {yes}
           </ActionButton>
         </div>
