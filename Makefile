@@ -33,7 +33,7 @@ STEP := $(PYTHON) build_step.py
 
 # Recipes below take a part in when it is there.
 has_web := $(wildcard web/package.json)
-extra_python := $(wildcard bench demo)
+extra_python := $(wildcard bench demo docsite)
 web_sources := $(if $(has_web),$(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*'))
 
 .PHONY: help
@@ -191,8 +191,20 @@ check: setup ## everything that needs no running: lint, format, types, import di
 	@$(BIN)/lint-imports
 	@$(MAKE) check-schema
 	@$(MAKE) check-openapi
+	@$(MAKE) docs
 	@npm --prefix web run --silent typecheck
 	@npm --prefix web run --silent lint
+
+# The site is built from docs/ and from the code; a link that leads nowhere fails.
+.PHONY: docs
+docs: setup $(STAMPS)/zensical ## build the documentation as a site, into build/docs/site
+	@PYTHONDONTWRITEBYTECODE=1 $(BIN)/python -m docsite build/docs
+	@cd build/docs && PYTHONPATH=$(CURDIR)/$(VENV)/zensical $(CURDIR)/$(BIN)/python -m zensical build --strict
+
+$(STAMPS)/zensical: docsite/zensical.lock | $(STAMPS)/locked
+	@rm -rf $(VENV)/zensical
+	@$(STEP) "installing Zensical" $(PIP) --require-hashes --target $(VENV)/zensical -r $<
+	@touch $@
 
 .PHONY: check-schema
 check-schema: # the migrations, run on an empty database, give the schema that the code describes
