@@ -50,6 +50,7 @@ from firn.protocol.changes import Each, Images
 from firn.protocol.names import join_name
 from firn.streams import Streams
 from firn.table_jobs import TableJobs
+from firn.token_source import read_token
 from firn.transport import Json, Transport
 from firn.writers import TableWriters
 
@@ -68,12 +69,13 @@ def connect(
     catalog: str = DEFAULT_CATALOG,
     transport: httpx.BaseTransport | None = None,
 ) -> Client:
-    """A client of the server at `url`, by default at $FIRN_SERVER or on this machine, with $FIRN_TOKEN.
+    """A client of the server at `url`, by default at $FIRN_SERVER or on this machine, with the token of $FIRN_TOKEN or
+    of the file $FIRN_TOKEN_FILE.
 
-    Nothing is sent yet.
+    Nothing is sent yet. Raises Invalid if that file cannot be read.
     """
     address = (url or os.environ.get("FIRN_SERVER") or DEFAULT_URL).rstrip("/")
-    token = token or os.environ.get("FIRN_TOKEN") or None
+    token = token or read_token()
     return Client(Transport(address, token=token, transport=transport), token=token, catalog=catalog)
 
 

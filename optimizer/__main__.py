@@ -21,7 +21,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from firn.embedded.errors import EmbeddedError
+from firn.errors import Invalid
 from firn.spark.jars import spark_conf
+from firn.token_source import read_token
 from optimizer.client import ServerApi, connect
 from optimizer.errors import NotWelcome, SparkStopped
 from optimizer.hadoop_identity import share_identity
@@ -59,10 +61,12 @@ def main(argv: list[str] | None = None) -> int:
     identity = ExitStack()
     if not _start_early(options, spark, identity):
         return 1
-    server = connect(options.server, token=os.environ.get("FIRN_TOKEN"))
     try:
         with identity:
-            _work(options, server, spark, stopping)
+            _work(options, connect(options.server, token=read_token()), spark, stopping)
+    except Invalid as error:
+        sys.stderr.write(f"firn: {error}\n")
+        return NOT_WELCOME
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME
