@@ -1,8 +1,6 @@
 # Two images: `docker build --target server .` and `docker build --target optimizer .`
-# The server starts no JVM and so carries no Java; whoever runs jobs does. Without access control the server answers
-# loopback only: give both containers the host's network, and, for a warehouse of files, the same volume:
-#   docker run --network host -v firn:/data firn-server
-#   docker run --network host -v firn:/data firn-optimizer --server http://127.0.0.1:8630
+# The server starts no JVM and so carries no Java; whoever runs jobs does. deploy/compose and deploy/helm run them. They
+# need no root and write to volumes and /tmp only, so their root file system may be read-only.
 
 FROM node:20-slim AS console
 WORKDIR /src
@@ -25,15 +23,15 @@ COPY --from=console /src/web/dist web/dist
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels ./firn .
 
 FROM python:3.11-slim-bookworm AS base
-RUN useradd --create-home --uid 10001 firn && install -d -m 700 -o firn -g firn /data
-ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN useradd --create-home --uid 10001 firn && install -d -m 700 -o firn -g firn /data /metastore /warehouse /run/firn
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /data
 
 FROM base AS server
 RUN --mount=type=bind,source=requirements-server.lock,target=/tmp/server.lock \
     pip install --require-hashes -r /tmp/server.lock
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels pip install --no-deps /wheels/*.whl
-USER firn
+USER 10001
 VOLUME /data
 ENV FIRN_DATA_DIR=/data FIRN_PORT=8630
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["python", "-c", \
@@ -47,7 +45,10 @@ RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-
 RUN --mount=type=bind,source=requirements-optimizer.lock,target=/tmp/optimizer.lock \
     pip install --require-hashes -r /tmp/optimizer.lock
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels pip install --no-deps /wheels/*.whl
-USER firn
-# Into the image now, so that an optimizer starts without a way to Maven Central.
-RUN python -m firn.spark.jars
+# Files in S3 need the bundle on Spark's own class path.
+RUN XDG_CACHE_HOME=/tmp/jars python -c "import shutil; from firn.embedded.pyspark_jars import pyspark_jars; \
+    from firn.spark.jars import AWS_BUNDLE, fetch; shutil.copy(fetch(AWS_BUNDLE), pyspark_jars())" && rm -rf /tmp/jars
+USER 10001
+# Into the image now, so that an optimizer starts without a way to Maven Central, also one that runs streams.
+RUN python -m firn.spark.jars && python -c "from firn.spark.jars import spark_conf; spark_conf(kafka=True)"
 ENTRYPOINT ["firn", "optimizer"]

