@@ -87,7 +87,9 @@ def list_history(
     """List the commits of a table, of a keyed table with its stores, or of a view; newest first."""
     with services.database.reading() as uow:
         ids = _find_relation_ids(uow, catalog, table)
-        return build_events_page(uow.events.list(None, ids, limit=page.size, cursor=page.cursor, topics=kind or ()))
+        return build_events_page(
+            uow, uow.events.list(None, ids, limit=page.size, cursor=page.cursor, topics=kind or ())
+        )
 
 
 def _find_relation_ids(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[RelationId]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from catalog.errors import NoSuchTable
 from catalog.history.change import Change, ChangeKind
@@ -14,9 +15,11 @@ from catalog.history.commit import CommitEvent
 from catalog.history.headline import describe_change, diff_lines, write_headline
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import ref_snapshot_id
+from catalog.jobs.job import JobId, JobKind
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
+from catalog.ports.store import UnitOfWork
 from firn.protocol.base import Out
 from firn.protocol.history import Topic
 from server.api.deps import PageOut
@@ -69,6 +72,7 @@ class EventOut(Out):
     engine: str | None
     app_id: str | None
     job_id: str | None
+    job_kind: JobKind | None
     operation: str
     headline: str
     topics: list[Topic]
@@ -88,9 +92,10 @@ class EventOut(Out):
     summary: dict[str, str]
 
     @classmethod
-    def of(cls, event: CommitEvent) -> EventOut:
-        """Build the answer from a commit."""
+    def of(cls, event: CommitEvent, job_kind: JobKind | None) -> EventOut:
+        """Build the answer from a commit. `job_kind` is the kind of its job, if it has one that is still kept."""
         own: dict[str, Any] = {
+            "job_kind": job_kind,
             "table": str(event.table),
             "app_id": event.summary.get("app-id"),
             "headline": write_headline(event),
@@ -134,9 +139,23 @@ class VersionOut(Out):
         )
 
 
-def build_events_page(events: Page[CommitEvent]) -> PageOut[EventOut]:
+def build_events_page(uow: UnitOfWork, events: Page[CommitEvent]) -> PageOut[EventOut]:
     """Build one page of the history."""
-    return PageOut(items=[EventOut.of(event) for event in events.items], next_cursor=events.next_cursor)
+    job_ids = [_find_job_id(event) for event in events.items]
+    kinds = uow.jobs.kinds_of({job_id for job_id in job_ids if job_id is not None})
+    items = [
+        EventOut.of(event, None if job_id is None else kinds.get(job_id))
+        for event, job_id in zip(events.items, job_ids, strict=True)
+    ]
+    return PageOut(items=items, next_cursor=events.next_cursor)
+
+
+def _find_job_id(event: CommitEvent) -> JobId | None:
+    """The id of the commit's job. A writer can put anything into a snapshot's summary."""
+    try:
+        return None if event.job_id is None else JobId(UUID(event.job_id))
+    except ValueError:
+        return None
 
 
 def load_snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:

@@ -122,7 +122,7 @@ def list_events(
             limit=page.size,
             cursor=page.cursor,
         )
-    return build_events_page(events)
+        return build_events_page(uow, events)
 
 
 @router.get("/health", tags=["health"], summary="Show the server's health")

@@ -120,6 +120,11 @@ class SqlJobs:
         query = select(JobRow).where(JobRow.subject_id.in_(relation_ids), JobRow.status.in_(_ACTIVE))
         return {RelationId(row.subject_id): to_job(row) for row in self.session.scalars(query)}
 
+    def kinds_of(self, job_ids: Collection[JobId]) -> Mapping[JobId, JobKind]:
+        """Find the kinds of jobs that are still kept."""
+        rows = self.session.execute(select(JobRow.id, JobRow.kind).where(JobRow.id.in_(job_ids)))
+        return {JobId(row.id): JobKind(row.kind) for row in rows}
+
     def last_of(self, subject_id: UUID, kind: JobKind) -> Job | None:
         """Find the newest job of a kind, withdrawn or not."""
         query = select(JobRow).where(JobRow.subject_id == subject_id, JobRow.kind == kind)

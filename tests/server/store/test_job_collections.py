@@ -41,6 +41,16 @@ def test_a_job_comes_back_as_it_was_put(database: Database) -> None:
             uow.jobs.get(a_job().id)
 
 
+def test_kinds_are_found_for_jobs_that_are_kept(database: Database) -> None:
+    jobs = [a_job(kind=JobKind.MERGE), a_job(kind=JobKind.EXPIRE)]
+    with database.writing() as uow:
+        for job in jobs:
+            uow.jobs.add(job)
+        wanted = {job.id for job in [*jobs, a_job()]}
+        assert uow.jobs.kinds_of(wanted) == {jobs[0].id: JobKind.MERGE, jobs[1].id: JobKind.EXPIRE}
+        assert uow.jobs.kinds_of(set()) == {}
+
+
 @pytest.mark.parametrize("status", list(JobStatus))
 def test_a_table_has_one_active_job(database: Database, status: JobStatus) -> None:
     job = a_job(status)

@@ -5168,6 +5168,7 @@ export interface components {
             id: number;
             /** Job Id */
             job_id: string | null;
+            job_kind: components["schemas"]["JobKind"] | null;
             /** Operation */
             operation: string;
             /** Parent Id */

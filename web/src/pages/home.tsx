@@ -13,6 +13,7 @@ import { jobColumns } from '../components/job-parts';
 import { useOptimizers, usePulse, useSeesServer } from '../components/current-user';
 import { Empty, Note } from '../components/notes';
 import { Page } from '../components/panel';
+import { describeCommit, ownerOf } from '../lib/commits';
 import { engineText, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { taskTitle } from '../lib/tasks';
@@ -268,35 +269,24 @@ function Queue({ catalog }: { catalog: string }) {
 }
 
 const RECENT: Column<CommitEvent>[] = [
-  { key: 'table', title: 'Table', cell: (event) => <StoreName table={event.table} />, wide: true },
-  { key: 'operation', title: 'Operation', cell: (event) => (event.job_id === null ? event.operation : `${event.operation} (job)`) },
-  { key: 'rows', title: 'Rows added', cell: (event) => <Count value={event.added_rows || null} />, right: true },
-  { key: 'removed', title: 'Rows removed', cell: (event) => <Count value={event.removed_rows || null} />, right: true },
-  { key: 'bytes', title: 'Size added', cell: (event) => <Bytes value={event.added_bytes || null} />, right: true },
+  { key: 'table', title: 'Table', cell: (event) => <span className="mono">{ownerOf(event.table)}</span> },
+  { key: 'what', title: 'What happened', cell: (event) => <span className="wrap-anywhere">{describeCommit(event)}</span>, wide: true },
+  { key: 'bytes', title: 'Written', cell: (event) => <Bytes value={event.added_bytes || null} />, right: true },
   { key: 'engine', title: 'By', cell: (event) => <span className="dim">{engineText(event.engine ?? event.writer_id ?? '–')}</span> },
   { key: 'at', title: 'When', cell: (event) => <When at={event.committed_at} />, right: true },
 ];
-
-function StoreName({ table }: { table: string }) {
-  return <span className="mono">{table}</span>;
-}
-
-/** The table that a commit's store belongs to. */
-function owner(table: string): string {
-  return table.replace(/\.(base|change)$/, '');
-}
 
 function Recent({ catalog }: { catalog: string }) {
   const { data, error } = useQuery(events(catalog, 12));
   return (
     <DataTable
-      name="recent commits"
-      title="Recent commits"
+      name="recent changes"
+      title="Recent changes"
       columns={RECENT}
       rows={data?.items}
       error={error}
       id={(event) => String(event.id)}
-      link={(event) => paths.table(catalog, owner(event.table))}
+      link={(event) => paths.table(catalog, ownerOf(event.table))}
       empty={
         <Empty title={`Nothing has been committed to ${catalog} yet`} action={<Open to={paths.hive(catalog)} label="View Hive tables" />}>
           Upgrade a Hive table in place, create a keyed table, or connect Spark and write.
