@@ -28,3 +28,12 @@ class HeldTarget:
     """The fields of `firn.protocol.pipelines.MoveCheckpoint`; None for a snapshot."""
     sample: dict[str, Any] | None = None
     """The fields of `firn.protocol.held_rows.RowSample`; None once the run is published."""
+    quarantine_id: RelationId | None = None
+    """The table of dropped rows to which the run commits, too (rule 8.22); None if it has dropped none."""
+    quarantined: dict[str, Any] | None = None
+    """The fields of `firn.protocol.pipelines.TableChanges`, for the commit on that table."""
+
+    def list_changes(self, store_id: RelationId) -> list[dict[str, Any]]:
+        """The commits of this part on a store."""
+        parts = ((self.store_id, self.change), (self.quarantine_id, self.quarantined))
+        return [change for store, change in parts if store == store_id and change is not None]

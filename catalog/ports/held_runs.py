@@ -21,7 +21,7 @@ class HeldRuns(Protocol):
         """The rows of tables, those of published runs included."""
 
     def of_store(self, store_id: RelationId) -> Sequence[HeldTarget]:
-        """The rows about a plain table or a change store, those of published runs included."""
+        """The rows about a plain table, a change store or a quarantine, those of published runs included."""
 
     def list_waiting(self, store_ids: Collection[RelationId]) -> AbstractSet[RelationId]:
         """Those of the stores to which a run that waits for approval commits."""

@@ -142,7 +142,8 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
     yield "published", nothing if result.snapshot_id is None else f"snapshot {result.snapshot_id}"
     for name, other in result.together.items():
         snapshot = nothing if other.snapshot_id is None else f"snapshot {other.snapshot_id}"
-        yield f"with {name}", f"{_count(other.written, 'row')} written, {other.deleted:,} deleted, {snapshot}"
+        rows = f"{_count(other.written, 'row')} written, {other.deleted:,} deleted{_describe_dropped(other)}"
+        yield f"with {name}", f"{rows}, {snapshot}"
     yield "checkpoint", result.checkpoint
     yield "took", _describe_cost(run)
 
@@ -160,9 +161,17 @@ def _describe_cost(run: RunOut) -> str | None:
 def _describe_rows(result: RunResult) -> str:
     keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}: "
     keys += f"{_count(result.chunks, 'chunk')} of a backfill: " if result.chunks else ""
-    dropped = f", {result.dropped:,} dropped by validators" if result.dropped else ""
     unchanged = f"{result.unchanged:,} left out (unchanged)"
-    return f"{keys}{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted{dropped}"
+    written = f"{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted"
+    return f"{keys}{written}{_describe_dropped(result)}"
+
+
+def _describe_dropped(result: RunResult) -> str:
+    """How many rows the validators have dropped, and where they are."""
+    if not result.dropped:
+        return ""
+    place = "" if result.quarantine is None else f" into {result.quarantine}"
+    return f", {result.dropped:,} dropped by validators{place}"
 
 
 def _describe_input(changes: InputChanges) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 from firn.protocol.base import Message, Request
 from firn.protocol.jobs import JobKind
 
-PROTOCOL = 7
+PROTOCOL = 8
 """The version of the protocol. A change that an older server or optimizer would misunderstand raises it."""
 LONGEST_WAIT = 20
 MOST_LOCATIONS = 1_000

@@ -14,8 +14,9 @@ from firn.protocol.base import Message, Open, Out, Request
 from firn.protocol.held_rows import RowSample
 from firn.protocol.pipeline_graph import ColumnLineage
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode, StreamInput, choose_mode
+from firn.protocol.pipeline_quarantine import name_quarantine
 from firn.protocol.pipeline_sets import MOST_TOGETHER
-from firn.protocol.validators import MOST_VALIDATORS, Validator, ValidatorResult
+from firn.protocol.validators import MOST_VALIDATORS, Severity, Validator, ValidatorResult
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 200_000
@@ -129,6 +130,12 @@ class TableDefinition(Request):
         """How runs write the table."""
         return choose_mode(self.mode, self.key)
 
+    @property
+    def quarantine(self) -> str | None:
+        """The table that gets the rows that validators drop; None if no validator drops any."""
+        drops = any(validator.severity is Severity.DROP for validator in self.validators)
+        return name_quarantine(self.name) if drops else None
+
 
 class PutPipeline(Request):
     """A new version of a pipeline. `deterministic` are functions that the owner vouches for.
@@ -214,7 +221,8 @@ class TargetPins(Message):
     `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
     With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13). `commits_left` are the
-    new commits of the inputs that the next run takes, because this one is bounded (rule 8.14).
+    new commits of the inputs that the next run takes, because this one is bounded (rule 8.14). `quarantine_writer` is
+    the writer at the table's quarantine, if it has one (rule 8.22).
     """
 
     table: str
@@ -227,6 +235,7 @@ class TargetPins(Message):
     has_backfills: bool = False
     replay: Checkpoint | None = None
     commits_left: int = 0
+    quarantine_writer: WriterOut | None = None
 
 
 class Pins(Message):
@@ -261,11 +270,13 @@ class TableChanges(Request):
 class PublishRun(Request):
     """Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
 
-    Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15). `samples` are for people.
+    Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15). `quarantines` are snapshots
+    of the quarantines of targets, named by these (rule 8.22). `samples` are for people.
     """
 
     changes: Annotated[list[TableChanges], Field(max_length=MOST_TOGETHER)] = []
     moves: Annotated[list[MoveCheckpoint], Field(max_length=MOST_TOGETHER)] = []
+    quarantines: Annotated[list[TableChanges], Field(max_length=MOST_TOGETHER)] = []
     samples: Annotated[dict[_Name, RowSample], Field(max_length=MOST_TOGETHER)] = {}
 
 
@@ -305,8 +316,9 @@ class InputChanges(Message):
 class RunResult(Message):
     """The result of a run, in the report of its job. Counts are rows of the target; `keys` are affected values.
 
-    `dropped` are computed rows that validators of the severity `drop` left out. `incremental_bytes` and `full_bytes`
-    are what either way was predicted to read; None if the run did not weigh them (it does with `refresh: auto`).
+    `dropped` are computed rows that validators of the severity `drop` left out, and `quarantine` is the table that has
+    them. `incremental_bytes` and `full_bytes` are what either way was predicted to read; None if the run did not weigh
+    them (it does with `refresh: auto`).
     """
 
     mode: str
@@ -320,6 +332,7 @@ class RunResult(Message):
     unchanged: int = 0
     deleted: int = 0
     dropped: int = 0
+    quarantine: str | None = None
     incremental_bytes: int | None = None
     full_bytes: int | None = None
     snapshot_id: str | None = None

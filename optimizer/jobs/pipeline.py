@@ -41,6 +41,7 @@ def run(work: JobRun) -> Result:
         catalog=JOB_CATALOG,
         task=task,
         checkpoints=_LeasedCheckpoints(work),
+        run_id=work.lease.job_id,
         stage=work.keeper.stage,
         say=work.keeper.say,
         check_reads=lambda reads: _check_reads(work, reads),

@@ -46,6 +46,20 @@ class AuditedRows:
 
 
 @dataclass(frozen=True)
+class KeptRows:
+    """What the validators of the severity `drop` leave of computed rows.
+
+    `violations` are all computed rows with the array `rules`, the names of the validators that each one violates; None
+    if nothing is dropped.
+    """
+
+    rows: DataFrame
+    results: list[ValidatorResult]
+    dropped: int
+    violations: DataFrame | None = None
+
+
+@dataclass(frozen=True)
 class Audit:
     """The validators of a table with these columns. `read_input` gives an input at the run's pins."""
 
@@ -61,20 +75,26 @@ class Audit:
         for validator in self.validators:  # what the server stores is what a user sent
             check_validator(validator, lowered, self.inputs, self.key)
 
-    def drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult], int]:
-        """The rows that no validator of the severity `drop` leaves out, what these found, and the number left out."""
+    def drop_wrong(self, rows: DataFrame) -> KeptRows:
+        """Leave out the rows that violate a validator of the severity `drop`. Raises Refused if one cannot be run."""
         dropping = [validator for validator in self.validators if validator.severity is Severity.DROP]
-        if not dropping:
-            return rows, [], 0
         results = self._check_rows(dropping, rows)
         wrong = [validator for validator, result in zip(dropping, results, strict=True) if not result.passed]
+        if not wrong:
+            return KeptRows(rows, results, 0)
         kept = rows
         for validator in wrong:
             kept = kept.where(self._condition(validator))
         counts = [result.violations or 0 for result in results if not result.passed]
         # Two validators may leave out the same row.
         dropped = rows.count() - kept.count() if len(counts) > 1 else sum(counts)
-        return kept, results, dropped
+        return KeptRows(kept, results, dropped, self._list_rules(rows, wrong))
+
+    def _list_rules(self, rows: DataFrame, wrong: Sequence[Validator]) -> DataFrame:
+        """All rows as the struct `row`, with the names of the rules that they violate."""
+        names = [F.when(~F.expr(self._condition(rule)), F.lit(rule.name)) for rule in wrong]
+        row = F.struct(*(F.col(quote_name(name)) for name in rows.columns))
+        return rows.select(row.alias("row"), F.array_compact(F.array(*names)).alias("rules"))
 
     def check(self, rows: AuditedRows) -> list[ValidatorResult]:
         """What the other validators find. Raises AuditFailed if one fails the run, Refused if one cannot be run."""

@@ -45,12 +45,15 @@ def commit_run(
 ) -> list[RunResult]:
     """Commit what a run has computed, several tables in one transaction; the result of each table, in order.
 
+    Dropped rows come to the quarantine in the same transaction.
+
     With `holds` the server keeps the commit of rows until a user publishes it.
 
     Raises Refused if another copy of the run has registered, or a writer's position has moved: nothing was committed.
     Raises WriteUnknown if no answer came. The next attempt finds the position then.
     """
-    if len(tables) > 1 or (holds and tables[0].rows is not None):
+    has_dropped = any(table.quarantined is not None for table in tables)
+    if len(tables) > 1 or has_dropped or (holds and tables[0].rows is not None):
         return commit_together(tables, checkpoints, stage, holds=holds)
     return [_commit_alone(table, checkpoints, stage) for table in tables]
 

@@ -21,6 +21,7 @@ class RunContext:
 
     spark: SparkSession
     lake: Lake
+    run_id: str
     deterministic: Sequence[str]
     is_full_asked: bool
     holds: bool

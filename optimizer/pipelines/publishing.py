@@ -13,7 +13,7 @@ from firn.protocol.names import quote_name
 from firn.protocol.pipelines import RunResult, TargetPins
 from firn.protocol.validators import ValidatorResult
 from firn.spark.target import Target
-from optimizer.pipelines.auditing import Audit, AuditedRows
+from optimizer.pipelines.auditing import Audit, AuditedRows, KeptRows
 from optimizer.pipelines.computing import Computing
 from optimizer.pipelines.difference import (
     DELETE,
@@ -29,6 +29,7 @@ from optimizer.pipelines.difference import (
     unpack,
 )
 from optimizer.pipelines.plain_target import compare_plain
+from optimizer.pipelines.quarantine import Quarantine
 from optimizer.pipelines.sampling import AFTER, BEFORE
 from optimizer.pipelines.selection import Selection
 from optimizer.pipelines.target import PipelineTarget, fit_columns
@@ -41,7 +42,8 @@ class ComputedTable:
 
     `rows` is None if the run writes nothing to the table: the commit then moves its checkpoint alone. `result` counts
     rows as far as they are known before Spark has written `rows`. `changes` are the rows that change, before and after,
-    for a sample; None unless the commit may have to wait for approval.
+    for a sample; None unless the commit may have to wait for approval. `quarantined` are the rows that validators have
+    dropped, for the target's quarantine; None if there are none.
     """
 
     target: PipelineTarget
@@ -49,6 +51,7 @@ class ComputedTable:
     result: RunResult
     rows: WritableRows | None = None
     changes: DataFrame | None = None
+    quarantined: WritableRows | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Publishing:
     stage: Callable[[str], None]
     audit: Audit | None = None
     """None for a table without validators."""
+    quarantine: Quarantine | None = None
+    """None for a table without validators that drop rows."""
     holds: bool = False
     """Whether the commit may have to wait for approval, so that people want to see some of the rows."""
 
@@ -69,19 +74,29 @@ class Publishing:
 
         Raises Refused if keys are null or repeated, AuditFailed if a validator fails the run.
         """
-        kept, results, dropped = self._drop_wrong(rows)
-        return _add_dropped(self._prepare(kept, selection), results, dropped)
+        kept = self._drop_wrong(rows)
+        return self._add_dropped(self._prepare(kept.rows, selection), kept)
 
     def prepare_append(self, rows: DataFrame) -> ComputedTable:
         """Audit rows that are added to a table without a key. Raises AuditFailed."""
-        kept, results, dropped = self._drop_wrong(rows)
-        return _add_dropped(self._prepare_append(kept), results, dropped)
+        kept = self._drop_wrong(rows)
+        return self._add_dropped(self._prepare_append(kept.rows), kept)
 
-    def _drop_wrong(self, rows: DataFrame) -> tuple[DataFrame, list[ValidatorResult], int]:
+    def _drop_wrong(self, rows: DataFrame) -> KeptRows:
         if self.audit is None:
-            return rows, [], 0
+            return KeptRows(rows, [], 0)
         self.stage("auditing")
         return self.audit.drop_wrong(self.computing.keep(rows))
+
+    def _add_dropped(self, computed: ComputedTable, kept: KeptRows) -> ComputedTable:
+        """The table with what the validators have dropped before."""
+        validators = [*kept.results, *computed.result.validators]
+        result = computed.result.model_copy(update={"validators": validators, "dropped": kept.dropped})
+        quarantine, writer = self.quarantine, self.pins.quarantine_writer
+        rows = None if quarantine is None or writer is None else quarantine.build_rows(kept, self.pins.until.pinned_at)
+        if quarantine is not None and rows is not None:
+            result = result.model_copy(update={"quarantine": quarantine.table})
+        return replace(computed, result=result, quarantined=rows)
 
     def _prepare(self, rows: DataFrame, selection: Selection | None) -> ComputedTable:
         if not self.target.is_keyed:
@@ -204,8 +219,3 @@ def _pair_new(rows: DataFrame, name: str | None = None) -> DataFrame:
     after = F.struct(*map(quote_name, rows.columns)) if name is None else F.col(name)
     paired = rows.select(after.alias(AFTER))
     return paired.select(F.lit(None).cast(paired.schema[AFTER].dataType).alias(BEFORE), AFTER)
-
-
-def _add_dropped(computed: ComputedTable, results: list[ValidatorResult], dropped: int) -> ComputedTable:
-    validators = [*results, *computed.result.validators]
-    return replace(computed, result=computed.result.model_copy(update={"validators": validators, "dropped": dropped}))

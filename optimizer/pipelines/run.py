@@ -36,6 +36,8 @@ class PipelineRun:
     catalog: str
     task: PipelineTask
     checkpoints: Checkpoints
+    run_id: str = ""
+    """The id of the job; its attempts share it."""
     stage: Callable[[str], None] = lambda _: None
     say: Callable[[str], None] = lambda _: None
     check_reads: Callable[[Sequence[StateRead]], None] = lambda _: None
@@ -73,6 +75,7 @@ class PipelineRun:
         return RunContext(
             spark=self.spark,
             lake=lake,
+            run_id=self.run_id,
             deterministic=self.task.deterministic,
             is_full_asked=self.task.full,
             holds=self.task.holds,

@@ -54,7 +54,7 @@ def commit_together(
     """
     with ExitStack() as stack:
         stage("writing")
-        parts = [_Part(table, None if table.rows is None else _write(table.rows, stack)) for table in tables]
+        parts = [_write_part(table, stack) for table in tables]
         samples = _sample(parts) if holds else {}
         stage("committing")
         sent = _Commit(parts, server, samples).send()
@@ -72,10 +72,14 @@ class _Sent:
 
 @dataclass(frozen=True)
 class _Part:
-    """One table of the commit. `rows` is None if it gets none: then its position moves alone."""
+    """One table of the commit. `rows` is None if it gets none: then its position moves alone.
+
+    `quarantined` are dropped rows for its quarantine.
+    """
 
     table: ComputedTable
     rows: StagedRows | None
+    quarantined: StagedRows | None = None
 
     def build_changes(self) -> TableChanges | None:
         if self.rows is None:
@@ -83,6 +87,13 @@ class _Part:
         pins = self.table.pins
         summary = {**pins.writer.summary_to(pins.until.id), CHECKPOINT_KEY: pins.until.model_dump_json()}
         return self.rows.build_changes(pins.table, summary)
+
+    def build_quarantine(self) -> TableChanges | None:
+        """The snapshot of the quarantine, with a step of the writer there."""
+        pins = self.table.pins
+        if self.quarantined is None or pins.quarantine_writer is None:
+            return None
+        return self.quarantined.build_changes(pins.table, pins.quarantine_writer.summary_to(pins.until.id))
 
     def build_move(self) -> MoveCheckpoint:
         pins = self.table.pins
@@ -157,7 +168,8 @@ class _Commit:
     def _build(self) -> PublishRun:
         changes = [changes for part in self.parts if (changes := part.build_changes()) is not None]
         moves = [part.build_move() for part in self.parts if part.rows is None]
-        return PublishRun(changes=changes, moves=moves, samples=dict(self.samples))
+        quarantines = [change for part in self.parts if (change := part.build_quarantine()) is not None]
+        return PublishRun(changes=changes, moves=moves, quarantines=quarantines, samples=dict(self.samples))
 
     def _has_arrived(self, error: Exception) -> bool:
         """Whether the server has applied the commit. Raises Refused if it never will."""
@@ -185,6 +197,11 @@ class _Commit:
 
 def _sample(parts: Sequence[_Part]) -> dict[str, RowSample]:
     return {part.table.pins.table: part.sample() for part in parts}
+
+
+def _write_part(table: ComputedTable, stack: ExitStack) -> _Part:
+    rows, quarantined = (None if of is None else _write(of, stack) for of in (table.rows, table.quarantined))
+    return _Part(table, rows, quarantined)
 
 
 def _write(rows: WritableRows, stack: ExitStack) -> StagedRows:

@@ -24,6 +24,7 @@ from optimizer.pipelines.inputs import BASE, PinnedInput, list_changed
 from optimizer.pipelines.lake import Lake
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.publishing import ComputedTable, Publishing
+from optimizer.pipelines.quarantine import Quarantine
 from optimizer.pipelines.selection import Selection, build_condition
 from optimizer.pipelines.target import PipelineTarget, create_target, find_target
 
@@ -47,6 +48,13 @@ class TableRun:
             self.context.stage("creating the table")
             create_target(self.context.lake, self.name, self.definition, self._read_result_schema())
             self.context.say(f"created {self.name}")
+        if self._quarantine is not None:
+            self._quarantine.create()
+
+    @property
+    def _quarantine(self) -> Quarantine | None:
+        name = self.definition.quarantine
+        return None if name is None else Quarantine(self.context.lake, name, self.context.run_id)
 
     def compute(self, pins: TargetPins, inputs: SharedInputs) -> ComputedTable:
         """Compute up to the new pins; nobody can read the rows yet. Raises Refused, AuditFailed."""
@@ -177,7 +185,8 @@ class TableRun:
     def _build_publishing(
         self, target: PipelineTarget, pins: TargetPins, computing: Computing, audit: Audit | None
     ) -> Publishing:
-        return Publishing(target, pins, computing, self.context.stage, audit, holds=self.context.holds)
+        context = self.context
+        return Publishing(target, pins, computing, context.stage, audit, self._quarantine, holds=context.holds)
 
     @property
     def _is_append(self) -> bool:

@@ -210,6 +210,7 @@ def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
         has_backfills=pinned.has_backfills,
         replay=None if pinned.replay is None else build_checkpoint(pinned.replay),
         commits_left=pinned.commits_left,
+        quarantine_writer=None if pinned.quarantine_writer is None else build_writer_out(pinned.quarantine_writer),
     )
 
 

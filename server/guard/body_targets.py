@@ -187,11 +187,12 @@ def put_pipeline(request: GuardedRequest) -> Iterator[Requirement]:
     yield catalog_requirement(catalog)
     with suppress(NotFound):
         yield from on_pipeline(request, services.pipelines.get(request.path["pipeline"]), Privilege.WRITE)
-    targets = list(parse_definitions(body.tables))
+    targets = [*parse_definitions(body.tables)]
+    written = [*targets, *(TableName.parse(table.quarantine) for table in body.tables if table.quarantine is not None)]
     inputs = {name for definition in body.tables for name in parse_inputs(definition)}
-    for name in targets:
+    for name in written:
         yield _require_in(request, catalog, name, Privilege.WRITE)
-    for namespace in services.pipelines.list_new_namespaces(catalog, targets):
+    for namespace in services.pipelines.list_new_namespaces(catalog, written):
         on = request.access.namespace(catalog, namespace)
         missing = NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
         yield Requirement(privilege=Privilege.CREATE, on=on, missing=missing)

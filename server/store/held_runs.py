@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select
 
 from catalog.names import RelationId
 from catalog.pipelines.held_run import HeldTarget
@@ -42,18 +42,19 @@ class SqlHeldRuns:
         return held
 
     def of_store(self, store_id: RelationId) -> Sequence[HeldTarget]:
-        """Find the rows about a store, by an index."""
-        rows = self.session.scalars(select(PipelineHeldRow).where(PipelineHeldRow.store_id == store_id))
+        """Find the rows about a store, by two indexes."""
+        is_about = or_(PipelineHeldRow.store_id == store_id, PipelineHeldRow.quarantine_id == store_id)
+        rows = self.session.scalars(select(PipelineHeldRow).where(is_about))
         return [_to_target(row) for row in rows]
 
     def list_waiting(self, store_ids: Collection[RelationId]) -> AbstractSet[RelationId]:
         """Find the stores of runs that nobody has published yet, by an index."""
         ids, waiting = list(store_ids), set[RelationId]()
         for start in range(0, len(ids), _AT_ONCE):
-            query = select(PipelineHeldRow.store_id).where(
-                PipelineHeldRow.store_id.in_(ids[start : start + _AT_ONCE]), PipelineHeldRow.published_at.is_(None)
-            )
-            waiting.update(map(RelationId, self.session.scalars(query)))
+            for column in (PipelineHeldRow.store_id, PipelineHeldRow.quarantine_id):
+                some = column.in_(ids[start : start + _AT_ONCE])
+                query = select(column).where(some, PipelineHeldRow.published_at.is_(None))
+                waiting.update(RelationId(found) for found in self.session.scalars(query) if found is not None)
         return waiting
 
     def remove(self, table_ids: Collection[PipelineTableId]) -> None:

@@ -134,7 +134,10 @@ class PipelineHeldRow(Row):
     """The part of a held run's commit that is about one table."""
 
     __tablename__ = "pipeline_held"
-    __table_args__ = (Index("ix_pipeline_held_store", "store_id"),)
+    __table_args__ = (
+        Index("ix_pipeline_held_store", "store_id"),
+        Index("ix_pipeline_held_quarantine", "quarantine_id"),
+    )
     table_id: Mapped[UUID] = mapped_column(primary_key=True)
     job_id: Mapped[UUID]
     store_id: Mapped[UUID]
@@ -143,3 +146,5 @@ class PipelineHeldRow(Row):
     change: Mapped[dict[str, Any] | None]
     move: Mapped[dict[str, Any] | None]
     sample: Mapped[dict[str, Any] | None]
+    quarantine_id: Mapped[UUID | None]
+    quarantined: Mapped[dict[str, Any] | None]

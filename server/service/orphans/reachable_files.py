@@ -72,7 +72,7 @@ class ReachableNames:
         The database keeps that of a published run, too: `table` may be older than its commit.
         """
         with self.database.reading() as uow:
-            held = [part.change for part in uow.held_runs.of_store(table.id) if part.change is not None]
+            held = [change for part in uow.held_runs.of_store(table.id) for change in part.list_changes(table.id)]
         updates = [update for change in held for update in change["updates"]]
         snapshots = [update["snapshot"] for update in updates if update["action"] == "add-snapshot"]
         self._follow({"snapshots": snapshots}, table, rule, must_exist=False)

@@ -5,7 +5,7 @@ docs/protocols.md, rules 8.17 to 8.19.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.commits.writers import check_progress
@@ -19,9 +19,9 @@ from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.pipelines import MoveCheckpoint, PublishRun, TableChanges
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.pipelines.pins import find_table, move_position
-from server.service.pipelines.run_commits import build_change, read_step
+from server.service.pipelines.run_commits import build_change, build_quarantine_change, read_step
 from server.service.pipelines.runs import get_table
-from server.service.pipelines.targets import fence_writer, get_target
+from server.service.pipelines.targets import fence_writer, find_quarantine, get_target
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class HeldRuns:
         """
         with self.database.reading() as uow:
             pipeline, tables, held = _read_held(uow, name, table)
-            changes = [_build_change(uow, pipeline, tables, part) for part in held if part.change is not None]
+            changes = [change for part in held for change in _build_changes(uow, pipeline, tables, part)]
         also = _plan_end(pipeline, tables, held)
         try:
             self.committer.commit(CommitRequest(catalog=pipeline.catalog, changes=changes, also=also))
@@ -81,9 +81,11 @@ def hold_run(
         uow.pipelines.lock_table(table_id)  # against another run's pins
     steps: dict[str, TableChanges | MoveCheckpoint] = {change.table: change for change in request.changes}
     steps |= {move.table: move for move in request.moves}
+    quarantines = {TableName.parse(change.table): change for change in request.quarantines}
     for name, step in sorted(steps.items()):
         table = find_table(tables, TableName.parse(name))
         _check_step(uow, pipeline, table, step)
+        quarantine = find_quarantine(uow, pipeline.name, table) if table.name in quarantines else None
         uow.held_runs.put(
             HeldTarget(
                 table_id=table.id,
@@ -93,6 +95,8 @@ def hold_run(
                 change=step.model_dump(mode="json") if isinstance(step, TableChanges) else None,
                 move=step.model_dump(mode="json") if isinstance(step, MoveCheckpoint) else None,
                 sample=request.samples[name].model_dump(mode="json") if name in request.samples else None,
+                quarantine_id=None if quarantine is None else quarantine.relation.id,
+                quarantined=quarantines[table.name].model_dump(mode="json") if table.name in quarantines else None,
             )
         )
 
@@ -118,10 +122,14 @@ def _read_held(uow: UnitOfWork, name: str, table: TableName) -> tuple[Pipeline, 
     return pipeline, [tables[part.table_id] for part in parts], parts
 
 
-def _build_change(
+def _build_changes(
     uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[PipelineTable], part: HeldTarget
-) -> TableCommit:
-    return build_change(uow, pipeline, tables, TableChanges.model_validate(part.change))
+) -> Iterator[TableCommit]:
+    """The commits of one part: on the table, and on its quarantine."""
+    if part.change is not None:
+        yield build_change(uow, pipeline, tables, TableChanges.model_validate(part.change))
+    if part.quarantined is not None:
+        yield build_quarantine_change(uow, pipeline, tables, TableChanges.model_validate(part.quarantined))
 
 
 def _plan_end(

@@ -13,9 +13,10 @@ from catalog.pipelines.versions import check_keys, check_rebuilds, compare_versi
 from catalog.policy.schedule import parse_schedule
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
+from firn.protocol.pipeline_quarantine import name_quarantine
 from firn.protocol.pipelines import PutPipeline, TableChange, TableDefinition, TriggerKind
 from server.service.commit.commit_target import check_namespace
-from server.service.pipelines.targets import check_is_own, find_checkpoint, find_target
+from server.service.pipelines.targets import check_is_own, check_quarantine, find_checkpoint, find_target
 
 _INPUTS = (RelationKind.TABLE, RelationKind.KEYED)
 Definitions = Mapping[TableName, TableDefinition]
@@ -89,13 +90,40 @@ def _check_tables(
                 hint="only one pipeline writes a table: give this one another name",
             )
         edges[table] = parse_inputs(definition)
-    check_no_cycle(edges)
+    taken |= {fold_case(str(table)) for table in definitions}
+    check_no_cycle(_follow_quarantines(edges))
     for table, definition in definitions.items():
         _check_trigger(definition)
         name_writer(name, table)
         check_namespace(uow, catalog, table.namespace)
         check_is_own(find_target(uow, name, catalog, table), table)
         _check_inputs(uow, catalog, definition, edges)
+        _check_quarantine(uow, name, catalog, definition, taken)
+
+
+def _follow_quarantines(edges: Mapping[TableName, Sequence[TableName]]) -> dict[TableName, Sequence[TableName]]:
+    """Whoever reads the quarantine of a table reads what the table's runs write: it could start them again."""
+    owners = {fold_case(name_quarantine(str(table))): table for table in edges}
+    return {
+        table: [*inputs, *(owners[key] for key in map(fold_case, map(str, inputs)) if key in owners)]
+        for table, inputs in edges.items()
+    }
+
+
+def _check_quarantine(
+    uow: UnitOfWork, pipeline: str, catalog: CatalogName, definition: TableDefinition, taken: Collection[str]
+) -> None:
+    """Check that the table for dropped rows is, or can be, one of this pipeline."""
+    if definition.quarantine is None:
+        return
+    name = TableName.parse(definition.quarantine)
+    if fold_case(str(name)) in taken:
+        raise AlreadyExists(
+            f"{definition.name} drops rows into {name}, which a pipeline writes ({_place(definition)})",
+            hint="give one of both tables another name, or choose another severity than `drop`",
+        )
+    name_writer(pipeline, name)
+    check_quarantine(uow, pipeline, catalog, name)
 
 
 def _check_inputs(

@@ -38,7 +38,14 @@ from server.service.pipelines.chunk_claims import RunBackfills, choose_run_chunk
 from server.service.pipelines.pin_inputs import InputNow, find_pin, get_input, lock_inputs, read_input, with_versions
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.runs import read_run_tables
-from server.service.pipelines.targets import Target, check_is_own, check_not_held, find_target, load_target_policy
+from server.service.pipelines.targets import (
+    Target,
+    check_is_own,
+    check_not_held,
+    find_quarantine,
+    find_target,
+    load_target_policy,
+)
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.writers import register_copy
 
@@ -62,6 +69,7 @@ class PinnedTarget:
     replay: StoredCheckpoint | None = None
     commits_left: int = 0
     """The commits of the inputs that the next run takes (rule 8.14)."""
+    quarantine_writer: Writer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +84,8 @@ class _Pinned:
     backfills: RunBackfills
     replayed: Sequence[InputNow] = ()
     """The inputs with their versions since the checkpoint of a replay."""
+    quarantine_writer: Writer | None = None
+    """The writer at the quarantine, if validators drop rows (rule 8.22)."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,8 @@ class PipelinePins:
             locked = lock_inputs(uow, tables)
             runs = [self._register(uow, pipeline, table, targets[table.id]) for table in tables]
             inputs, left = bound_inputs(uow, self.metadata, runs, locked, is_full=bool(job.params.get("full")))
-            registered = [self._pin(uow, job, run, targets[run.table.id], inputs) for run in runs]
+            pinned = [self._pin(uow, job, run, targets[run.table.id], inputs) for run in runs]
+            registered = [replace(run, quarantine_writer=_register_quarantine(uow, pipeline, run)) for run in pinned]
             uow.jobs.put(replace(job, params=job.params | {"version": pipeline.version}))
         if left:  # the next run starts at once, whatever starts the others
             with self.database.writing() as uow:
@@ -156,6 +167,7 @@ class PipelinePins:
             chunks=run.backfills.chunks if reason is None else None,
             has_backfills=run.backfills.is_open,
             replay=replay if reason is None else None,
+            quarantine_writer=run.quarantine_writer,
         )
 
     def explain_unusable(
@@ -223,6 +235,18 @@ def _lock_tables(uow: UnitOfWork, tables: Sequence[PipelineTable]) -> list[Pipel
     """The tables as they are now, locked by id, in the given order."""
     locked = {table.id: uow.pipelines.lock_table(table.id) for table in sorted(tables, key=lambda table: table.id)}
     return [locked[table.id] for table in tables]
+
+
+def _register_quarantine(uow: UnitOfWork, pipeline: Pipeline, run: _Pinned) -> Writer | None:
+    """Register a copy of the writer at the table's quarantine. NoSuchTable without it: the run creates it first."""
+    name = run.table.definition.quarantine
+    if name is None:
+        return None
+    quarantine = find_quarantine(uow, pipeline.name, run.table)
+    if quarantine is None:
+        raise NoSuchTable(f"Table does not exist: {name}", hint="create it before the run pins its inputs")
+    table = TableName.parse(name)
+    return register_copy(uow, quarantine.store_id, table, name_writer(pipeline.name, table))
 
 
 def _check_queries(tables: Sequence[PipelineTable], fingerprints: Mapping[TableName, str]) -> None:

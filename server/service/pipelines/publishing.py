@@ -17,7 +17,7 @@ from firn.protocol.pipelines import MoveCheckpoint, PublishRun
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.pipelines.held_runs import hold_run
 from server.service.pipelines.pins import find_table, move_position
-from server.service.pipelines.run_commits import build_change
+from server.service.pipelines.run_commits import build_change, build_quarantine_change
 from server.service.pipelines.runs import read_run_tables, waits_for_approval
 
 
@@ -48,14 +48,15 @@ class RunPublishing:
             pipeline, tables = read_run_tables(uow, job)
             _check_complete(tables, [*(change.table for change in request.changes), *(m.table for m in request.moves)])
             changes = [build_change(uow, pipeline, tables, change) for change in request.changes]
+            dropped = [build_quarantine_change(uow, pipeline, tables, change) for change in request.quarantines]
         names = [table.name for table in tables]
         if changes and waits_for_approval(tables):
             with self.database.writing() as uow:
                 hold_run(uow, check_lease(uow.jobs.lock(lease.job_id), lease), pipeline, tables, request)
             return PublishedRun(names, is_held=True)
         moves = _plan_moves(pipeline, request.moves)
-        if changes:
-            self.committer.commit(CommitRequest(catalog=tables[0].catalog, changes=changes, also=moves))
+        if changes or dropped:
+            self.committer.commit(CommitRequest(catalog=tables[0].catalog, changes=[*changes, *dropped], also=moves))
         else:
             with self.database.writing() as uow:
                 moves(uow)

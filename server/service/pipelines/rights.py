@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catalog.access.privileges import PrincipalId, Privilege, Rights, Securable
 from catalog.errors import Conflict
+from catalog.names import TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineTable
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.store import UnitOfWork
@@ -19,7 +20,13 @@ def check_owner(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, *, is
     target = Securable.of(table.catalog, table.name)
     needed = [(Privilege.READ, Securable.of(table.catalog, name)) for name in parse_inputs(table.definition)]
     needed.append((Privilege.WRITE, target))
-    if not is_built:
+    quarantine = table.definition.quarantine
+    is_complete = is_built
+    if quarantine is not None:
+        name = TableName.parse(quarantine)
+        needed.append((Privilege.WRITE, Securable.of(table.catalog, name)))
+        is_complete = is_built and uow.relations.find(table.catalog, name) is not None
+    if not is_complete:
         needed.append((Privilege.CREATE, Securable(table.catalog, table.name.namespace)))
     for privilege, on in needed:
         if not rights.has(privilege, on):

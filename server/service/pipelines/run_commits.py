@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.commits.writers import Progress, name_writer_with_progress, read_progress
-from catalog.errors import CommitRefused
+from catalog.errors import CommitRefused, NoSuchTable
 from catalog.history.commit import TableCommit
 from catalog.iceberg.updates import parse_updates
 from catalog.keyed.spec import CHANGE
@@ -15,7 +15,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
 from firn.protocol.pipelines import MoveCheckpoint, TableChanges
 from server.service.pipelines.pins import find_table
-from server.service.pipelines.targets import get_target
+from server.service.pipelines.targets import find_quarantine, get_target
 
 _ACTIONS = frozenset({"add-snapshot", "set-snapshot-ref"})
 
@@ -37,14 +37,34 @@ def build_change(
     return TableCommit(name=name, requirements=change.requirements, updates=parse_updates(change.updates))
 
 
+def build_quarantine_change(
+    uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[PipelineTable], change: TableChanges
+) -> TableCommit:
+    """The commit on the quarantine of a table (docs/protocols.md, rule 8.22). Raises as `build_change`."""
+    table = find_table(tables, TableName.parse(change.table))
+    name = table.definition.quarantine
+    if name is None:
+        raise CommitRefused(f"no validator of {table.name} drops rows")
+    quarantine = TableName.parse(name)
+    _check_own(name_writer(pipeline.name, quarantine), quarantine, change)
+    if find_quarantine(uow, pipeline.name, table) is None:
+        raise NoSuchTable(f"Table does not exist: {quarantine}")
+    return TableCommit(name=quarantine, requirements=change.requirements, updates=parse_updates(change.updates))
+
+
 def read_step(pipeline: Pipeline, table: PipelineTable, step: TableChanges | MoveCheckpoint) -> tuple[str, Progress]:
     """The writer's name, and its step from one position to the next. Raises CommitRefused as `build_change`."""
     writer = name_writer(pipeline.name, table.name)
     if isinstance(step, MoveCheckpoint):
         return writer, Progress(writer=writer, epoch=step.epoch, start=step.start, end=step.end, snapshot_id=0)
-    updates = parse_updates(step.updates)
+    return writer, _check_own(writer, table.name, step)
+
+
+def _check_own(writer: str, table: TableName, change: TableChanges) -> Progress:
+    """The step of the writer in a commit. Raises CommitRefused for anything but a snapshot of this writer."""
+    updates = parse_updates(change.updates)
     progress = read_progress(updates)
     is_own = {update["action"] for update in updates} == _ACTIONS and name_writer_with_progress(updates) == writer
     if progress is None or not is_own:
-        raise CommitRefused(f"a run of {table.name} commits snapshots of the writer {writer!r} alone")
-    return writer, progress
+        raise CommitRefused(f"a run of {table} commits snapshots of the writer {writer!r} alone")
+    return progress

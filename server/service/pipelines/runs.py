@@ -132,7 +132,7 @@ class PipelineRuns:
                 return None
             with suppress(CatalogError):
                 _, tables = read_run_tables(uow, check_lease(job, lease))
-                return tables[0].catalog == catalog and any(name in _list_names(table.name) for table in tables)
+                return tables[0].catalog == catalog and any(name in _list_written(table) for table in tables)
             return False
         return None
 
@@ -168,7 +168,8 @@ def list_run_relations(uow: UnitOfWork, job: Job) -> list[Relation]:
     """The tables that a run reads and writes, as far as they exist; NotFound for a table that has gone."""
     _, tables = read_run_tables(uow, job)
     inputs = (name for table in tables for name in parse_inputs(table.definition))
-    names = dict.fromkeys((*(table.name for table in tables), *inputs))
+    quarantines = (TableName.parse(name) for table in tables if (name := table.definition.quarantine) is not None)
+    names = dict.fromkeys((*(table.name for table in tables), *inputs, *quarantines))
     relations = (uow.relations.find(job.catalog, name) for name in names)
     kinds = (RelationKind.TABLE, RelationKind.KEYED)
     return [relation for relation in relations if relation is not None and relation.kind in kinds]
@@ -217,6 +218,12 @@ def _list_names(table: TableName) -> tuple[TableName, ...]:
     return (table, *(TableName(table.as_namespace, store) for store in (BASE, CHANGE)))
 
 
+def _list_written(table: PipelineTable) -> tuple[TableName, ...]:
+    """The names under which a run may write: those of its target, and its quarantine."""
+    quarantine = table.definition.quarantine
+    return (*_list_names(table.name), *(() if quarantine is None else (TableName.parse(quarantine),)))
+
+
 def _build_target_task(table: PipelineTable) -> TargetTask:
     name = table.name
     definition = table.definition.model_dump(mode="json", exclude={"lineage"})
@@ -238,10 +245,10 @@ def is_input(database: Database, lease: Lease | None, name: TableName) -> bool:
         job = uow.jobs.get(lease.job_id)
         if job.kind is not JobKind.PIPELINE:
             return False
-        targets = {job.table}
+        written = set(_list_names(job.table))
         with suppress(NotFound):
-            targets |= {table.name for table in read_run_tables(uow, job)[1]}
-    return all(name not in _list_names(target) for target in targets)
+            written.update(name for table in read_run_tables(uow, job)[1] for name in _list_written(table))
+    return name not in written
 
 
 def get_table(uow: UnitOfWork, pipeline: Pipeline, name: TableName) -> PipelineTable:

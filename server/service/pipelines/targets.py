@@ -89,6 +89,25 @@ def check_is_own(target: Target | None, name: TableName) -> None:
         )
 
 
+def find_quarantine(uow: UnitOfWork, pipeline: str, table: PipelineTable) -> Target | None:
+    """The quarantine of a pipeline's table; None if it has none, or none yet. Conflict as `check_quarantine`."""
+    name = table.definition.quarantine
+    return None if name is None else check_quarantine(uow, pipeline, table.catalog, TableName.parse(name))
+
+
+def check_quarantine(uow: UnitOfWork, pipeline: str, catalog: CatalogName, name: TableName) -> Target | None:
+    """The table of this name; None if there is none. Conflict for one that is not a quarantine of this pipeline."""
+    found = find_target(uow, pipeline, catalog, name)
+    if found is None:
+        return None
+    if found.relation.kind is RelationKind.KEYED or (found.has_snapshots and found.writer is None):
+        raise Conflict(
+            f"{name} would get the rows that validators drop, and it is another table",
+            hint="rename that table, or choose another severity than `drop`",
+        )
+    return found
+
+
 def find_checkpoint(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> StoredCheckpoint | None:
     """The checkpoint of a table: the pins at the position of its writer. None if its next run computes all rows."""
     target = find_target(uow, pipeline.name, table.catalog, table.name)

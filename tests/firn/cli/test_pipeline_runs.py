@@ -50,6 +50,7 @@ RESULT = RunResult(
     unchanged=31,
     deleted=22,
     dropped=4,
+    quarantine="mart.driver_daily_quarantine",
     commits_left=250,
     snapshot_id="77",
     checkpoint="c2",
@@ -95,7 +96,10 @@ GRAPH = GraphOut(
         GraphEdgeOut(source="dim.driver", target="mart.driver_daily", has_changes=False),
     ],
 )
-COMPUTED = "2,140 affected values: 2,087 rows written, 31 left out (unchanged), 22 deleted, 4 dropped by validators"
+COMPUTED = (
+    "2,140 affected values: 2,087 rows written, 31 left out (unchanged), 22 deleted, 4 dropped by validators into "
+    "mart.driver_daily_quarantine"
+)
 COST = {"predicted_seconds": 18.2, "full_seconds": 120.0}
 COLUMNS = {
     "raw.trip": {"driver": "long", "day": "date", "status": "string", "fare": "decimal(10, 2)"},

@@ -225,7 +225,7 @@ def test_a_backfill_is_followed_paused_and_canceled(server: ServerProcess, open_
 
 def test_a_run_that_waits_is_shown_discarded_and_published(server: ServerProcess, open_page: OpenPage) -> None:
     warned = FAILED.model_copy(update={"severity": Severity.WARN})
-    run_held(server, rows=7, written=5, deleted=2, validators=[warned])
+    run_held(server, rows=7, written=5, deleted=2, dropped=3, quarantine="mart.amounts_quarantine", validators=[warned])
     page = open_page(f"{server.url}/pipelines/held")
     expect(page.get_by_text("Readers see nothing of it")).to_be_visible()
     expect(page.get_by_text("rows to delete2")).to_be_visible()
@@ -237,6 +237,14 @@ def test_a_run_that_waits_is_shown_discarded_and_published(server: ServerProcess
     page.get_by_role("button", name="Discard…").click()
     page.get_by_role("dialog").get_by_role("button", name="Discard").click()
     expect(page.get_by_text("Readers see nothing of it")).to_have_count(0)
+    page.get_by_role("tab", name="Runs").click()
+    page.get_by_role("table", name="runs").get_by_role("link").first.click()
+    run = page.get_by_role("dialog")
+    expect(run).to_contain_text("rows dropped3")
+    expect(run.get_by_role("link", name="mart.amounts_quarantine")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(run).to_have_count(0)
+    page.get_by_role("tab", name="mart.amounts").click()
     run_held(server, rows=7, written=5, deleted=2)
     page.get_by_role("button", name="Publish…").click()
     dialog = page.get_by_role("dialog")

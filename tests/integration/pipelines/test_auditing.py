@@ -122,16 +122,18 @@ def test_a_warning_lets_the_run_go_on(spark: SparkSession) -> None:
 
 def test_wrong_rows_are_dropped(spark: SparkSession) -> None:
     dropping = validator(ValidatorKind.EXPECT, Severity.DROP, condition="k = 'a'")
-    left, (result,), dropped = audit(spark, dropping).drop_wrong(rows(spark).changed)
-    assert [row.id for row in left.collect()] == [1]
-    assert (result.violations, dropped) == (1, 1)
+    kept = audit(spark, dropping).drop_wrong(rows(spark).changed)
+    assert [row.id for row in kept.rows.collect()] == [1]
+    assert ([result.violations for result in kept.results], kept.dropped) == ([1], 1)
 
 
 def test_a_row_that_two_validators_drop_is_counted_once(spark: SparkSession) -> None:
     by_name = validator(ValidatorKind.EXPECT, Severity.DROP, name="named", condition="k = 'a'")
     by_value = validator(ValidatorKind.RANGE, Severity.DROP, columns=["v"], minimum="0")
-    left, results, dropped = audit(spark, by_name, by_value).drop_wrong(rows(spark).changed)
-    assert ([result.violations for result in results], dropped, left.count()) == ([1, 1], 1, 1)
+    kept = audit(spark, by_name, by_value).drop_wrong(rows(spark).changed)
+    assert ([result.violations for result in kept.results], kept.dropped, kept.rows.count()) == ([1, 1], 1, 1)
+    assert kept.violations is not None
+    assert [(row.row.id, row.rules) for row in kept.violations.collect()] == [(1, []), (4, ["named", "range"])]
 
 
 def test_the_table_is_audited_before_anyone_can_read_it(server: RunningServer) -> None:

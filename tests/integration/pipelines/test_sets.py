@@ -12,7 +12,7 @@ import pytest
 import firn.spark
 from firn.protocol.pipeline_outputs import AuditMode
 from firn.protocol.pipelines import RunOut
-from firn.protocol.validators import Validator, ValidatorKind
+from firn.protocol.validators import Severity, Validator, ValidatorKind
 from tests.command_line import Command
 from tests.integration.pipelines.attempts import MOMENTS, Fate, asleep, bury, finish, work_until
 from tests.integration.pipelines.together import NAMES, Together
@@ -60,8 +60,12 @@ def test_one_run_commits_all_tables_and_only_those_that_differ(server: RunningSe
 
 
 def test_an_optimizer_may_die_after_any_step(server: RunningServer) -> None:
-    together = Together(server)
-    run(together)
+    """Each dropped row is in the quarantine once, with the run that has committed it."""
+    odd = Validator(name="even", kind=ValidatorKind.EXPECT, severity=Severity.DROP, condition="id % 2 = 0")
+    together, quarantined = Together(server, odd), list[tuple[str, str, int]]()
+    first = run(together)
+    quarantined += [(first.job_id, "even", number) for number in (3, 5, 7, 9, 11)]
+    assert first.result["together"][together.table("trips")]["dropped"] == 5
     for number, moment in enumerate(MOMENTS):
         together.add_trips(1_000 * (number + 1), 3)
         before = [together.positions(name) for name in NAMES]
@@ -72,8 +76,10 @@ def test_an_optimizer_may_die_after_any_step(server: RunningServer) -> None:
         assert [len(new) - len(old) for old, new in zip(before, after, strict=True)] == [int(is_committed)] * 3
         bury(server.url, fate)
         finish(server.url, lambda run_id=run_id: together.have_ended(run_id))  # type: ignore[misc]
-        together.check_rows()
+        together.check_rows(dropped="id % 2 = 1")
         assert [len(together.positions(name)) for name in NAMES] == [number + 2] * 3
+        quarantined.append((run_id, "even", 1_000 * (number + 1) + 1))
+        assert together.quarantined() == sorted(quarantined)
 
 
 def test_a_run_that_wakes_after_another_one_changes_nothing(server: RunningServer) -> None:
@@ -178,8 +184,9 @@ def test_readers_never_see_a_mixed_state(server: RunningServer) -> None:
 
 
 def test_a_held_run_is_seen_when_somebody_publishes_it(server: RunningServer) -> None:
-    """Its optimizer dies before the report: the next attempt finds that the server has the rows."""
-    together, command = Together(server, audit=AuditMode.HOLD), Command(server.url)
+    """Its optimizer dies before the report: the next attempt finds what the server has. Dropped rows wait, too."""
+    known = Validator(name="known", kind=ValidatorKind.EXPECT, severity=Severity.DROP, condition="id < 101")
+    together, command = Together(server, known, audit=AuditMode.HOLD), Command(server.url)
     name = f"p_{together.number}"
     first = run(together)
     assert (first.result["held"], first.result["snapshot_id"]) == (True, None)
@@ -210,6 +217,8 @@ def test_a_held_run_is_seen_when_somebody_publishes_it(server: RunningServer) ->
     together.pipeline.discard(together.table("trips"))
     assert [together.load_metadata(table) for table in NAMES] == before
     again = run(together)
+    assert together.quarantined() == []
     together.pipeline.publish(together.table("trips"))
-    together.check_rows()
+    together.check_rows(dropped="id >= 101")
+    assert together.quarantined() == [(again.job_id, "known", number) for number in (101, 102)]
     assert (again.result["written"] > 0, [len(together.positions(table)) for table in NAMES]) == (True, [2, 2, 2])

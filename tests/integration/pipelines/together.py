@@ -74,10 +74,17 @@ class Together(Derived):
         names = [(self.table(name), f"pipeline:p_{self.number}#{self.table(name)}") for name in NAMES]
         return [self.client.tables[table].writers.get(writer).position for table, writer in names]
 
-    def check_rows(self) -> None:
-        """The rows of all tables are those of full computations."""
+    def check_rows(self, *, dropped: str = "false") -> None:
+        """The rows of all tables are those of full computations. `dropped` are those that `trips` leaves out."""
         for name, query in self.queries().items():
-            full = self.server.rows(query.replace(" raw.", " lake.raw."))
+            kept = f" AND NOT ({dropped})" if name == "trips" else ""
+            full = self.server.rows(query.replace(" raw.", " lake.raw.") + kept)
             columns = ", ".join(self.server.spark.table(f"lake.{self.table(name)}").columns)
             rows = self.server.rows(f"SELECT {columns} FROM lake.{self.table(name)}")
             assert sorted(rows) == sorted(full), name
+
+    def quarantined(self) -> list[tuple[Any, ...]]:
+        """The ids of the rows of `trips` that were dropped, with the runs and rules."""
+        table = f"lake.{self.table('trips')}_quarantine"
+        number = "cast(get_json_object(row, '$.id') AS INT)"
+        return sorted(self.server.rows(f"SELECT run, array_join(rules, ','), {number} FROM {table}"))

@@ -159,6 +159,25 @@ def test_with_its_lease_a_run_creates_and_writes_its_target_alone(site: Site, ow
     assert table["checkpoint"]["id"] == pins["until"]["id"]
 
 
+def test_dropped_rows_need_the_rights_of_a_target(site: Site, owner: str) -> None:
+    """A user who may write one table must not have a run fill, or create, another one beside it."""
+    drops = {"name": "known", "kind": "expect", "severity": "drop", "condition": "id > 0"}
+    body: dict[str, Any] = {"tables": [{**DEFINED, "validators": [drops]}]}
+    site.send(owner, "POST", TABLES, {"name": "daily", "schema": COLUMNS})
+    alone = site.made.token("alone", NEEDED[0], Grant(on("open", table="daily"), Privilege.WRITE)).text
+    assert site.put(alone).status_code == 200
+    assert site.put(alone, **body).status_code in (403, 404)
+    assert site.put(owner, **body).status_code == 200
+    lease = site.begin(owner)
+    new = {"name": "daily_quarantine", "schema": COLUMNS}
+    assert site.send(site.optimizer, "POST", TABLES, new).status_code == 403
+    missing = site.pin(lease)
+    assert (missing.status_code, "daily_quarantine" in missing.text) == (404, True)
+    assert site.send(site.optimizer, "POST", TABLES, new, lease).status_code == 200
+    pinned = site.pin(lease).json()["targets"][0]
+    assert pinned["quarantine_writer"]["name"] == "pipeline:q#open.daily_quarantine"
+
+
 def test_a_run_checks_the_rights_of_its_owner_again(site: Site, owner: str) -> None:
     """Without that, somebody whose privilege was taken would read the table on through a pipeline."""
     site.put(owner)

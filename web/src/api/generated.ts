@@ -8002,7 +8002,8 @@ export interface components {
          * PublishRun
          * @description Asked by an optimizer with its lease: commit all targets of the run, in one transaction.
          *
-         *     Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15). `samples` are for people.
+         *     Each target has either a snapshot, or a step without one (docs/protocols.md, rule 8.15). `quarantines` are snapshots
+         *     of the quarantines of targets, named by these (rule 8.22). `samples` are for people.
          */
         PublishRun: {
             /**
@@ -8015,6 +8016,11 @@ export interface components {
              * @default []
              */
             moves?: components["schemas"]["MoveCheckpoint"][];
+            /**
+             * Quarantines
+             * @default []
+             */
+            quarantines?: components["schemas"]["TableChanges"][];
             /**
              * Samples
              * @default {}
@@ -9914,7 +9920,8 @@ export interface components {
          *     `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
          *     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
          *     With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13). `commits_left` are the
-         *     new commits of the inputs that the next run takes, because this one is bounded (rule 8.14).
+         *     new commits of the inputs that the next run takes, because this one is bounded (rule 8.14). `quarantine_writer` is
+         *     the writer at the table's quarantine, if it has one (rule 8.22).
          */
         TargetPins: {
             chunks?: components["schemas"]["RunChunks"] | null;
@@ -9935,6 +9942,7 @@ export interface components {
              * @default false
              */
             is_fallback?: boolean;
+            quarantine_writer?: components["schemas"]["WriterOut"] | null;
             replay?: components["schemas"]["Checkpoint"] | null;
             since: components["schemas"]["Checkpoint"] | null;
             /** Table */

@@ -46,6 +46,8 @@ export interface RunResult {
   unchanged?: number;
   deleted?: number;
   dropped?: number;
+  /** The table that has the dropped rows. */
+  quarantine?: string | null;
   chunks?: number;
   incremental_bytes?: number | null;
   full_bytes?: number | null;
@@ -66,6 +68,11 @@ export function heldResults(run: Run, tables: readonly string[]): [string, RunRe
   const { together = {}, ...own } = resultOf(run);
   const all: Record<string, RunResult | undefined> = { ...together, ...(own.mode === 'nothing' ? {} : { [run.table]: own }) };
   return (tables.length === 0 ? [run.table] : tables).map((name) => [name, all[name] ?? {}]);
+}
+
+/** The tables that have the rows that validators dropped, of all tables of a run. */
+export function quarantinesOf({ together = {}, ...own }: RunResult): string[] {
+  return [own, ...Object.values(together)].flatMap(({ quarantine }) => (quarantine == null ? [] : [quarantine]));
 }
 
 /** "2,087 rows to write, 22 rows to delete" of a run that is not committed yet. */

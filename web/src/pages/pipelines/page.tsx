@@ -64,7 +64,7 @@ export function PipelinePage() {
           {chosen && <Chosen pipeline={data} table={chosen} />}
         </Tabs.Panel>
         <Tabs.Panel value="runs" pt={12}>
-          <Runs pipeline={data.name} table={get('table')} />
+          <Runs pipeline={data.name} catalog={data.catalog} table={get('table')} />
         </Tabs.Panel>
         <Tabs.Panel value="versions" pt={12}>
           <Versions pipeline={data.name} />

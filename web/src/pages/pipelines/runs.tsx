@@ -7,12 +7,13 @@ import { pipelineRun, pipelineRuns } from '../../api/pipeline-queries';
 import type { JobStatus, Run } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, Span, When } from '../../components/figures';
+import { TableLink } from '../../components/job-parts';
 import { Empty, Note, ProblemNote } from '../../components/notes';
 import { Facts, Panel } from '../../components/panel';
 import { JobMark } from '../../components/status-icons';
 import { bytes, span } from '../../lib/format';
 import { paths } from '../../lib/paths';
-import { changesText, resultOf, type RunResult } from '../../lib/pipelines';
+import { changesText, quarantinesOf, resultOf, type RunResult } from '../../lib/pipelines';
 import { useUrlState } from '../../lib/url-state';
 import { Verdict } from './verdict';
 
@@ -37,7 +38,7 @@ function secondsOf({ leased_at: began, ended_at: ended }: Run): number | null {
 }
 
 /** The runs of a pipeline, or of one table; one of them beside the list. */
-export function Runs({ pipeline, table }: { pipeline: string; table: string | undefined }) {
+export function Runs({ pipeline, catalog, table }: { pipeline: string; catalog: string; table: string | undefined }) {
   const [get, set] = useUrlState();
   const listed = useInfiniteQuery(pipelineRuns(pipeline, table));
   const id = get('run');
@@ -55,13 +56,13 @@ export function Runs({ pipeline, table }: { pipeline: string; table: string | un
         empty={<Empty title="No run yet">Press Run, or type <code className="mono">firn pipeline run {pipeline} {table ?? 'TABLE'}</code></Empty>}
       />
       <Drawer opened={id !== undefined} onClose={() => set({ run: undefined })} position="right" size="xl" title="Run" closeButtonProps={{ 'aria-label': 'close' }}>
-        {id !== undefined && <Details pipeline={pipeline} id={id} />}
+        {id !== undefined && <Details pipeline={pipeline} catalog={catalog} id={id} />}
       </Drawer>
     </>
   );
 }
 
-function Details({ pipeline, id }: { pipeline: string; id: string }) {
+function Details({ pipeline, catalog, id }: { pipeline: string; catalog: string; id: string }) {
   const { data: run, error } = useQuery(pipelineRun(pipeline, id));
   if (run === undefined) return error === null ? <span className="dim">…</span> : <ProblemNote error={error} what="cannot show the run" />;
   const result = resultOf(run);
@@ -82,6 +83,7 @@ function Details({ pipeline, id }: { pipeline: string; id: string }) {
           { name: 'took', value: <Span seconds={secondsOf(run)} />, ...(run.predicted_seconds == null ? {} : { note: `at most ${span(run.predicted_seconds)} predicted` }) },
           { name: 'last full run took', value: <Span seconds={run.full_seconds} /> },
           ...readBytes(result),
+          ...quarantinesOf(result).map((name) => ({ name: 'quarantine', value: <TableLink catalog={catalog} table={name} />, note: 'has the dropped rows, with run and rules' })),
           ...commitFacts(result),
           { name: 'asked for', value: <When at={run.created_at} />, ...(run.requested_by === null ? {} : { note: `by ${run.requested_by}` }) },
           { name: 'job', value: <Link className="mono" to={paths.job(run.job_id)}>{run.job_id}</Link>, note: 'with its log' },
