@@ -204,12 +204,29 @@ def run_held(server: ServerProcess, rows: int, **result: Any) -> None:
     optimizer.report(RunResult(mode="incremental", held=rows > 0, **result))
 
 
-def test_a_backfill_is_followed_paused_and_canceled(server: ServerProcess, open_page: OpenPage) -> None:
+def test_a_backfill_is_requested_followed_paused_and_canceled(server: ServerProcess, open_page: OpenPage) -> None:
     run_held(server, rows=0)
-    asked = {"where": "driver BETWEEN 1 AND 4", "chunks": 4}
-    server.post("pipelines/held/tables/mart.amounts/backfills", asked)
-    run_held(server, rows=0, chunks=1)
     page = open_page(f"{server.url}/pipelines/held")
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Compute some rows again…").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Rows").fill("fare > 3")
+    form.get_by_role("button", name="Show the chunks").click()
+    expect(form.get_by_role("alert")).to_contain_text("fare")  # which is no column of the scope
+    form.get_by_label("Rows").fill("driver BETWEEN 1 AND 4")
+    expect(form.get_by_role("alert")).to_have_count(0)
+    form.get_by_label("Number of chunks").fill("4")
+    form.get_by_role("button", name="Show the chunks").click()
+    chunks = form.get_by_role("table", name="chunks of the backfill").get_by_role("row")
+    expect(chunks).to_have_count(5)
+    expect(chunks.nth(1)).to_contain_text("`driver` < 2")
+    command = "firn pipeline backfill held mart.amounts --where 'driver BETWEEN 1 AND 4' --chunks 4"
+    expect(form.get_by_label("the same on the command line", exact=True)).to_have_text(command)
+    assert violations(page) == []
+    assert server.get("pipelines/held/tables/mart.amounts/backfills")["items"] == []
+    form.get_by_role("button", name="Request the backfill").click()
+    expect(form).to_have_count(0)
+    run_held(server, rows=0, chunks=1)
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25")
     expect(page.get_by_text(re.compile("1 of 4 chunks · .* a chunk · about .* left, until about"))).to_be_visible()
     page.get_by_role("button", name="Pause").click()
@@ -244,7 +261,7 @@ def test_a_run_that_waits_is_shown_discarded_and_published(server: ServerProcess
     expect(run.get_by_role("link", name="mart.amounts_quarantine")).to_be_visible()
     page.keyboard.press("Escape")
     expect(run).to_have_count(0)
-    page.get_by_role("tab", name="mart.amounts").click()
+    page.get_by_role("tab", name="Table").click()
     run_held(server, rows=7, written=5, deleted=2)
     page.get_by_role("button", name="Publish…").click()
     dialog = page.get_by_role("dialog")

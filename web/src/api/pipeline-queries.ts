@@ -3,6 +3,7 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
 import { PAGE, paged } from './queries';
+import type { BackfillRequest } from './types';
 
 const RUNS_MS = 3000;
 
@@ -76,6 +77,10 @@ export const backfills = (name: string, table: string) =>
     queryFn: () => answered(api.GET('/pipelines/{pipeline}/tables/{table}/backfills', { params: { path: { pipeline: name, table }, query: { limit: 5 } } })),
     refetchInterval: RUNS_MS,
   });
+
+/** With `dry_run` the answer has the chunks, and nothing is stored. */
+export const requestBackfill = (name: string, table: string, body: BackfillRequest) =>
+  answered(api.POST('/pipelines/{pipeline}/tables/{table}/backfills', { params: { path: { pipeline: name, table } }, body }));
 
 export type BackfillAction = 'pause' | 'resume' | 'cancel';
 

@@ -81,6 +81,7 @@ export type Optimizer = Schemas['OptimizerOut'];
 export type HeldRows = Schemas['HeldRowsOut'];
 export type SampledRow = Schemas['SampledRow'];
 export type Backfill = Schemas['BackfillOut'];
+export type BackfillRequest = Schemas['BackfillRequest'];
 export type BackfillStatus = Schemas['BackfillStatus'];
 export type Pipeline = Schemas['PipelineOut'];
 export type PipelineTable = Schemas['PipelineTableOut'];

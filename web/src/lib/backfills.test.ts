@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { Backfill } from '../api/types';
-import { currentText, estimatedEnd, progressText, secondsPerChunk } from './backfills';
+import { backfillCommand, currentText, estimatedEnd, progressText, secondsPerChunk } from './backfills';
 
 const START = '2026-01-01T00:00:00Z';
 const at = (seconds: number) => new Date(Date.parse(START) + seconds * 1000).toISOString();
@@ -34,4 +34,13 @@ test('the chunks of the active run', () => {
   expect(currentText({ where: 'day > 0', chunks: [chunk(1, null, 'running')] })).toBe('a run computes day = 1');
   expect(currentText({ where: 'day > 0', chunks: [chunk(1, null, 'running'), chunk(2, null, 'running')] })).toBe('a run computes 2 chunks, from day = 1 on');
   expect(currentText({ where: null, chunks: [chunk(1, null, 'running')] })).toBe('a run computes it');
+});
+
+test('the command requests the same backfill, whatever the condition holds', () => {
+  const fields = { where: ' driver = 7 ', minutes: 5, chunks: null };
+  expect(backfillCommand('orders', 'mart.t', fields)).toBe("firn pipeline backfill orders mart.t --where 'driver = 7'");
+  const hostile = { where: "name = 'x'; $(rm)", minutes: 10, chunks: 3 };
+  expect(backfillCommand('my orders', 'mart.`a b`', hostile)).toBe(
+    String.raw`firn pipeline backfill 'my orders' 'mart.${'`'}a b${'`'}' --where 'name = '\''x'\''; $(rm)' --chunk 10min --chunks 3`,
+  );
 });

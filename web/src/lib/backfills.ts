@@ -40,3 +40,26 @@ export function currentText({ chunks, where }: Pick<Backfill, 'chunks' | 'where'
   if (where === null) return 'a run computes it';
   return running.length === 1 ? `a run computes ${first.condition}` : `a run computes ${many(running.length, 'chunk')}, from ${first.condition} on`;
 }
+
+/** How long the chunks of one run take, unless somebody says otherwise. */
+export const DEFAULT_MINUTES = 5;
+
+/** What the form of a backfill says. Without a number of chunks the server chooses it. */
+export interface BackfillFields {
+  where: string;
+  minutes: number;
+  chunks: number | null;
+}
+
+/** The command that requests the same backfill. */
+export function backfillCommand(pipeline: string, table: string, { where, minutes, chunks }: BackfillFields): string {
+  const parts = ['firn pipeline backfill', quoteForShell(pipeline), quoteForShell(table), '--where', quoteForShell(where.trim())];
+  if (minutes !== DEFAULT_MINUTES) parts.push('--chunk', `${minutes}min`);
+  if (chunks !== null) parts.push('--chunks', String(chunks));
+  return parts.join(' ');
+}
+
+/** A shell reads the text as one word, whatever is in it. */
+function quoteForShell(text: string): string {
+  return /^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

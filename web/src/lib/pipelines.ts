@@ -19,6 +19,8 @@ export interface Definition {
   /** The tables that move together with this one and itself, in one order; empty for a table that moves alone. */
   consistent: string[];
   key: string[];
+  /** How runs write the table; null for the mode that its key implies. */
+  mode: string | null;
   refresh: string;
   incremental: boolean;
   scope: string[];

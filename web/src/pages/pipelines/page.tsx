@@ -17,6 +17,7 @@ import { need, onTable } from '../../lib/access';
 import { many } from '../../lib/format';
 import { definitionOf, triggerText } from '../../lib/pipelines';
 import { useUrlState } from '../../lib/url-state';
+import { BackfillForm, whyNoBackfill } from './backfill-form';
 import { Backfills } from './backfills';
 import { Graph } from './graph';
 import { HeldRun } from './held-run';
@@ -81,7 +82,7 @@ const BUSY: Record<string, string> = {
 };
 
 function Actions({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable }) {
-  const [asks, ask] = useState<'full' | 'reset'>();
+  const [asks, ask] = useState<'full' | 'reset' | 'backfill'>();
   const busy = BUSY[table.state] ?? null;
   const needs = pipeline.tables.flatMap(({ name }) => need(onTable(pipeline.catalog, name), 'write'));
   const run = useDo(`cannot run ${table.name}`, () => runTable(pipeline.name, table.name, false));
@@ -100,11 +101,15 @@ function Actions({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable
           <ActionMenuItem disabledReason={busy} onClick={() => ask('full')}>
             Run in full…
           </ActionMenuItem>
+          <ActionMenuItem disabledReason={whyNoBackfill(table)} onClick={() => ask('backfill')}>
+            Compute some rows again…
+          </ActionMenuItem>
           <ActionMenuItem disabledReason={null} onClick={() => ask('reset')}>
             Forget the checkpoint…
           </ActionMenuItem>
         </Menu.Dropdown>
       </Menu>
+      <BackfillForm pipeline={pipeline} table={table} opened={asks === 'backfill'} close={() => ask(undefined)} />
       <ConfirmDialog title={`Run ${table.name} in full`} opened={asks === 'full'} close={() => ask(undefined)} yes="Run in full" act={() => runTable(pipeline.name, table.name, true)}>
         The run computes all rows of the table from all rows of its inputs, and commits those that differ. Readers see the table as it is until then.
       </ConfirmDialog>
