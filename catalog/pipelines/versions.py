@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from catalog.errors import InvalidDefinition, StaleDefinition
 from catalog.names import TableName, fold_case
 from catalog.pipelines.lineage import find_foreign_source
-from firn.protocol.pipeline_outputs import OnChange, OutputMode, explain_wrong_output
+from firn.protocol.pipeline_outputs import OnChange, explain_wrong_output
 from firn.protocol.pipeline_sets import explain_wrong_sets
 from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
 
-_NOT_YET = (OutputMode.COLUMNS,)
 _PLACE = frozenset({"path", "line"})
 _VERDICT = frozenset({"incremental", "scope", "reasons", "lineage"})
 
@@ -71,8 +70,6 @@ def _check_output(definition: TableDefinition) -> None:
     )
     if wrong is not None:
         raise InvalidDefinition(f"{definition.name}: {wrong[0]} ({_place(definition)})", hint=wrong[1])
-    if definition.output_mode in _NOT_YET:
-        raise InvalidDefinition(f"{definition.name}: Firn runs no mode: {definition.output_mode} yet")
 
 
 def parse_inputs(definition: TableDefinition) -> list[TableName]:

@@ -163,7 +163,8 @@ def _describe_rows(result: RunResult) -> str:
     keys += f"{_count(result.chunks, 'chunk')} of a backfill: " if result.chunks else ""
     unchanged = f"{result.unchanged:,} left out (unchanged)"
     written = f"{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted"
-    return f"{keys}{written}{_describe_dropped(result)}"
+    absent = f", {result.absent:,} without a row in the table" if result.absent else ""
+    return f"{keys}{written}{absent}{_describe_dropped(result)}"
 
 
 def _describe_dropped(result: RunResult) -> str:

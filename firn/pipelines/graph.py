@@ -8,6 +8,7 @@ from firn.pipelines.definition import Definition
 from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.parsing import find_place
 from firn.pipelines.tables import find_tables, table_name
+from firn.protocol.pipeline_outputs import OutputMode
 
 
 def order_definitions(
@@ -16,7 +17,7 @@ def order_definitions(
     """The definitions in order, without those that read themselves, and a problem for each cycle."""
     ordered: dict[str, Definition] = {}
     problems: list[InvalidDefinition] = []
-    reads = {name: read_inputs(definition) for name, definition in definitions.items()}
+    reads = {name: _list_sources(definition) for name, definition in definitions.items()}
     waiting = dict(definitions)
     while waiting:
         ready = [name for name in waiting if not any(source in waiting for source in reads[name])]
@@ -36,6 +37,13 @@ def read_inputs(definition: Definition) -> dict[str, Place]:
     for table in find_tables(definition.query):
         places.setdefault(table_name(table), find_place(table))
     return places
+
+
+def _list_sources(definition: Definition) -> dict[str, Place]:
+    """The tables that have to be planned before. A table of others, whose columns a query fills, it may read."""
+    fills = definition.mode is OutputMode.COLUMNS
+    inputs = read_inputs(definition).items()
+    return {name: place for name, place in inputs if not (fills and name == definition.name)}
 
 
 def _find_cycle(waiting: Mapping[str, Definition], reads: Mapping[str, Mapping[str, object]]) -> list[str]:

@@ -15,7 +15,7 @@ from firn.pipelines.graph import read_inputs
 from firn.pipelines.lineage import trace_columns
 from firn.pipelines.parsing import DIALECT, parse_query
 from firn.pipelines.plan import Plan, Reason
-from firn.pipelines.table_plans import TablePlan, plan_pipeline
+from firn.pipelines.table_plans import TablePlan, hide_filled, plan_pipeline
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode
 from firn.protocol.pipelines import MOST_TABLES, FullReason, PipelineFile, PutPipeline, Refresh, TableDefinition
 
@@ -77,8 +77,9 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         raise FirnError(f"{definition.name}: the columns of {names} are not known", hint="create these tables first")
     inputs = read_inputs(definition)
     _check_names(definition, inputs)
-    schema = {name: columns.known[name] for name in inputs}
-    columns.add(definition.name, plan)
+    schema = hide_filled({name: columns.known[name] for name in inputs}, definition.name, definition.output.columns)
+    if definition.mode is not OutputMode.COLUMNS:  # others made that table, and it has more columns
+        columns.add(definition.name, plan)
     query, fingerprint = _write_query(definition, schema)
     is_append = definition.mode is OutputMode.APPEND
     return TableDefinition(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from firn.pipelines.definition import Definition, Pipeline
@@ -50,7 +50,9 @@ def plan_pipeline(pipeline: Pipeline, load: LoadColumns) -> list[TablePlan]:
     plans = []
     for name, definition in pipeline.definitions.items():
         table = _plan_table(pipeline, definition, known, load)
-        known[name] = None if table.plan is None else {c.name: c.type or "unknown" for c in table.plan.columns} or None
+        if definition.mode is not OutputMode.COLUMNS:  # others made that table, and it has more columns
+            plan = table.plan
+            known[name] = None if plan is None else {c.name: c.type or "unknown" for c in plan.columns} or None
         plans.append(table)
     return plans
 
@@ -62,7 +64,8 @@ def _plan_table(
     for name in inputs:
         if name not in known:
             known[name] = load(name)
-    schema = {name: columns for name in inputs if (columns := known[name]) is not None}
+    given = {name: columns for name in inputs if (columns := known[name]) is not None}
+    schema = hide_filled(given, definition.name, definition.output.columns)
     if unknown := tuple(name for name in inputs if name not in schema):
         return TablePlan(definition, unknown=unknown)
     try:
@@ -73,8 +76,24 @@ def _plan_table(
             names = [column.name for column in plan.columns]
             check_validator(validator, names, list(inputs), definition.key)
     except InvalidDefinition as problem:
+        if schema != given:
+            filled = ", ".join(definition.output.columns)
+            problem.hint = f"{definition.name} is read without the columns that the pipeline fills: {filled}"
         return TablePlan(definition, problem=problem.in_file(definition.path))
     return TablePlan(definition, plan)
+
+
+def hide_filled(
+    schema: Mapping[str, Mapping[str, str]], table: str, filled: Collection[str]
+) -> dict[str, Mapping[str, str]]:
+    """The columns of inputs without those of `table` that its own query fills: its runs would start each other."""
+    hidden = {name.lower() for name in filled}
+    return {
+        name: {column: kind for column, kind in columns.items() if column.lower() not in hidden}
+        if name.lower() == table.lower()
+        else columns
+        for name, columns in schema.items()
+    }
 
 
 def _check_columns(definition: Definition, plan: Plan) -> None:
@@ -86,8 +105,21 @@ def _check_columns(definition: Definition, plan: Plan) -> None:
 
 
 def _check_mode(definition: Definition, plan: Plan) -> None:
+    if definition.mode is OutputMode.COLUMNS:
+        _check_filled(definition, plan)
     if definition.mode is not OutputMode.APPEND:  # the folder has checked the queries of those
         _check_policy(definition, plan)
+
+
+def _check_filled(definition: Definition, plan: Plan) -> None:
+    """The query gives the key and the filled columns. If it reads its own table, it says which rows have changed."""
+    given, wanted = {column.name for column in plan.columns}, {*definition.key, *definition.output.columns}
+    if given and given != wanted:
+        text = f"mode: columns fills {', '.join(definition.output.columns)}, the query gives {', '.join(sorted(given))}"
+        raise InvalidDefinition(text, line=definition.line, hint=f"select {', '.join(sorted(wanted))}")
+    if definition.name in read_inputs(definition) and not plan.is_incremental:
+        text = f"{definition.name} reads itself, and must be computed in full: {plan.reasons[0].text}"
+        raise InvalidDefinition(text, line=definition.line, hint=plan.reasons[0].remedy)
 
 
 def _check_policy(definition: Definition, plan: Plan) -> None:

@@ -332,6 +332,8 @@ class RunResult(Message):
     unchanged: int = 0
     deleted: int = 0
     dropped: int = 0
+    absent: int = 0
+    """Computed rows that the table does not have, so that `mode: columns` left them out."""
     quarantine: str | None = None
     incremental_bytes: int | None = None
     full_bytes: int | None = None

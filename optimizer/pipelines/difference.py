@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -12,7 +14,7 @@ from firn.spark.comparing import make_comparable
 from firn.spark.target import Target
 from optimizer.errors import Refused
 
-UPSERT, DELETE, UNCHANGED, WRONG = "U", "D", "S", "X"
+UPSERT, DELETE, UNCHANGED, WRONG, ABSENT = "U", "D", "S", "X", "A"
 OP, OLD = "_op", "old"
 _SHOWN_KEYS = 3
 
@@ -41,6 +43,29 @@ def compare_rows(computed: DataFrame, current: DataFrame, target: Target, *, kee
     )
     old_row = [F.col("old").alias(OLD)] if keeps_old else []
     return joined.select(op.alias(OP), F.coalesce("new", "old").alias("row"), *old_row)
+
+
+def compare_columns(computed: DataFrame, current: DataFrame, target: Target, *, keeps_old: bool = False) -> DataFrame:
+    """As `compare_rows`, for a table of which others write the rows: some columns of the rows that it has.
+
+    A row that the query does not give gets nulls, and a computed row that the table does not have is ABSENT.
+    """
+    compared = compare_rows(computed, current, target, keeps_old=True)
+    identity, row = find_identity(target), F.col("row")
+    filled = [name for name in target.columns if name not in identity]
+    kinds = {field.name: field.dataType for field in target.fields}
+    nulls = {name: F.lit(None).cast(kinds[name]) for name in filled}
+    cleared = F.struct(*(nulls.get(name, row.getField(name)).alias(name) for name in target.columns))
+    is_null = reduce(and_, (row.getField(name).isNull() for name in filled))
+    is_gone = F.col(OP) == DELETE
+    op = (
+        F.when(is_gone & is_null, UNCHANGED)
+        .when(is_gone, UPSERT)
+        .when((F.col(OP) == UPSERT) & F.col(OLD).isNull(), ABSENT)
+        .otherwise(F.col(OP))
+    )
+    old_row = [F.col(OLD)] if keeps_old else []
+    return compared.select(op.alias(OP), F.when(is_gone, cleared).otherwise(row).alias("row"), *old_row)
 
 
 def check_keys(computed: DataFrame, target: Target) -> DataFrame:

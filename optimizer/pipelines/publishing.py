@@ -16,6 +16,7 @@ from firn.spark.target import Target
 from optimizer.pipelines.auditing import Audit, AuditedRows, KeptRows
 from optimizer.pipelines.computing import Computing
 from optimizer.pipelines.difference import (
+    ABSENT,
     DELETE,
     OLD,
     OP,
@@ -23,6 +24,7 @@ from optimizer.pipelines.difference import (
     UPSERT,
     WRONG,
     check_keys,
+    compare_columns,
     compare_rows,
     explain_wrong_keys,
     find_identity,
@@ -104,26 +106,36 @@ class Publishing:
         keyed = self.target.load_keyed()
         computed = fit_columns(rows, self.target, self.target.read_fields(keyed))
         if self.target.is_empty:
+            if self.target.fills:  # others have not brought any row yet
+                return self._build(RunResult(mode=""), None)
             return self._prepare_first(computed, keyed)
         current = self.target.read_rows()
         return self._prepare_changes(computed, current if selection is None else selection.restrict(current), keyed)
 
     def _prepare_changes(self, computed: DataFrame, current: DataFrame, keyed: Target) -> ComputedTable:
         counted = Observation()
-        operations = (UPSERT, DELETE, UNCHANGED, WRONG)
+        operations = (UPSERT, DELETE, UNCHANGED, WRONG, ABSENT)
         counts = [F.count_if(F.col(OP) == op).alias(op) for op in operations]
-        compared = compare_rows(computed, current, keyed, keeps_old=self.holds).observe(counted, *counts)
-        changes = self.computing.keep(compared.where(F.col(OP) != UNCHANGED))
+        compare = compare_columns if self.target.fills else compare_rows
+        compared = compare(computed, current, keyed, keeps_old=self.holds).observe(counted, *counts)
+        changes = self.computing.keep(compared.where(~F.col(OP).isin(UNCHANGED, ABSENT)))
         count = changes.count()
         rows = {op: int(counted.get[op]) for op in operations}
         if rows[WRONG]:
             explain_wrong_keys(computed, keyed)
             raise AssertionError(f"{rows[WRONG]} rows have a wrong key, and no key is wrong")
-        result = RunResult(mode="", written=rows[UPSERT], unchanged=rows[UNCHANGED], deleted=rows[DELETE])
+        result = RunResult(
+            mode="",
+            written=rows[UPSERT],
+            unchanged=rows[UNCHANGED],
+            deleted=rows[DELETE],
+            absent=rows[ABSENT],
+        )
         if not count:
             return self._build(result, None)
         result = result.model_copy(update={"validators": self._check_changes(changes, keyed)})
-        rows_to_write = ChangeRows(changes, keyed, partial(explain_wrong_keys, computed, keyed))
+        explain = partial(explain_wrong_keys, computed, keyed)
+        rows_to_write = ChangeRows(changes, keyed, explain, is_partial=bool(self.target.fills))
         return self._build(result, rows_to_write, partial(_pair_keyed, changes))
 
     def _prepare_first(self, computed: DataFrame, keyed: Target) -> ComputedTable:

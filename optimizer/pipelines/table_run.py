@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from firn.pipelines import Plan, incremental
 from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.table_plans import hide_filled
 from firn.pipelines.types import name_type
 from firn.protocol.backfills import ClaimRequest
 from firn.protocol.names import format_sql_name, join_name
@@ -45,6 +46,8 @@ class TableRun:
     def prepare(self) -> None:
         """Create the target if it is missing: the writer's registration needs a table."""
         if find_target(self.context.lake, self.name) is None:
+            if self._is_columns:
+                raise Refused(f"{self.name} does not exist: the pipeline fills columns of a table that others create")
             self.context.stage("creating the table")
             create_target(self.context.lake, self.name, self.definition, self._read_result_schema())
             self.context.say(f"created {self.name}")
@@ -96,6 +99,7 @@ class TableRun:
         states = [state for pinned in inputs.values() for state in pinned.list_states()]
         context.check_reads([*states, *target.list_states()])
         plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
+        self._check_columns(plan)
         measured = {name: pinned.measure() for name, pinned in inputs.items()}
         mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
         if not mode.is_full and replayed:
@@ -128,6 +132,13 @@ class TableRun:
         if self._is_append:
             return choose_append_mode(self.definition, target, pins, asked=asked)
         mode = choose_mode(plan, refresh, pins, inputs, asked=asked)
+        if (
+            self._is_columns
+            and not mode.is_full
+            and not {*plan.scope} <= {name.lower() for name in self.definition.key}
+        ):
+            # Rows that others have just added do not have the values of the other columns yet.
+            return Mode(is_full=True, reason=f"its scope {', '.join(plan.scope)} is not part of the key")
         if refresh is Refresh.AUTO and not mode.is_full:
             mode = weigh(plan, measured, changed, target.total_bytes)
         return mode
@@ -192,6 +203,16 @@ class TableRun:
     def _is_append(self) -> bool:
         return self.definition.output_mode is OutputMode.APPEND
 
+    @property
+    def _is_columns(self) -> bool:
+        return self.definition.output_mode is OutputMode.COLUMNS
+
+    def _check_columns(self, plan: Plan) -> None:
+        """Raise Refused for a query that may give other values each time: its runs would start each other."""
+        names = {name.lower() for name in self.definition.inputs}
+        if self._is_columns and self.name.lower() in names and not plan.is_incremental:
+            raise Refused(f"{self.name} reads itself, and its query must be computed in full: {plan.reasons[0]}")
+
     def _build_audit(self, rows: DataFrame, computing: Computing) -> Audit | None:
         """The validators of the table. Raises Refused for one that does not fit the query."""
         definition = self.definition
@@ -211,7 +232,7 @@ class TableRun:
 
     def _find_target(self) -> PipelineTarget:
         """The target as it is now. Raises Refused if it has another key than the definition."""
-        target = find_target(self.context.lake, self.name)
+        target = find_target(self.context.lake, self.name, self.definition.columns)
         if target is None:
             raise Refused(f"{self.name} was dropped while the run began: run again")
         given, keyed = [key.lower() for key in self.definition.key], [key.lower() for key in target.shown.primary_key]
@@ -230,6 +251,7 @@ class TableRun:
     def _plan(self, schema: Mapping[str, Mapping[str, str]]) -> Plan:
         query, key = self.definition.query, self.definition.key
         try:
+            schema = hide_filled(schema, self.definition.name, self.definition.columns)
             return incremental(query, schema, key=key, deterministic=self.context.deterministic)
         except InvalidDefinition as problem:
             raise Refused(f"{self.definition.path}: {problem.message}") from problem

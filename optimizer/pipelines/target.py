@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -22,18 +22,23 @@ from optimizer.pipelines.lake import Lake
 
 _TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\((?:(\d+),)?([^,()]+)(?:,(\d+))?\)")
 _UNWRITABLE = {
-    "firn.partial": "sets some columns only",
+    "firn.partial": "takes changes of some columns, so others may write it",
     "firn.insert-only": "is insert-only",
 }
 
 
 @dataclass(frozen=True)
 class PipelineTarget:
-    """The target, and what the server says of it."""
+    """The target, and what the server says of it.
+
+    `fills` are the columns that the pipeline fills of a table that others write; empty for a table of its own. With
+    them, fields, columns and rows are those of the key and of these columns.
+    """
 
     lake: Lake
     table: str
     shown: TableOut
+    fills: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -68,7 +73,17 @@ class PipelineTarget:
     @property
     def columns(self) -> list[str]:
         """The columns, in order."""
-        return [column.name for column in self.shown.columns]
+        names = [column.name for column in self.shown.columns]
+        return self._choose(names) if self.fills else names
+
+    def _choose(self, names: Sequence[str]) -> list[str]:
+        """The key columns and those that the pipeline fills, whatever their case."""
+        lowered = {name.lower(): name for name in names}
+        if missing := [name for name in self.fills if name.lower() not in lowered]:
+            remedy = "; ".join(f"ALTER TABLE {self.path} ADD COLUMN {name} …" for name in missing)
+            raise Refused(f"{self.path} has no column {', '.join(missing)} that the pipeline could fill: {remedy}")
+        wanted = {name.lower() for name in (*self.fills, *self.shown.primary_key)}
+        return [name for name in names if name.lower() in wanted]
 
     def list_states(self) -> list[StateRead]:
         """What a run reads of it: its head, or the heads of both stores of a keyed table."""
@@ -84,10 +99,21 @@ class PipelineTarget:
                 f"{self.path} has the sequence field {target.sequence_field}: a computed row that is older than the "
                 "table's would be left out. Let the pipeline create its table"
             )
-        for is_set, key in ((target.has_partial_columns, "firn.partial"), (target.is_insert_only, "firn.insert-only")):
+        is_others = target.has_partial_columns and not self.fills
+        for is_set, key in ((is_others, "firn.partial"), (target.is_insert_only, "firn.insert-only")):
             if is_set:
                 raise Refused(f"{self.path} {_UNWRITABLE[key]} ({key}): let the pipeline create its table")
-        return target
+        return self._narrow(target) if self.fills else target
+
+    def _narrow(self, target: Target) -> Target:
+        """The table as if it had no other columns than the key and those that the pipeline fills."""
+        if not target.has_partial_columns:
+            raise Refused(
+                f"{self.path}: its changes set all columns. Let them set some: "
+                f"ALTER TABLE … SET TBLPROPERTIES ('firn.partial' = 'true'), while nothing is pending"
+            )
+        names = set(self._choose(target.columns))
+        return replace(target, fields=tuple(field for field in target.fields if field.name in names))
 
     def read_fields(self, keyed: Target | None = None) -> Mapping[str, StructField]:
         """The columns with their types, by name. `keyed` has the facts of a keyed table, if they are loaded."""
@@ -99,13 +125,14 @@ class PipelineTarget:
         """The rows of a keyed table, merged, as the server has shown it."""
         version = int(self.shown.version or 0)
         plan = plan_feed(self.lake.client, self.path, join_name(self.parts), version, version)
-        return Feed(self.lake.spark, self.parts, plan).read_all(plan.until)
+        rows = Feed(self.lake.spark, self.parts, plan).read_all(plan.until)
+        return rows.select(*map(quote_name, self.columns)) if self.fills else rows
 
 
-def find_target(lake: Lake, table: str) -> PipelineTarget | None:
+def find_target(lake: Lake, table: str, fills: Sequence[str] = ()) -> PipelineTarget | None:
     """The target, if it exists."""
     try:
-        return PipelineTarget(lake, table, lake.table(table).show())
+        return PipelineTarget(lake, table, lake.table(table).show(), tuple(fills))
     except NotFound:
         return None
 
@@ -155,6 +182,11 @@ def fit_columns(rows: DataFrame, target: PipelineTarget, fields: Mapping[str, St
     missing = [name for name in target.columns if name.lower() not in given]
     unknown = [name for name in rows.columns if name.lower() not in {column.lower() for column in target.columns}]
     if missing or unknown:
+        if target.fills:
+            raise Refused(
+                f"{target.path}: the query gives {', '.join(rows.columns)}, and has to give the key and the columns "
+                f"that the pipeline fills: {', '.join(target.columns)}"
+            )
         remedies = [f"ALTER TABLE … ADD COLUMN {name}" for name in unknown]
         remedies += [f"ALTER TABLE … DROP COLUMN {name}" for name in missing]
         raise Refused(

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name, split_name
 from firn.spark.quiet_logs import silence_failure_logs
-from firn.spark.target import Target
-from firn.spark.write import SMALL_BYTES, estimate_bytes
+from firn.spark.target import SET_COLUMN, Target, load_target
+from firn.spark.write import SMALL_BYTES, estimate_bytes, name_set
 from optimizer.pipelines.difference import unpack
 from optimizer.pipelines.inputs import CHANGE
 from optimizer.pipelines.plain_files import raise_conflict
@@ -50,6 +50,8 @@ class ChangeRows:
     explain_keys: Callable[[], None]
     is_counted: bool = True
     """Whether the run has counted the changes already."""
+    is_partial: bool = False
+    """Whether the changes set the columns of `keyed` only: the table has others."""
 
     def commit(self, options: Mapping[str, str]) -> int | None:
         """Append the changes."""
@@ -72,11 +74,23 @@ class ChangeRows:
         """The rows as the change store has them, options of Spark's writer, and a counter if they are not counted."""
         changes, counter = (self.changes, None) if self.is_counted else _count(self.changes)
         rows = unpack(changes, self.keyed).withColumn("_source", F.lit(None).cast("string"))
+        if self.is_partial:
+            rows = self._add_others(rows)
         if estimate_bytes(changes) > SMALL_BYTES:
             return rows, {}, counter
         keys = [F.col(quote_name(key)) for key in self.keyed.key]
         # Otherwise Iceberg shuffles again by partition.
         return rows.repartition(1, *keys), {"distribution-mode": "none"}, counter
+
+    def _add_others(self, rows: DataFrame) -> DataFrame:
+        """The rows with the columns that they do not set, and the ids of those that they set."""
+        keyed, spark = self.keyed, rows.sparkSession
+        whole = load_target(spark, keyed.name)
+        set_ids = F.lit(name_set(spark, whole, [name for name in keyed.columns if name not in keyed.key]))
+        others = {field.name: F.lit(None).cast(field.dataType) for field in whole.fields if field not in keyed.fields}
+        return rows.withColumns({**others, SET_COLUMN: set_ids}).select(
+            *map(quote_name, spark.table(keyed.change).columns)
+        )
 
     def explain(self) -> None:
         """Raise Refused if keys are null or come twice."""

@@ -196,7 +196,8 @@ def put_pipeline(request: GuardedRequest) -> Iterator[Requirement]:
         on = request.access.namespace(catalog, namespace)
         missing = NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
         yield Requirement(privilege=Privilege.CREATE, on=on, missing=missing)
-    for name in sorted(inputs - set(targets), key=str):
+    others = {name for name, definition in parse_definitions(body.tables).items() if definition.columns}
+    for name in sorted(inputs - (set(targets) - others), key=str):
         yield _require_in(request, catalog, name, Privilege.READ)
 
 

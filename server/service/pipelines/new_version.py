@@ -13,10 +13,11 @@ from catalog.pipelines.versions import check_keys, check_rebuilds, compare_versi
 from catalog.policy.schedule import parse_schedule
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
+from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipeline_quarantine import name_quarantine
 from firn.protocol.pipelines import PutPipeline, TableChange, TableDefinition, TriggerKind
 from server.service.commit.commit_target import check_namespace
-from server.service.pipelines.targets import check_is_own, check_quarantine, find_checkpoint, find_target
+from server.service.pipelines.targets import check_quarantine, check_target, find_checkpoint, find_target
 
 _INPUTS = (RelationKind.TABLE, RelationKind.KEYED)
 Definitions = Mapping[TableName, TableDefinition]
@@ -89,14 +90,15 @@ def _check_tables(
                 f"another pipeline writes {table} ({_place(definition)})",
                 hint="only one pipeline writes a table: give this one another name",
             )
-        edges[table] = parse_inputs(definition)
+        is_columns = definition.output_mode is OutputMode.COLUMNS  # which may read the other columns of its table
+        edges[table] = [source for source in parse_inputs(definition) if not (is_columns and source == table)]
     taken |= {fold_case(str(table)) for table in definitions}
     check_no_cycle(_follow_quarantines(edges))
     for table, definition in definitions.items():
         _check_trigger(definition)
         name_writer(name, table)
         check_namespace(uow, catalog, table.namespace)
-        check_is_own(find_target(uow, name, catalog, table), table)
+        check_target(find_target(uow, name, catalog, table), definition)
         _check_inputs(uow, catalog, definition, edges)
         _check_quarantine(uow, name, catalog, definition, taken)
 

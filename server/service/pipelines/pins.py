@@ -40,8 +40,8 @@ from server.service.pipelines.rights import check_owner
 from server.service.pipelines.runs import read_run_tables
 from server.service.pipelines.targets import (
     Target,
-    check_is_own,
     check_not_held,
+    check_target,
     find_quarantine,
     find_target,
     load_target_policy,
@@ -208,7 +208,7 @@ class PipelinePins:
         target = find_target(uow, pipeline.name, table.catalog, table.name)
         if target is None:
             raise NoSuchTable(f"Table does not exist: {table.name}", hint="create it before the run pins its inputs")
-        check_is_own(target, table.name)
+        check_target(target, table.definition)
         if self.checks_rights:
             check_owner(uow, pipeline, table, is_built=True)
         return target

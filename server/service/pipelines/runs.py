@@ -30,8 +30,8 @@ from server.service.pipelines.predictions import predict_run
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.sets import find_subjects, list_members
 from server.service.pipelines.targets import (
-    check_is_own,
     check_not_held,
+    check_target,
     fence_writer,
     find_target,
     forget_held,
@@ -105,7 +105,7 @@ class PipelineRuns:
             pipeline, tables = read_run_tables(uow, job)
             for table in tables:
                 target = find_target(uow, pipeline.name, table.catalog, table.name)
-                check_is_own(target, table.name)
+                check_target(target, table.definition)
                 if self.checks_rights:
                     check_owner(uow, pipeline, table, is_built=target is not None)
             version = uow.pipelines.get_version(pipeline.id, pipeline.version)

@@ -15,6 +15,8 @@ from catalog.pipelines.pipeline import RESET, Pipeline, PipelineTable, StoredChe
 from catalog.policy.policy import Policy, merge_layers
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.pipeline_outputs import OutputMode
+from firn.protocol.pipelines import TableDefinition
 from server.service.access.caller import caller
 from server.service.planning.policies import load_policy, load_policy_layers
 
@@ -80,8 +82,19 @@ def check_not_held(uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[Pipelin
             )
 
 
-def check_is_own(target: Target | None, name: TableName) -> None:
-    """Raise Conflict for a table with rows that the pipeline has never written: its first run would delete them."""
+def check_target(target: Target | None, definition: TableDefinition) -> None:
+    """Raise Conflict for a table with rows that the pipeline has never written: its first run would delete them.
+
+    A pipeline that fills columns needs a table of others instead; Conflict without one, or without its key.
+    """
+    name = definition.name
+    if definition.output_mode is OutputMode.COLUMNS:
+        if target is None or target.relation.kind is not RelationKind.KEYED:
+            raise Conflict(
+                f"{name} is no table with a key, and the pipeline fills columns of one",
+                hint="create it, with the properties firn.primary-key and firn.partial",
+            )
+        return
     if target is not None and target.has_snapshots and target.writer is None:
         raise Conflict(
             f"{name} has rows that the pipeline has not written, and a run would replace them",

@@ -117,3 +117,45 @@ def test_too_many_tables_are_refused(folder: Path) -> None:
     many = {f"mart.t{number}": replace(one, name=f"mart.t{number}") for number in range(1_001)}
     with pytest.raises(Invalid, match="the folder defines 1,001 tables"):
         build_put(Pipeline("orders", many, {}), COLUMNS.get, catalog="lake")
+
+
+def fill(tmp_path: Path, query: str, *, key: str = "driver") -> PutPipeline:
+    """A pipeline that fills the column `city` of a table of others, with a table that reads the filled one."""
+    (tmp_path / "spark-pipeline.yml").write_text(
+        "name: p\ncatalog: lake\ndatabase: dim\nlibraries: [{glob: {include: 'a.sql'}}]\n"
+    )
+    (tmp_path / "firn-pipeline.yml").write_text(
+        f"version: 1\ntables: {{driver: {{key: {key}, mode: {{columns: [city]}}}}, later: {{key: driver}}}}\n"
+    )
+    later = "CREATE MATERIALIZED VIEW later AS SELECT driver, city, name FROM dim.driver"
+    (tmp_path / "a.sql").write_text(f"CREATE MATERIALIZED VIEW driver AS {query};\n{later};\n")
+    columns = {
+        "dim.driver": {"driver": "bigint", "name": "string", "city": "int"},
+        "dim.name": {"name": "string", "city": "int"},
+    }
+    return build_put(read_folder(tmp_path), columns.get, catalog="lake")
+
+
+def test_a_query_may_read_the_table_whose_columns_it_fills(tmp_path: Path) -> None:
+    """Without these columns: a name that is in both tables means the other one."""
+    query = "SELECT driver, city FROM dim.driver d JOIN dim.name n ON d.name = n.name"
+    filled, later = fill(tmp_path, query).tables
+    assert (filled.inputs, filled.columns, filled.scope) == (["dim.driver", "dim.name"], ["city"], ["driver"])
+    assert (filled.incremental, later.name, later.incremental) == (True, "dim.later", True)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT d.driver, d.city FROM dim.driver d", "city"),
+        ("SELECT driver, name FROM dim.driver", "mode: columns fills city, the query gives driver, name"),
+        (
+            "SELECT driver, rank() OVER (ORDER BY name) AS city FROM dim.driver",
+            "reads itself, and must be computed in full",
+        ),
+    ],
+)
+def test_a_query_that_cannot_fill_columns_is_refused(tmp_path: Path, query: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message) as refusal:
+        fill(tmp_path, query)
+    assert refusal.value.hint

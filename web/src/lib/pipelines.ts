@@ -48,6 +48,8 @@ export interface RunResult {
   unchanged?: number;
   deleted?: number;
   dropped?: number;
+  /** Computed rows that the table does not have; only of a table that others write. */
+  absent?: number;
   /** The table that has the dropped rows. */
   quarantine?: string | null;
   chunks?: number;
@@ -187,6 +189,7 @@ export function layOut(tables: readonly PipelineTable[]): Graph {
   const find = (name: string) => places.find((place) => place.name === name);
   const edges = tables.flatMap((table) =>
     definitionOf(table).inputs.flatMap((input) => {
+      if (input === table.name) return []; // it fills columns of a table that it reads
       const [from, to] = [find(input), find(table.name)];
       return from === undefined || to === undefined ? [] : [{ from, to }];
     }),

@@ -46,6 +46,26 @@ def test_a_version_is_stored_once_and_shown(stage: PipelineStage) -> None:
         stage.lake.services.pipelines.get_version("orders", 3)
 
 
+def test_columns_of_a_table_of_others_are_filled(stage: PipelineStage) -> None:
+    """The table exists before the pipeline, has rows of others, and may be read: only its own query fills it."""
+    fills = {**DEFINED, "mode": "columns", "columns": ["n"], "inputs": ["db.plain", "mart.daily"]}
+    for create in (None, "plain"):
+        if create is not None:
+            stage.lake.create(DAILY)
+        with pytest.raises(Conflict, match=r"mart\.daily is no table with a key"):
+            stage.put(fills)
+    stage.lake.services.tables.drop(LAKE, DAILY)
+    stage.create_target()
+    stage.lake.append(TableName(DAILY.as_namespace, "change"))
+    with pytest.raises(Conflict, match="has rows that the pipeline has not written"):
+        stage.put(DEFINED)
+    assert stage.put(fills).tables[0].change == "new"
+    attempt = stage.begin()
+    assert [stored.pin.table for stored in attempt.pin().until.pins] == ["db.plain", "mart.daily"]
+    with pytest.raises(PipelineCycle):  # another table in between starts the runs in turn
+        stage.put({**fills, "inputs": ["mart.rank"]}, RANKED)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -54,7 +74,7 @@ def test_a_version_is_stored_once_and_shown(stage: PipelineStage) -> None:
         ({"streams": [{"table": "db.plain"}]}, "mode: upsert reads whole tables, and db.plain is a stream"),
         ({"mode": "append", "key": [], "streams": [{"table": "db.x"}]}, "the stream db.x is no input of the query"),
         ({"columns": ["n"]}, "mode: columns names the columns"),
-        ({"mode": "columns", "columns": ["n"]}, "Firn runs no mode: columns yet"),
+        ({"mode": "columns", "columns": ["id"]}, "the key column id cannot be filled"),
     ],
 )
 def test_settings_of_the_output_fit_together(stage: PipelineStage, changes: dict[str, object], message: str) -> None:

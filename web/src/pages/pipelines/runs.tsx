@@ -79,6 +79,7 @@ function Details({ pipeline, catalog, id }: { pipeline: string; catalog: string;
           { name: 'rows written', value: <Count value={result.written} /> },
           { name: 'rows left out', value: <Count value={result.unchanged} />, note: 'the table has them already' },
           { name: 'rows deleted', value: <Count value={result.deleted} /> },
+          ...(result.absent ? [{ name: 'rows not in the table', value: <Count value={result.absent} />, note: 'others have not brought them' }] : []),
           { name: 'rows dropped', value: <Count value={result.dropped} />, note: 'by validators' },
           ...quarantinesOf(result).map((name) => ({ name: 'quarantine', value: <TableLink catalog={catalog} table={name} />, note: 'has the dropped rows, with run and rules' })),
           { name: 'took', value: <Span seconds={secondsOf(run)} />, ...(run.predicted_seconds == null ? {} : { note: `at most ${span(run.predicted_seconds)} predicted` }) },
