@@ -23,6 +23,8 @@ COLUMNS = {
     "raw.old_trip": {"driver": "bigint", "fare": "decimal(10,2)"},
     "raw.driver_change": {"driver": "bigint", "city": "int", "at": "bigint", "op": "string"},
     "dim.driver": {"driver": "bigint", "city": "int"},
+    "dim.address": {"address": "string", "city": "int", "zone": "string"},
+    "mart.orders": {"id": "bigint", "address": "string", "city": "int", "zone": "string"},
 }
 
 
@@ -38,6 +40,7 @@ def blocks(title: str, language: str) -> list[str]:
         ("Temporary views", {"mart.fares_of_day": True, "mart.fares_of_driver": True}),
         ("Streaming tables and flows", {"mart.all_fare": True, "mart.driver_now": True, "mart.paid_fare": True}),
         ("Jinja", {"mart.amounts_of_day": True}),
+        ("Fill columns of a table that others write", {"mart.orders": True}),
     ],
 )
 def test_its_files_make_a_pipeline(title: str, tables: dict[str, bool], tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_its_files_make_a_pipeline(tmp_path: Path) -> None:
     (tmp_path / "transformations").mkdir()
     (tmp_path / "spark-pipeline.yml").write_text("name: orders\ncatalog: lake\ndatabase: mart\n")
     (tmp_path / "firn-pipeline.yml").write_text(next(text for text in blocks("yaml") if "sources:" in text))
-    sql = re.sub(r"TBLPROPERTIES .*\n", "", blocks("sql")[0])
+    sql = re.sub(r"TBLPROPERTIES .*\n", "", next(text for text in blocks("sql") if "driver_daily" in text))
     (tmp_path / "transformations" / "a.sql").write_text(sql)
     pipeline = read_folder(tmp_path)
     assert pipeline.problems == ()

@@ -1,4 +1,4 @@
-"""The quarantine of a pipeline's table: dropped rows are committed with the run, or not at all (rule 8.22)."""
+"""The quarantine of a pipeline's table: dropped rows come with the run, or not at all (docs/protocols.md, rule 8.22)."""
 
 from __future__ import annotations
 
