@@ -12,7 +12,7 @@ from firn.protocol.pipeline_sets import explain_wrong_sets
 from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
 
 _PLACE = frozenset({"path", "line"})
-_VERDICT = frozenset({"incremental", "scope", "reasons", "lineage"})
+_VERDICT = frozenset({"incremental", "scope", "reasons", "lineage", "extends"})
 
 
 def parse_definitions(definitions: Sequence[TableDefinition]) -> dict[TableName, TableDefinition]:
@@ -95,7 +95,7 @@ def _compare(before: TableDefinition | None, after: TableDefinition, built: str 
     if before is None:
         return DefinitionChange.NEW
     if built is not None and after.fingerprint != built:
-        return DefinitionChange.REBUILD
+        return DefinitionChange.COLUMNS if after.extends == built else DefinitionChange.REBUILD
     if _settings(before) == _settings(after):
         return DefinitionChange.UNCHANGED
     return DefinitionChange.SETTINGS if built is not None else DefinitionChange.NEW
@@ -117,6 +117,7 @@ def check_rebuilds(
         if name in built
         and definition.on_change is OnChange.ASK
         and definition.fingerprint != built[name]
+        and definition.extends != built[name]
         and (name not in before or definition.fingerprint != before[name].fingerprint)
     ]
     if changed:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from firn import pipelines
 from firn.cli import pipelines as folders
 from firn.cli.context import CliContext, command
+from firn.cli.pipeline_definitions import put_folder, show_put
 from firn.cli.pipeline_held import show_held_rows
 from firn.cli.show import moment, size
 from firn.cli.watch import format_span, note_waiting_run, watch_run
 from firn.errors import NotFound
-from firn.names import split_name
 from firn.pipeline_client import Pipeline
 from firn.protocol.backfills import BackfillOut
 from firn.protocol.jobs import JobStatus
-from firn.protocol.names import join_name
-from firn.protocol.pipelines import InputChanges, PipelineOut, PipelineTableOut, PutOut, RunOut, RunResult
+from firn.protocol.pipelines import InputChanges, PipelineOut, PipelineTableOut, RunOut, RunResult
 from firn.protocol.validators import ValidatorResult
 
 app = folders.app  # these are commands of `firn pipeline` too
@@ -52,43 +49,8 @@ def put(
 
     The server refuses a changed query of a table that is built, unless you say --rebuild.
     """
-    pipeline = pipelines.read_folder(folder)
-    catalog = pipeline.catalog or ctx.catalog
-
-    def load(name: str) -> Mapping[str, str]:
-        return _load_columns(ctx, catalog, name)
-
-    # The server's columns decide: those in firn-pipeline.yml may be old.
-    definition = pipelines.build_put(
-        replace(pipeline, sources={}), load, catalog=catalog, rebuild=rebuild, dry_run=dry_run
-    )
-    result = ctx.client.pipelines[pipeline.name].put(definition)
-    ctx.show.emit(result.json_value(), lambda: _show_put(ctx, result, dry_run=dry_run))
-
-
-def _load_columns(ctx: CliContext, catalog: str, name: str) -> Mapping[str, str]:
-    try:
-        columns = ctx.client.tables[join_name([catalog, *split_name(name)])].show().columns
-    except NotFound as error:
-        hint = "create it first, or correct the name in the query"
-        raise NotFound(f"catalog {catalog} has no table {name}", hint=hint, request_id=error.request_id) from error
-    return {column.name: pipelines.read_spark_type(column.type) for column in columns}
-
-
-def _show_put(ctx: CliContext, result: PutOut, *, dry_run: bool) -> None:
-    verb = "would be" if dry_run else "is"
-    ctx.show.line(f"{result.name} {verb} at version {result.version}")
-    rows = [(table.table, str(table.change), _CHANGES.get(str(table.change), "")) for table in result.tables]
-    ctx.show.table(("table", "change", "meaning"), rows, none="no tables")
-
-
-_CHANGES = {
-    "new": "the first run computes all rows",
-    "unchanged": "",
-    "settings": "rows and checkpoint stay",
-    "rebuild": "the next run computes all rows",
-    "removed": "the pipeline no longer writes it; the table stays",
-}
+    result = put_folder(ctx, folder, rebuild=rebuild, dry_run=dry_run)
+    ctx.show.emit(result.json_value(), lambda: show_put(ctx, result, dry_run=dry_run))
 
 
 @command(app, "run", waits=True)

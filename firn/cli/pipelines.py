@@ -12,6 +12,7 @@ import typer
 from firn import pipelines
 from firn.cli.context import CliContext, command
 from firn.cli.pipeline_comparison import CompareOption, Request, TableOption, ToleranceOption, compare
+from firn.cli.pipeline_definitions import put_folder, show_put
 from firn.cli.pipeline_tests import RandomOption, SeedOption, run_tests
 from firn.errors import Invalid, NotFound
 from firn.pipelines import example
@@ -133,12 +134,21 @@ def plan(
     schema: SchemaOption = None,
     *,
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL of an incremental run, too.")] = False,
+    definition: Annotated[
+        bool, typer.Option("--definition", help="Show what `put` would do to the tables of the server.")
+    ] = False,
 ) -> None:
     """Show how each table is kept up to date: incrementally or in full, by which columns, and why.
 
     Columns of inputs come from --schema, `firn-pipeline.yml`, and the server, if --server names one. Exits with 2 if a
     definition is wrong, and with 1 if the columns of an input are not known.
+
+    With --definition: nothing, new columns, or a rebuild.
     """
+    if definition:
+        result = put_folder(ctx, folder, rebuild=False, dry_run=True)
+        ctx.show.emit(result.json_value(), lambda: show_put(ctx, result, dry_run=True))
+        return
     pipeline = pipelines.read_folder(folder)
     if pipeline.problems:
         raise pipeline.problems[0]

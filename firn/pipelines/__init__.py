@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from firn.pipelines.hudi_import import import_hudi
     from firn.pipelines.plan import Plan, Strategy
     from firn.pipelines.planner import incremental
-    from firn.pipelines.put import build_put
+    from firn.pipelines.put import StoredQuery, build_put
     from firn.pipelines.settings import read_schema
     from firn.pipelines.table_plans import TablePlan, plan_pipeline
     from firn.pipelines.types import read_spark_type
 
 __all__ = [
     "Plan",
+    "StoredQuery",
     "Strategy",
     "TablePlan",
     "build_put",
@@ -54,7 +55,7 @@ _MODULES = {
     "firn.pipelines.hudi_import": ("import_hudi",),
     "firn.pipelines.plan": ("Plan", "Strategy"),
     "firn.pipelines.planner": ("incremental",),
-    "firn.pipelines.put": ("build_put",),
+    "firn.pipelines.put": ("StoredQuery", "build_put"),
     "firn.pipelines.settings": ("read_schema",),
     "firn.pipelines.table_plans": ("TablePlan", "plan_pipeline"),
     "firn.pipelines.types": ("read_spark_type",),

@@ -23,14 +23,40 @@ def fingerprint_query(query: exp.Query, schema: Schema) -> str:
     Comments, layout, case, aliases of tables and names of CTEs do not count. Columns that `*` stands for do. Different
     queries may give the same rows and still have different fingerprints.
     """
+    return _digest(_build_form(query, schema))
+
+
+def _build_form(query: exp.Query, schema: Schema) -> exp.Expr:
     tree = query.copy()
     prefixes = rename_tables(tree)
     expand_windows(tree)
     names = {prefix: name for name, prefix in prefixes.items()}
     form = _normalize(tree, {prefix: schema[name] for prefix, name in names.items()})
     _restore_names(form, names)
+    return form
+
+
+def _digest(form: exp.Expr) -> str:
     text = form.sql(DIALECT, comments=False, normalize_functions="upper")
     return hashlib.sha256(f"{_VERSION}\n{text}".encode()).hexdigest()
+
+
+def find_extended(query: exp.Query, schema: Schema, old: exp.Query, old_fingerprint: str) -> str | None:
+    """The fingerprint of the old query, if this one gives its columns with the same values, and more columns.
+
+    None for queries of which that cannot be told: columns decide about the rows of DISTINCT and of set operations.
+    """
+    kept = {name.lower() for name in old.named_selects}
+    form = _build_form(query, schema)
+    if not isinstance(form, exp.Select) or form.args.get("distinct") is not None or "" in kept or "*" in kept:
+        return None
+    group = form.args.get("group")
+    added = [column for column in form.expressions if column.alias_or_name.lower() not in kept]
+    makes_rows = any(column.find(exp.UDTF, exp.Explode) is not None for column in added)
+    if not added or makes_rows or (group is not None and group.args.get("all")):
+        return None
+    form.set("expressions", [column for column in form.expressions if column.alias_or_name.lower() in kept])
+    return old_fingerprint if _digest(form) == old_fingerprint else None
 
 
 def fingerprint_append(fingerprint: str, streams: Collection[str]) -> str:

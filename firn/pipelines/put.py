@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -10,7 +11,7 @@ from firn.errors import FirnError, Invalid
 from firn.names import split_name
 from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition, Place
-from firn.pipelines.fingerprint import fingerprint_append, fingerprint_query
+from firn.pipelines.fingerprint import find_extended, fingerprint_append, fingerprint_query
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.lineage import trace_columns
 from firn.pipelines.parsing import DIALECT, parse_query
@@ -19,17 +20,33 @@ from firn.pipelines.table_plans import TablePlan, hide_filled, plan_pipeline
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode
 from firn.protocol.pipelines import MOST_TABLES, FullReason, PipelineFile, PutPipeline, Refresh, TableDefinition
 
+
+class StoredQuery(NamedTuple):
+    """The query of a table as the server has it."""
+
+    query: str
+    fingerprint: str
+    extends: str | None
+
+
 LoadColumns = Callable[[str], Mapping[str, str] | None]
 _MOST_REASONS = 100
 
 
 def build_put(
-    pipeline: Pipeline, load: LoadColumns, *, catalog: str, rebuild: bool = False, dry_run: bool = False
+    pipeline: Pipeline,
+    load: LoadColumns,
+    *,
+    catalog: str,
+    stored: Mapping[str, StoredQuery] | None = None,
+    rebuild: bool = False,
+    dry_run: bool = False,
 ) -> PutPipeline:
     """The request for a folder that was read. `load` gives the columns of inputs, as in `plan_pipeline`.
 
-    `catalog` is used if `spark-pipeline.yml` names none. Raises the first problem of the folder, and FirnError if the
-    columns of an input are not known.
+    `catalog` is used if `spark-pipeline.yml` names none. `stored` are the queries that the server has, by table: a
+    query that only adds columns to one of these needs no `rebuild`. Raises the first problem of the folder, and
+    FirnError if the columns of an input are not known.
     """
     if pipeline.problems:
         raise pipeline.problems[0]
@@ -42,7 +59,7 @@ def build_put(
         return PutPipeline(
             catalog=pipeline.catalog or catalog,
             files=[PipelineFile(path=path, text=text) for path, text in sorted(pipeline.files.items())],
-            tables=[_define_table(table, columns) for table in plans],
+            tables=[_define_table(table, columns, (stored or {}).get(table.definition.name)) for table in plans],
             deterministic=[*pipeline.deterministic],
             rebuild=rebuild,
             dry_run=dry_run,
@@ -68,7 +85,7 @@ class _Columns:
         self.known[name] = {column.name: column.type or "unknown" for column in plan.columns}
 
 
-def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
+def _define_table(table: TablePlan, columns: _Columns, stored: StoredQuery | None) -> TableDefinition:
     definition, plan = table.definition, table.plan
     if table.problem is not None:
         raise table.problem
@@ -101,11 +118,23 @@ def _define_table(table: TablePlan, columns: _Columns) -> TableDefinition:
         trigger=definition.trigger,
         validators=[*definition.validators],
         fingerprint=fingerprint_append(fingerprint, definition.output.streams) if is_append else fingerprint,
+        extends=None if is_append or stored is None else _find_extended(definition, schema, stored, fingerprint),
         incremental=table.is_incremental,
         scope=[] if is_append else [*plan.scope],
         lineage=trace_columns(definition.query, schema),
         reasons=[] if is_append else [*_write_reasons(plan.reasons)],
     )
+
+
+def _find_extended(
+    definition: Definition, schema: Mapping[str, Mapping[str, str]], stored: StoredQuery, fingerprint: str
+) -> str | None:
+    if stored.fingerprint == fingerprint:
+        return stored.extends  # the server may not have run it yet
+    try:
+        return find_extended(definition.query, schema, parse_query(stored.query), stored.fingerprint)
+    except InvalidDefinition:  # an older version of Firn may have taken the old query
+        return None
 
 
 def _write_query(definition: Definition, schema: Mapping[str, Mapping[str, str]]) -> tuple[str, str]:

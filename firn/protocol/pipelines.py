@@ -97,7 +97,9 @@ class TableDefinition(Request):
     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
     tables of the set that moves together, this one among them, in one order for all of them. `max_commits` bounds the
     new commits of the inputs that one run takes.
-    `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
+    `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `extends` is that
+    of an older query, if this one gives its columns with the same values, and more columns: a claim of the client, by
+    which the server takes the query without `rebuild`, and no run relies on it. `incremental`,
     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
     people from which columns of the inputs each column comes.
     """
@@ -120,6 +122,7 @@ class TableDefinition(Request):
     trigger: Trigger = BY_HAND
     validators: Annotated[list[Validator], Field(max_length=MOST_VALIDATORS)] = []
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    extends: Annotated[str | None, Field(pattern=r"^[0-9a-f]{64}$")] = None
     incremental: bool
     scope: _Columns = []
     lineage: Annotated[list[ColumnLineage], Field(max_length=MOST_COLUMNS)] = []
@@ -159,6 +162,7 @@ class DefinitionChange(StrEnum):
     NEW = "new"
     UNCHANGED = "unchanged"
     SETTINGS = "settings"  # key, refresh or place changed; rows and checkpoint stay
+    COLUMNS = "columns"  # the query gives new columns, and the old ones as before: the next run adds them
     REBUILD = "rebuild"  # the query may give other rows: the next run computes all of them
     REMOVED = "removed"  # the pipeline no longer writes it; the table stays
 

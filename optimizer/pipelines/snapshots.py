@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+from pyspark.sql.types import StructType
 
 from firn.protocol.names import format_sql_name, quote_name
 from optimizer.errors import Refused
@@ -33,11 +34,12 @@ def read_snapshot(
     frame, old = spark.read.option("versionAsOf", snapshot).table(name), _schema_of(table, snapshot)
     if table.schema().sameSchema(old):
         return frame.select("*", *more) if more else frame
-    return frame.select(*(_read_column(field, old, name) for field in table.schema().columns()), *more)
+    now = spark.table(name).schema
+    return frame.select(*(_read_column(field, old, name, now) for field in table.schema().columns()), *more)
 
 
-def _read_column(field: Any, old: Any, table: str) -> Column:
-    """A column of now in the rows of a snapshot with the schema `old`."""
+def _read_column(field: Any, old: Any, table: str, now: StructType) -> Column:
+    """A column of `now` in the rows of a snapshot with the schema `old`."""
     name, kind = field.name(), field.type()
     before = old.findField(field.fieldId())
     if before is None:
@@ -46,7 +48,7 @@ def _read_column(field: Any, old: Any, table: str) -> Column:
                 f"{table}: the column {name} came after the snapshot that the run reads, with a default. Insert or "
                 "delete a row, so that a newer snapshot has the column, and run again"
             )
-        return F.lit(None).cast(_spark_type(kind)).alias(name)
+        return F.lit(None).cast(now[name].dataType).alias(name)
     column = F.col(quote_name(before.name()))
     if kind.equals(before.type()):
         return column.alias(name)

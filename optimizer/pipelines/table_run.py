@@ -27,7 +27,7 @@ from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.publishing import ComputedTable, Publishing
 from optimizer.pipelines.quarantine import Quarantine
 from optimizer.pipelines.selection import Selection, build_condition
-from optimizer.pipelines.target import PipelineTarget, create_target, find_target
+from optimizer.pipelines.target import PipelineTarget, add_columns, create_target, find_target
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,22 @@ class TableRun:
                 return ComputedTable(target, pins, RunResult(mode=mode, keys=0))
         self.context.stage("computing")
         rows = computing.compute_full() if selection is None else selection.compute(computing, target)
+        if selection is None and not self._is_columns:
+            target = self._add_columns(target, rows.schema)
         audit = self._build_audit(rows, computing)
         computed = self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
         keys = None if selection is None else selection.count
         chunks = 0 if selection is None or pins.chunks is None else len(pins.chunks.chunks)
         update = {"mode": mode, "keys": keys, "chunks": chunks}
         return replace(computed, result=computed.result.model_copy(update=update))
+
+    def _add_columns(self, target: PipelineTarget, schema: StructType) -> PipelineTarget:
+        """The target with the columns that only the query has; readers see nulls there until the commit."""
+        added = add_columns(target, schema)
+        if not added:
+            return target
+        self.context.say(f"added columns: {', '.join(added)}")
+        return self._find_target()
 
     def _select(self, pins: TargetPins, computing: Computing, changed: Sequence[str]) -> Selection | None:
         """What the changes affect, and the chunks of the run (docs/protocols.md, rule 8.10); None for nothing."""

@@ -149,6 +149,16 @@ def create_target(lake: Lake, table: str, definition: TableDefinition, schema: S
     )
 
 
+def add_columns(target: PipelineTarget, schema: StructType) -> list[str]:
+    """Add the columns that only the query has to the target; returns their names."""
+    known = {name.lower() for name in target.columns}
+    new = [field for field in schema.fields if field.name.lower() not in known]
+    if new:
+        columns = ", ".join(_define(field, is_required=False) for field in new)
+        target.lake.spark.sql(f"ALTER TABLE {target.name} ADD COLUMNS ({columns})")
+    return [field.name for field in new]
+
+
 def _define(field: StructField, *, is_required: bool) -> str:
     return f"{quote_name(field.name)} {field.dataType.simpleString()}{' NOT NULL' if is_required else ''}"
 

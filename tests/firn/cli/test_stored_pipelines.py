@@ -41,6 +41,8 @@ def test_a_pipeline_is_put_changed_shown_and_dropped(run: Command, folder: Path)
     assert read_changes(run, folder, "--dry-run") == new
     assert "no pipelines" in run("pipeline", "list").out
     assert read_changes(run, folder) == new
+    planned = run("pipeline", "plan", str(folder), "--definition", "--json").json
+    assert {table["change"] for table in planned["tables"]} == {"unchanged"}
     path = folder / "transformations" / "city_rank.sql"
     path.write_text(path.read_text().replace("AS place", "AS place  -- the best first"))
     assert set(read_changes(run, folder).values()) == {"unchanged"}

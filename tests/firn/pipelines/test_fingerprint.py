@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firn.pipelines.fingerprint import fingerprint_query
+from firn.pipelines.fingerprint import find_extended, fingerprint_query
 from firn.pipelines.parsing import parse_query
 from tests.pipeline_shapes import FULL, SCHEMA, SHAPES
 
@@ -86,3 +86,36 @@ def test_a_new_sqlglot_keeps_fingerprints() -> None:
     """If this fails, all tables of all pipelines need a rebuild: keep the form, or raise its version knowingly."""
     sql = "select d.city, count(*) n, sum(f.v) s from f join d on f.k = d.k where f.v > 1 group by d.city"
     assert fingerprint(sql) == "50369456a0cc02c420d3d4a821feac27d199991aa45180b1cebc489aa8c65517"
+
+
+OLD = "select k, sum(v) as s from f group by k"
+
+
+@pytest.mark.parametrize(
+    ("new", "is_wider"),
+    [
+        ("select f.k, sum(f.v) as s, max(g) as top from f group by f.k", True),
+        ("select max(g) top, k, sum(v) s, count(*) n from f as x group by 2", True),
+        (OLD, False),
+        ("select k, max(v) as s, max(g) as top from f group by k", False),
+        ("select k, sum(v) as s, g from f group by k, g", False),
+        ("select k, sum(v) as s, explode(array(1, 2)) as e from f group by k", False),
+        ("select distinct k, sum(v) as s, max(g) as top from f group by k", False),
+        ("select k, max(g) as top from f group by k", False),
+        ("select k, sum(v) as s, max(g) as top from f group by all", True),
+        ("select k, sum(v) as s, g from f group by all", False),
+        (f"{OLD} union all {OLD}", False),
+    ],
+)
+def test_a_query_extends_another_one_if_it_only_adds_columns(new: str, *, is_wider: bool) -> None:
+    schema = {"f": {"k": "int", "g": "int", "v": "int"}}
+    old = parse_query(OLD)
+    found = find_extended(parse_query(new), schema, old, fingerprint_query(old, schema))
+    assert (found is not None) is is_wider
+
+
+def test_columns_of_a_distinct_query_decide_about_its_rows() -> None:
+    schema = {"f": {"k": "int", "g": "int"}}
+    old = parse_query("select distinct k from f")
+    new = parse_query("select distinct k, g from f")
+    assert find_extended(new, schema, old, fingerprint_query(old, schema)) is None

@@ -104,6 +104,19 @@ def test_a_plain_table_is_changed_in_one_commit_and_knows_its_position(server: R
     assert runs.client.tables["mart.plain"].writers.get(runs.writer).position == second.checkpoint
 
 
+@pytest.mark.parametrize("key", [["shop"], []])
+def test_a_query_with_new_columns_adds_them(server: RunningServer, stock: str, key: list[str]) -> None:
+    """The table has a column of its own type, before the commit that fills it."""
+    target = f"mart.wider_{'keyed' if key else 'plain'}"
+    PinnedRuns(server, target, "SELECT shop, sum(n) AS n FROM raw.stock GROUP BY shop", [stock], key=key).run()
+    more = "count(*) AS rows, max(named_struct('at', n)) AS last"
+    wider = f"SELECT shop, sum(n) AS n, {more} FROM raw.stock GROUP BY shop"
+    result = PinnedRuns(server, target, wider, [stock], key=key).run()
+    assert (result.mode, result.unchanged) == ("full", 0)
+    expected = server.rows(wider.replace("raw.", "lake.raw."))
+    assert server.rows(f"SELECT * FROM lake.{target}") == expected
+
+
 class OvertakenRuns(PinnedRuns):
     """Another copy of the run begins right after this one."""
 

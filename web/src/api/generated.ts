@@ -4894,7 +4894,7 @@ export interface components {
          * @description What a new version does to a table.
          * @enum {string}
          */
-        DefinitionChange: "new" | "unchanged" | "settings" | "rebuild" | "removed";
+        DefinitionChange: "new" | "unchanged" | "settings" | "columns" | "rebuild" | "removed";
         /**
          * DeployMode
          * @description The machine on which spark-submit runs the optimizer itself.
@@ -9575,7 +9575,9 @@ export interface components {
          *     `columns` fills, and `streams` the inputs of which the mode `append` reads new rows only. `consistent` are the
          *     tables of the set that moves together, this one among them, in one order for all of them. `max_commits` bounds the
          *     new commits of the inputs that one run takes.
-         *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `incremental`,
+         *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `extends` is that
+         *     of an older query, if this one gives its columns with the same values, and more columns: a claim of the client, by
+         *     which the server takes the query without `rebuild`, and no run relies on it. `incremental`,
          *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
          *     people from which columns of the inputs each column comes.
          */
@@ -9592,6 +9594,8 @@ export interface components {
              * @default []
              */
             consistent?: string[];
+            /** Extends */
+            extends?: string | null;
             /** Fingerprint */
             fingerprint: string;
             /** Incremental */

@@ -89,6 +89,21 @@ def test_a_table_may_accept_rebuilds_in_advance(stage: PipelineStage) -> None:
     assert stage.put({**OTHER, "on_change": "rebuild"}).tables[0].change == "rebuild"
 
 
+def test_new_columns_need_no_rebuild(stage: PipelineStage) -> None:
+    """The columns that readers know keep their values. A claim about a query that is not the built one is none."""
+    stage.put()
+    stage.create_target()
+    stage.build()
+    with pytest.raises(StaleDefinition):
+        stage.put({**OTHER, "extends": "d" * 64})
+    wider = {**OTHER, "extends": DEFINED["fingerprint"]}
+    assert stage.put(wider, dry_run=True).tables[0].change == "columns"
+    assert stage.put(wider).tables[0].change == "columns"
+    assert stage.view().state == "rebuild"
+    pinned = stage.begin().pin("c" * 64)
+    assert (pinned.since, pinned.is_fallback) == (None, False)
+
+
 def test_a_dry_run_stores_nothing(stage: PipelineStage) -> None:
     assert stage.put(dry_run=True).version == 1
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""The quarantine of a pipeline's table: dropped rows come with the run, or not at all (docs/protocols.md, rule 8.22)."""
+"""Quarantines of pipelines' tables: dropped rows come with the run or not at all (docs/protocols.md, rule 8.22)."""
 
 from __future__ import annotations
 
