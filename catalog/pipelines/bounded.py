@@ -26,18 +26,24 @@ class BoundedCommits:
     left: int
 
 
-def bound_commits(commits: Mapping[TableName, Sequence[InputCommit]], most: int) -> BoundedCommits | None:
-    """Choose a time, and the commits up to it; None if there are not more than `most`, which is at least 1.
+def bound_commits(
+    commits: Mapping[TableName, Sequence[InputCommit]], most: int | None, until_ms: int | None = None
+) -> BoundedCommits | None:
+    """Choose a time, and the commits up to it; None if these are all commits.
 
-    `commits` are those of each input, oldest first. Clocks of writers differ, so a commit counts as not older than the
-    one before it: otherwise an input could stay for ever before a commit that has the wrong time. Commits of the chosen
-    time are all taken, so a run may take more than `most`.
+    There are about `most` commits up to that time, which is at least 1, and it is not later than `until_ms`. `commits`
+    are those of each input, oldest first. Clocks of writers differ, so a commit counts as not older than the one before
+    it: otherwise an input could stay for ever before a commit that has the wrong time. Commits of the chosen time are
+    all taken, so a run may take more than `most`.
     """
     times = {name: list(accumulate((commit.at_ms for commit in of), max)) for name, of in commits.items()}
     in_order = sorted(at for of in times.values() for at in of)
-    if len(in_order) <= most:
+    bounds = [] if until_ms is None else [until_ms]
+    if most is not None and len(in_order) > most:
+        bounds.append(in_order[most - 1])
+    if not bounds:
         return None
-    until = in_order[most - 1]
+    until = min(bounds)
     taken = {name: sum(at <= until for at in of) for name, of in times.items()}
     left = len(in_order) - sum(taken.values())
     newest = {name: commits[name][count - 1].version if count else None for name, count in taken.items()}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from firn.cli import pipeline_runs
 from firn.cli.context import CliContext, command
-from firn.cli.pipeline_runs import NameArg, TableArg
+from firn.cli.pipeline_runs import NameArg, TableArg, parse_time
 from firn.cli.show import moment
 from firn.durations import duration_ms
 from firn.errors import Invalid, NotFound
@@ -74,18 +73,9 @@ def reset(
         handle.reset(table)
         ctx.show.emit({}, lambda: ctx.show.line(f"the next run of {table} computes all rows"))
         return
-    at = None if to is None else _parse_time(to)
+    at = None if to is None else parse_time(to)
     made = handle.replay(table, checkpoint=None if at is not None else to, at=at)
     ctx.show.emit(made.json_value(), lambda: show_backfill(ctx, made))
-
-
-def _parse_time(text: str) -> datetime | None:
-    """A time in ISO 8601, in UTC unless it says another zone; None for the id of a checkpoint."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 @command(app, "pause")

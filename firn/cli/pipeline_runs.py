@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from firn.cli.pipeline_definitions import put_folder, show_put
 from firn.cli.pipeline_held import show_held_rows
 from firn.cli.show import moment, size
 from firn.cli.watch import format_span, note_waiting_run, watch_run
-from firn.errors import NotFound
+from firn.errors import Invalid, NotFound
 from firn.pipeline_client import Pipeline
 from firn.protocol.backfills import BackfillOut
 from firn.protocol.jobs import JobStatus
@@ -60,6 +61,10 @@ def run(
     table: TableArg,
     *,
     full: Annotated[bool, typer.Option("--full", help="Compute all rows, not only what changed.")] = False,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="Take commits to the inputs up to then, no later ones."),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end of the run.")] = True,
 ) -> None:
     """Run one table of a pipeline: compute what changed since its last run, and commit it at once.
@@ -68,7 +73,13 @@ def run(
 
     Exits with 1 if the run fails.
     """
-    started = ctx.client.pipelines[name].run(table, full=full)
+    until = None if to is None else parse_time(to)
+    if to is not None and until is None:
+        hint = "write it as in 2026-11-20T08:00; it is UTC unless it says another zone"
+        raise Invalid(f"{to!r} is no time", hint=hint)
+    if full and to is not None:
+        raise Invalid("--full and --to exclude each other", hint="a run of all rows reads the inputs as they are now")
+    started = ctx.client.pipelines[name].run(table, full=full, to=until)
     if not wait:
         note_waiting_run(ctx, started.started)
     ended = watch_run(ctx, started) if wait else started.started
@@ -84,6 +95,15 @@ def show_run(ctx: CliContext, run: RunOut) -> None:
         ctx.show.facts(dict(_describe_result(RunResult.model_validate(run.result), run)))
 
 
+def parse_time(text: str) -> datetime | None:
+    """A time in ISO 8601, in UTC unless it says another zone; None for another text."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
 def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str | None]]:
     yield "mode", ": ".join(filter(None, (result.mode, result.reason)))
     for changes in result.inputs:
@@ -91,7 +111,8 @@ def _describe_result(result: RunResult, run: RunOut) -> Iterator[tuple[str, str 
     if result.mode != "nothing":
         yield "computed", _describe_rows(result)
     if result.commits_left:
-        yield "left", f"{_count(result.commits_left, 'commit')}: the next run continues"
+        bound = "" if run.to is None else f" after {moment(run.to)}"
+        yield "left", f"{_count(result.commits_left, 'commit')}{bound}: the next run continues"
     if result.validators:
         passed = sum(validator.passed for validator in result.validators)
         yield "audited", f"{passed:,} of {_count(len(result.validators), 'validator')} passed"

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.backfills import RunChunks
@@ -298,10 +298,14 @@ class RunDiscarded(Out):
 
 
 class RunRequest(Request):
-    """A run of one table, asked for by a user. The tables that move together with it run, too."""
+    """A run of one table, asked for by a user. The tables that move together with it run, too.
+
+    With `to` the run takes the commits to its inputs up to this time, and no later ones.
+    """
 
     table: _Name
     full: bool = False
+    to: AwareDatetime | None = None
 
 
 class InputChanges(Message):
@@ -356,7 +360,8 @@ class RunOut(Out):
     """A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended.
 
     `predicted_seconds` is how long it was predicted to take at most, by the runs before it; None if there were none.
-    `full_seconds` is how long the last full run before it took.
+    `full_seconds` is how long the last full run before it took. `to` is the time up to which it takes commits to its
+    inputs; None if nobody has bounded it.
     """
 
     job_id: str
@@ -375,6 +380,7 @@ class RunOut(Out):
     result: dict[str, Any]
     predicted_seconds: float | None = None
     full_seconds: float | None = None
+    to: datetime | None = None
 
 
 class NextRunOut(Out):

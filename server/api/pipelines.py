@@ -29,6 +29,7 @@ from firn.protocol.pipelines import (
 from server.api.deps import LeaseDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep, get_caller
 from server.api.errors import refusals
 from server.api.writers import build_writer_out
+from server.service.pipelines.bounded_inputs import read_bound
 from server.service.pipelines.definitions import DefinedPipeline
 from server.service.pipelines.pins import PinnedTarget
 from server.service.pipelines.predictions import FULL_SECONDS, PREDICTED_SECONDS, get_seconds
@@ -98,12 +99,14 @@ def show_version(services: ServicesDep, pipeline: PipelineDep, version: VersionD
 
 @router.post("/pipelines/{pipeline}/runs", status_code=202, summary="Run a table", responses=refusals(400, 404, 409))
 def run_table(request: Request, services: ServicesDep, pipeline: PipelineDep, body: protocol.RunRequest) -> RunOut:
-    """Queue a run of one table. 409 while a run of the table is active."""
+    """Queue a run of one table. 409 while a run of the table is active.
+
+    With `to` it takes commits up to this time; 409 if the next run computes all rows, which are those of now.
+    """
     caller = get_caller(request)
     requester = None if caller is None else caller.principal.name
-    return build_run_out(
-        services.pipeline_runs.request(pipeline, TableName.parse(body.table), requester, full=body.full)
-    )
+    job = services.pipeline_runs.request(pipeline, TableName.parse(body.table), requester, full=body.full, to=body.to)
+    return build_run_out(job)
 
 
 @router.get("/pipelines/{pipeline}/runs", summary="List runs", responses=refusals(400, 404))
@@ -234,6 +237,7 @@ def build_run_out(job: Job) -> RunOut:
         version=int(job.params.get("version") or 0),
         full=bool(job.params.get("full")),
         requested_by=job.params.get("requested_by"),
+        to=read_bound(job),
         predicted_seconds=get_seconds(job, PREDICTED_SECONDS),
         full_seconds=get_seconds(job, FULL_SECONDS),
         **{name: getattr(job, name) for name in same},

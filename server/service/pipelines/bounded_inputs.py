@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from catalog.commits.writers import Writer
+from catalog.errors import Conflict
 from catalog.history.change_feed import FeedHistory
 from catalog.history.lineage import Lineage
+from catalog.jobs.job import Job
 from catalog.names import TableName
 from catalog.pipelines.bounded import InputCommit, bound_commits
 from catalog.pipelines.pipeline import PipelineTable, StoredCheckpoint, StoredPin
@@ -16,6 +19,8 @@ from server.service.commit.commit_target import load_metadata
 from server.service.pipelines.pin_inputs import InputNow, find_pin
 from server.service.tables.metadata_files import MetadataFiles
 
+TO = "to"
+"""The parameter of a run's job with the time up to which it takes commits, in ISO 8601."""
 _Inputs = Mapping[TableName, InputNow]
 
 
@@ -41,25 +46,58 @@ class _NewCommits:
     commits: Sequence[InputCommit]
 
 
+def read_bound(job: Job) -> datetime | None:
+    """The time up to which a user wants a run to take commits."""
+    return None if TO not in job.params else datetime.fromisoformat(job.params[TO])
+
+
 def bound_inputs(
-    uow: UnitOfWork, metadata: MetadataFiles, runs: Sequence[RegisteredTable], inputs: _Inputs, *, is_full: bool
+    uow: UnitOfWork,
+    metadata: MetadataFiles,
+    runs: Sequence[RegisteredTable],
+    inputs: _Inputs,
+    *,
+    is_full: bool,
+    to: datetime | None = None,
 ) -> tuple[_Inputs, int]:
     """The locked inputs at the chosen time if the run is bounded, and the number of commits after it.
 
-    One time holds for all tables of a set. A run that computes all rows takes the newest states: that is less work than
-    to compute them now, and their changes later.
+    One time holds for all tables of a set, not later than `to`. A run that computes all rows takes the newest states:
+    that is less work than to compute them now, and their changes later. Conflict with `to`, which nobody overrides.
     """
     bounds = [run.table.definition.max_commits for run in runs if run.table.definition.max_commits is not None]
-    if not bounds or is_full or not all(run.goes_on for run in runs):
+    if not bounds and to is None:
         return inputs, 0
+    if not is_full and all(run.goes_on for run in runs):
+        bounded = _bound(uow, metadata, runs, inputs, bounds, to)
+        if bounded is not None:
+            return bounded
+    if to is not None:
+        raise Conflict(
+            f"the run would compute all rows, of its inputs as they are now, and it may take commits up to {to} only",
+            hint="run the table without this time",
+        )
+    return inputs, 0
+
+
+def _bound(
+    uow: UnitOfWork,
+    metadata: MetadataFiles,
+    runs: Sequence[RegisteredTable],
+    inputs: _Inputs,
+    bounds: Sequence[int],
+    to: datetime | None,
+) -> tuple[_Inputs, int] | None:
+    """The inputs at the chosen time; None if the changes since a pin cannot be told."""
     since = [run.since for run in runs if run.since is not None]
     new: dict[TableName, _NewCommits] = {}
     for name, entry in inputs.items():
         commits = _list_new(uow, metadata, entry, since)
         if commits is None:
-            return inputs, 0
+            return None
         new[name] = commits
-    bounded = bound_commits({name: entry.commits for name, entry in new.items()}, min(bounds))
+    until_ms = None if to is None else int(to.timestamp() * 1_000)
+    bounded = bound_commits({name: entry.commits for name, entry in new.items()}, min(bounds, default=None), until_ms)
     if bounded is None:
         return inputs, 0
     versions = {name: bounded.newest[name] or entry.pinned for name, entry in new.items()}

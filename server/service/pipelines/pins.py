@@ -33,7 +33,7 @@ from catalog.tables.relation import RelationKind
 from firn.protocol.backfills import RunChunks
 from firn.protocol.pipelines import MoveCheckpoint
 from server.service.commit.commit_target import load_metadata
-from server.service.pipelines.bounded_inputs import RegisteredTable, bound_inputs
+from server.service.pipelines.bounded_inputs import RegisteredTable, bound_inputs, read_bound
 from server.service.pipelines.chunk_claims import RunBackfills, choose_run_chunks
 from server.service.pipelines.pin_inputs import InputNow, find_pin, get_input, lock_inputs, read_input, with_versions
 from server.service.pipelines.rights import check_owner
@@ -112,11 +112,12 @@ class PipelinePins:
             targets = {table.id: self._check_target(uow, pipeline, table) for table in tables}
             locked = lock_inputs(uow, tables)
             runs = [self._register(uow, pipeline, table, targets[table.id]) for table in tables]
-            inputs, left = bound_inputs(uow, self.metadata, runs, locked, is_full=bool(job.params.get("full")))
+            to, is_full = read_bound(job), bool(job.params.get("full"))
+            inputs, left = bound_inputs(uow, self.metadata, runs, locked, is_full=is_full, to=to)
             pinned = [self._pin(uow, job, run, targets[run.table.id], inputs) for run in runs]
             registered = [replace(run, quarantine_writer=_register_quarantine(uow, pipeline, run)) for run in pinned]
             uow.jobs.put(replace(job, params=job.params | {"version": pipeline.version}))
-        if left:  # the next run starts at once, whatever starts the others
+        if left and to is None:  # the next run starts at once, whatever starts the others
             with self.database.writing() as uow:
                 uow.pipelines.plan_at(pipeline.id, uow.now())
         asked_full = bool(job.params.get("full"))

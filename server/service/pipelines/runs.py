@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +27,7 @@ from catalog.ports.work import JobFilter
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.pipeline_outputs import AuditMode
 from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
+from server.service.pipelines.bounded_inputs import TO
 from server.service.pipelines.predictions import predict_run
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.sets import find_subjects, list_members
@@ -33,6 +35,7 @@ from server.service.pipelines.targets import (
     check_not_held,
     check_target,
     fence_writer,
+    find_checkpoint,
     find_target,
     forget_held,
     load_target_policy,
@@ -47,17 +50,27 @@ class PipelineRuns:
     checks_rights: bool
     """Whether access control is on."""
 
-    def request(self, name: str, table: TableName, requester: str | None, *, full: bool) -> Job:
-        """Request a run of a table and its set; NotFound, and Conflict while a run of one of them is active."""
+    def request(
+        self, name: str, table: TableName, requester: str | None, *, full: bool, to: datetime | None = None
+    ) -> Job:
+        """Request a run of a table and its set; NotFound, and Conflict while a run of one of them is active.
+
+        With `to` it takes no later commits; Conflict if the run would compute all rows.
+        """
         with self.database.writing() as uow:
             pipeline = uow.pipelines.get(name)
             entry = lock_subject(uow, get_table(uow, pipeline, table))
-            return add_run(uow, pipeline, entry, "requested", {"full": full, "requested_by": requester})
+            params = {"full": full, "requested_by": requester}
+            if to is not None:
+                _check_goes_on(uow, pipeline, entry, full=full)
+                params[TO] = to.astimezone(UTC).isoformat()
+            return add_run(uow, pipeline, entry, "requested", params)
 
     def retry(self, uow: UnitOfWork, old: Job) -> Job:
         """Request a run like an ended one, in the caller's transaction."""
         pipeline, table = read_run(uow, old)
         params = {"full": bool(old.params.get("full")), "requested_by": old.params.get("requested_by")}
+        params |= {TO: old.params[TO]} if TO in old.params else {}
         return add_run(uow, pipeline, lock_subject(uow, table), f"retry of {old.id}", params)
 
     def list(self, name: str, table: TableName | None, *, limit: int, cursor: str | None) -> Page[Job]:
@@ -162,6 +175,18 @@ class PipelineRuns:
             if reason is not None:
                 raise CommitRefused(reason)
         return None
+
+
+def _check_goes_on(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, *, full: bool) -> None:
+    """Raise Conflict if a run of the table, or of its set, computes all rows: inputs are read as they are now then."""
+    tables = uow.pipelines.tables_of([pipeline.id])[pipeline.id]
+    for member in list_members(tables, table):
+        checkpoint = find_checkpoint(uow, pipeline, member)
+        if full or checkpoint is None or checkpoint.fingerprint != member.definition.fingerprint:
+            raise Conflict(
+                f"a run of {member.name} would compute all rows, of its inputs as they are now",
+                hint="a time bounds runs that compute what changed: run the table without it first",
+            )
 
 
 def list_run_relations(uow: UnitOfWork, job: Job) -> list[Relation]:

@@ -41,6 +41,18 @@ def test_a_run_takes_the_commits_up_to_one_time(
     assert (bounded.newest, bounded.left) == (newest, left)
 
 
+def test_a_time_bounds_the_commits_as_well() -> None:
+    inputs = {A: commits(1, 4, 9), B: commits(3)}
+    for most, until, taken, left in ((None, 4, (2, 1), 1), (1, 4, (1, 0), 3), (9, 0, (0, 0), 4)):
+        bounded = bound_commits(inputs, most, until)
+        assert bounded is not None
+        assert [bounded.newest[name] for name in (A, B)] == [
+            of[count - 1].version if count else None for of, count in zip(inputs.values(), taken, strict=True)
+        ]
+        assert bounded.left == left
+    assert bound_commits(inputs, None, 9) is None
+
+
 def test_few_commits_are_all_taken() -> None:
     assert bound_commits({A: commits(1, 2), B: commits(3)}, 3) is None
     assert bound_commits({A: [], B: []}, 1) is None

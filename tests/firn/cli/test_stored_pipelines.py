@@ -66,6 +66,9 @@ def test_a_run_waits_for_an_optimizer_and_is_cancelled(run: Command, folder: Pat
     assert started["job_id"] in again.err
     assert run("job", "cancel", started["job_id"]).code == 0
     assert [entry["status"] for entry in run("pipeline", "runs", "orders", "--json").json] == ["canceled"]
+    for to, message in (("2026-01-01", "would compute all rows"), ("soon", "is no time")):
+        assert message in run("pipeline", "run", "orders", "driver_daily", "--to", to).err
+    assert "exclude each other" in run("pipeline", "run", "orders", "driver_daily", "--to", "2026-01-01", "--full").err
     assert run("pipeline", "reset", "orders", "driver_daily").code == 0
     for request in (("backfill", "--where", "driver = 1"), ("reset", "--to", "2026-01-01"), ("reset", "--earliest")):
         refused = run("pipeline", request[0], "orders", "driver_daily", *request[1:])

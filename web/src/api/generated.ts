@@ -2872,6 +2872,8 @@ export interface paths {
         /**
          * Run a table
          * @description Queue a run of one table. 409 while a run of the table is active.
+         *
+         *     With `to` it takes commits up to this time; 409 if the next run computes all rows, which are those of now.
          */
         post: operations["run_table_pipelines__pipeline__runs_post"];
         delete?: never;
@@ -8781,7 +8783,8 @@ export interface components {
          * @description A run: a job of kind `pipeline`. `result` has the fields of RunResult once it has ended.
          *
          *     `predicted_seconds` is how long it was predicted to take at most, by the runs before it; None if there were none.
-         *     `full_seconds` is how long the last full run before it took.
+         *     `full_seconds` is how long the last full run before it took. `to` is the time up to which it takes commits to its
+         *     inputs; None if nobody has bounded it.
          */
         RunOut: {
             /** Attempt */
@@ -8821,6 +8824,8 @@ export interface components {
             status: string;
             /** Table */
             table: string;
+            /** To */
+            to?: string | null;
             /** Version */
             version: number;
         };
@@ -8840,6 +8845,8 @@ export interface components {
         /**
          * RunRequest
          * @description A run of one table, asked for by a user. The tables that move together with it run, too.
+         *
+         *     With `to` the run takes the commits to its inputs up to this time, and no later ones.
          */
         RunRequest: {
             /**
@@ -8849,6 +8856,8 @@ export interface components {
             full?: boolean;
             /** Table */
             table: string;
+            /** To */
+            to?: string | null;
         };
         /**
          * SampledRow

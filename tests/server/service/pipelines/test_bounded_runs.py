@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import CommitRefused
+from catalog.errors import CommitRefused, Conflict
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from firn.protocol.backfills import ReplayRequest
@@ -16,7 +16,7 @@ from server.service.tables.refs import Target
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, PLAIN, appended, snapshot_of
 from tests.server.service.pipelines.set_run import FIRST, SECOND, TOTAL, SetRun
-from tests.server.service.pipelines.stage import DAILY, DEFINED, PipelineStage
+from tests.server.service.pipelines.stage import DAILY, DEFINED, Attempt, PipelineStage
 
 BOUNDED: dict[str, Any] = {**DEFINED, "max_commits": 2}
 
@@ -43,6 +43,13 @@ def append_plain(stage: PipelineStage, at: datetime) -> int:
 
 def pins(pinned: PinnedTarget) -> tuple[str | None, str | None]:
     versions = {stored.pin.table: stored.pin.version for stored in pinned.until.pins}
+    return versions[str(PLAIN)], versions[str(ORDERS)]
+
+
+def pins_of(stage: PipelineStage) -> tuple[str | None, str | None]:
+    """The pins of the checkpoint."""
+    checkpoint = stage.view().checkpoint
+    versions = {} if checkpoint is None else {stored.pin.table: stored.pin.version for stored in checkpoint.pins}
     return versions[str(PLAIN)], versions[str(ORDERS)]
 
 
@@ -90,6 +97,45 @@ def test_the_next_run_starts_at_once_although_nothing_triggers_the_table(built: 
     attempt.commit()
     attempt.report()
     assert built.view().next_run is None
+
+
+def test_a_user_bounds_a_run_by_a_time(stage: PipelineStage) -> None:
+    """It takes no later commit, never goes back behind the checkpoint, and is no run of all rows."""
+    stage.lake.append(PLAIN)
+    stage.lake.append(CHANGE)
+    stage.put()
+    stage.create_target()
+    request = stage.lake.services.pipeline_runs.request
+
+    def begin(to: datetime) -> Attempt:
+        request("orders", DAILY, None, full=False, to=to)
+        return stage.lease()
+
+    now = datetime.now(UTC)
+    with pytest.raises(Conflict, match=r"a run of mart\.daily would compute all rows"):
+        begin(now)
+    stage.build()
+    with pytest.raises(Conflict, match=r"a run of mart\.daily would compute all rows"):
+        request("orders", DAILY, None, full=True, to=now)
+    before = pins_of(stage)
+    snapshots = [append_plain(stage, now + timedelta(seconds=seconds)) for seconds in (10, 20, 30)]
+    early = begin(now - timedelta(days=9))
+    pinned = early.pin()
+    assert (pins(pinned), pinned.commits_left) == (before, 3)
+    early.move()
+    early.report()
+    attempt = begin(now + timedelta(seconds=25))
+    pinned = attempt.pin()
+    assert (pins(pinned)[0], pinned.commits_left, pinned.full_reason) == (str(snapshots[1]), 1, None)
+    attempt.commit()
+    attempt.report()
+    assert stage.view().next_run is None
+    assert stage.lake.services.pipeline_triggers.run_once() == 0
+    first = stage.lake.metadata(PLAIN)["snapshots"][0]["snapshot-id"]
+    late = begin(now + timedelta(days=9))
+    stage.lake.services.refs.rollback(LAKE, PLAIN, Target(snapshot=str(first)), expected_head=None)
+    with pytest.raises(Conflict, match="it may take commits up to"):
+        late.pin()
 
 
 def test_expiry_keeps_the_states_that_a_bounded_run_has_pinned(built: PipelineStage) -> None:
