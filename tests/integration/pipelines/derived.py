@@ -13,6 +13,7 @@ from firn.pipelines.definition import Pipeline as Folder
 from firn.pipelines.outputs import Output
 from firn.pipelines.parsing import parse_query
 from firn.pipelines.put import build_put
+from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipelines import Refresh, RunOut
 from tests.spark_fixtures import RunningServer
 
@@ -25,14 +26,20 @@ COLUMNS = {
 
 @dataclass
 class Derived:
-    """Inputs `raw.trip_N` (plain) and `raw.driver_N` (keyed), and tables `mart.NAME_N` of the pipeline `p_N`."""
+    """Inputs `raw.trip_N` (plain) and `raw.driver_N` (keyed), and tables `mart.NAME_N` of the pipeline `p_N`.
+
+    Tables in `appends` get the new trips, and keep those that are deleted later.
+    """
 
     server: RunningServer
     names: tuple[str, ...]
     key: tuple[str, ...] = ("driver", "day")
     max_commits: int | None = None
+    appends: tuple[str, ...] = ()
     number: int = field(default_factory=lambda: next(NUMBERS))
     client: firn.Client = field(init=False)
+    added: list[int] = field(default_factory=list)
+    """The ids of all trips that there ever were, in order."""
 
     def __post_init__(self) -> None:
         self.client = firn.connect(self.server.url, catalog="lake")
@@ -71,15 +78,16 @@ class Derived:
         return f"mart.{name}_{self.number}"
 
     def put(self, *, query: str | None = None, rebuild: bool = False) -> None:
+        stream = Output(OutputMode.APPEND, streams=(self.trip,), skip_changes=True)
         tables = [
             Definition(
                 name=self.table(name),
-                query=parse_query(query or self.query),
+                query=parse_query(f"SELECT id, fare FROM {self.trip}" if name in self.appends else query or self.query),
                 path="a.sql",
                 line=1,
-                key=self.key,
+                key=() if name in self.appends else self.key,
                 refresh=Refresh.INCREMENTAL,
-                output=Output(max_commits=self.max_commits),
+                output=stream if name in self.appends else Output(max_commits=self.max_commits),
             )
             for name in self.names
         ]
@@ -88,6 +96,7 @@ class Derived:
         self.pipeline.put(build_put(folder, columns.get, catalog="lake", rebuild=rebuild))
 
     def add_trips(self, first: int, rows: int) -> None:
+        self.added += range(first, first + rows)
         self.server.spark.sql(
             f"INSERT INTO lake.{self.trip} SELECT id, cast(id % 3 AS INT), date_add(DATE'2026-01-01', cast(id % 2 AS "
             f"INT)), 2.5 FROM range({first}, {first + rows})"
@@ -125,7 +134,10 @@ class Derived:
 
     def positions(self, name: str) -> list[str]:
         """The positions that commits of the pipeline's writer have brought the table to, in order."""
-        path = f"/iceberg/v1/lake/namespaces/mart%1F{name}_{self.number}/tables/change"
+        store = f"mart/tables/{name}_{self.number}"
+        if self.key and name not in self.appends:
+            store = f"mart%1F{name}_{self.number}/tables/change"
+        path = f"/iceberg/v1/lake/namespaces/{store}"
         metadata = self.server.http.get(path).json()["metadata"]
         writer = f"pipeline:p_{self.number}#{self.table(name)}"
         summaries = [snapshot["summary"] for snapshot in metadata["snapshots"]]
@@ -133,6 +145,9 @@ class Derived:
 
     def check(self, name: str, commits: int) -> None:
         """The table's rows are those of a full computation, and each run has committed once."""
-        assert self.rows(name) == self.full_rows()
+        if name in self.appends:
+            assert sorted(self.server.rows(f"SELECT id FROM lake.{self.table(name)}")) == [(one,) for one in self.added]
+        else:
+            assert self.rows(name) == self.full_rows()
         positions = self.positions(name)
         assert len(positions) == len(set(positions)) == commits, positions
