@@ -96,6 +96,37 @@ def test_a_log_is_reset_where_its_stop_is_shown(
     assert server.get(f"{at}/log")["position"] == "orders:0:9"
 
 
+def test_the_schema_says_what_the_values_of_a_column_become(server: ServerProcess, open_page: OpenPage) -> None:
+    """Rules and groups by column where changes may set some columns only; no such column elsewhere."""
+    columns = [{"name": name, "type": "long"} for name in ("id", "visits", "<i>city</i>", "moved", "note")]
+    properties = {
+        "firn.partial": "true",
+        "firn.column.visits.rule": "sum",
+        "firn.group.to.columns": "<i>city</i>",
+        "firn.group.to.sequence-field": "moved",
+    }
+    body = {"name": "shop.parts", "columns": columns, "primary_key": ["id"], "properties": properties}
+    server.post("catalogs/lake/tables", body)
+    once = {"name": "shop.once", "columns": columns, "primary_key": ["id"], "properties": {"firn.insert-only": "true"}}
+    server.post("catalogs/lake/tables", once)
+    page = open_page(f"{server.url}/c/lake/tables/shop.parts")
+    expect(page.get_by_text("changes may set some columns only")).to_be_visible()
+    schema = page.get_by_role("table", name="schema")
+    for row, becomes in {
+        "id": "key",
+        "visits": "sum",
+        "<i>city</i>": "newest by moved (group to)",
+        "moved": "orders group to",
+        "note": "last value set",
+    }.items():
+        expect(schema.get_by_role("row").filter(has=page.get_by_text(row, exact=True))).to_contain_text(becomes)
+    assert violations(page) == []
+    page.goto(f"{server.url}/c/lake/tables/shop.once")
+    expect(page.get_by_text("the first row of a key wins")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Type")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Value of a row")).to_have_count(0)
+
+
 def test_a_sync_file_is_made_from_topics_and_validated(
     server: ServerProcess, kafka: EmbeddedKafka, open_page: OpenPage, tmp_path: Path
 ) -> None:

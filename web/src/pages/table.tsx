@@ -15,6 +15,7 @@ import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { Copy } from '../components/snippet';
 import { need, onTable } from '../lib/access';
+import { isPartial } from '../lib/column-rules';
 import { count } from '../lib/format';
 import { fullName, paths } from '../lib/paths';
 import { logOf } from '../lib/streams';
@@ -109,6 +110,7 @@ function Kind({ table }: { table: Table }) {
         </span>
       )}
       {table.properties['firn.insert-only'] === 'true' && <span>the first row of a key wins</span>}
+      {isPartial(table.properties) && <span>changes may set some columns only</span>}
       {table.hides !== null && (
         <span>
           reads hide <span className="mono">{table.hides}</span>

@@ -2,6 +2,7 @@ import { IconKey } from '@tabler/icons-react';
 
 import type { Column as TableColumn, Table } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
+import { isPartial, readColumnRules } from '../../lib/column-rules';
 
 const COLUMNS: Column<TableColumn>[] = [
   {
@@ -21,5 +22,18 @@ const COLUMNS: Column<TableColumn>[] = [
 ];
 
 export function SchemaTab({ table }: { table: Table }) {
-  return <DataTable plain name="schema" columns={COLUMNS} rows={table.columns} id={(row) => String(row.id)} empty={null} />;
+  const columns = isPartial(table.properties) ? withRules(table) : COLUMNS;
+  return <DataTable plain name="schema" columns={columns} rows={table.columns} id={(row) => String(row.id)} empty={null} />;
+}
+
+/** What the changes of a row become, column by column, where they may set some columns only. */
+function withRules(table: Table): Column<TableColumn>[] {
+  const rules = readColumnRules(table.properties);
+  const rule: Column<TableColumn> = {
+    key: 'rule',
+    title: 'Value of a row',
+    help: 'How the values that changes set become one. A change may leave columns out; they stay as they are.',
+    cell: (row) => (row.is_key ? <span className="dim">key</span> : (rules.get(row.name) ?? <span className="dim">last value set</span>)),
+  };
+  return [...COLUMNS.slice(0, 3), rule, ...COLUMNS.slice(3)];
 }
