@@ -102,10 +102,11 @@ def start_spark(settings: Settings) -> Iterator[SparkSession]:
 
 @contextmanager
 def running_optimizer(
-    server: RunningServer, scratch: Path, *, memory: str, slots: int = 1
+    server: RunningServer, scratch: Path, *, memory: str, slots: int = 1, streams: int = 0
 ) -> Iterator[Callable[[], list[int]]]:
-    """An optimizer as it is started on any machine; gives a function for the ids of its processes."""
+    """An optimizer as it is started on any machine; gives a function for the ids of its processes, its own first."""
     command = [sys.executable, "-m", "optimizer", "--server", server.url, "--slots", str(slots)]
+    command += ["--streams", str(streams)]
     with (
         (scratch / "optimizer.log").open("wb") as log,
         subprocess.Popen(
@@ -113,7 +114,7 @@ def running_optimizer(
         ) as process,
     ):
         try:
-            yield lambda: _list_session(process.pid)
+            yield lambda: sorted(_list_session(process.pid), key=lambda pid: pid != process.pid)
         finally:
             process.terminate()
             process.wait(OPTIMIZER_STOP_SECONDS)

@@ -7,6 +7,10 @@ drain       A drain of all records, against Kafka and `from_json` alone, and aga
             Iceberg table, in turns, in one Spark.
 skew        29 partitions, with 90 % of the rows in one: how evenly `upsert`, a drain and Iceberg's own distribution
             spread the rows over tasks, and how many files they write.
+sustained   Records at a constant rate, brought into a table by Firn's optimizer with merges, and by its peers: Paimon
+            and Iceberg's upserts in Flink, Hudi's streaming sink in Spark 3.5. Rows per CPU second, how old the newest
+            visible record is, and how long a query takes meanwhile. Only if asked for: it fetches the peers' jars, and
+            needs Flink and Spark 3.5, which `make engines` installs.
 
 The topic has upserts of whole rows as JSON. After each write the table must have the rows that a dict of the records
 has, and the same sums. CPU seconds are those of everything that the benchmark starts, the broker and the server too.
@@ -19,9 +23,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.stream import drains, skew
+from bench.stream import drains, skew, sustained
 
-PARTS = {"drain": drains.run, "skew": skew.run}
+PARTS = {"drain": drains.run, "skew": skew.run, "sustained": sustained.run}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,13 +41,14 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.stream", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=["drain", "skew"])
     parser.add_argument("--records", type=int, default=400_000, help="of `drain` and `skew` (default: %(default)s)")
     parser.add_argument("--keys", type=int, default=100_000, help="of their records (default: %(default)s)")
     parser.add_argument("--partitions", type=int, default=4, help="of the topic (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="of `drain` (default: %(default)s)")
     parser.add_argument("--warm-rounds", type=int, default=1, help="rounds before these (default: %(default)s)")
     parser.add_argument("--tasks", type=int, default=8, help="shuffle partitions of `skew` (default: %(default)s)")
+    sustained.add_arguments(parser.add_argument_group("sustained"))
     parser.add_argument("--memory", default="2g", help="heap of Spark's JVM (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="directory for the files of results (default: none is written)")
     return parser.parse_args(argv)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+
+import pytest
 
 from bench.measure import TreeStopwatch
+from bench.report import Report
+from bench.stream import sustained
 from bench.stream.records import DAYS, Totals, Upserts
+from bench.stream.systems import NotYet, System
 
 BURN = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 
@@ -36,3 +44,47 @@ def test_a_tree_of_processes_counts_children_that_have_ended() -> None:
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}])"
     cost, _ = clock.cost(lambda: subprocess.run([sys.executable, "-c", nested], check=True))
     assert cost.cpu >= 0.3
+
+
+def test_records_keep_their_rate_and_their_order() -> None:
+    began = time.monotonic()
+    kept = list(sustained.keep_rate(iter([(number, "") for number in range(200)]), 1_000))
+    assert kept == [(number, "") for number in range(200)]
+    assert time.monotonic() - began >= 0.15
+
+
+def test_a_table_with_other_rows_than_the_records_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sustained, "LIMIT_SECONDS", 0.5)
+    lacking = System([], lambda: [1, 2, 3, 4])
+    with pytest.raises(AssertionError, match=r"holds Totals\(rows=1.*add up to Totals\(rows=2"):
+        sustained.wait_for(lacking, Totals(2, 2, 3))
+    with pytest.raises(AssertionError, match="holds None"):
+        sustained.wait_for(System([], lambda: [0, None, None, None]), Totals(2, 2, 3))
+
+
+def test_a_trial_ends_when_a_reader_has_seen_all_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table here is what the producer has sent."""
+    upserts = Upserts(20, unique=True)
+    list(upserts.draw(20))
+
+    def keep_all(_brokers: str, _topic: str, _partitions: int, records: Iterator[tuple[int, str]]) -> None:
+        for _ in records:
+            pass
+
+    def ask() -> list[int]:
+        totals = upserts.totals()
+        return [totals.rows, totals.qty, totals.amount, time.time_ns() // 1_000_000]
+
+    monkeypatch.setattr(sustained, "produce", keep_all)
+    options = argparse.Namespace(rows=20, rate=100, seconds=1, partitions=1)
+    report = Report("stream-sustained")
+    system = System([os.getpid()], ask, describe=lambda: {"jobs": 1})
+    assert sustained.Trial(system, "", "", upserts.rows, options, report, "firn").run() > 0
+    line = report.lines[0]
+    assert (line["records"], line["jobs"]) == (100, 1)
+    assert line["age_s"]["most"] < 1
+
+
+def test_a_table_without_rows_is_not_read_yet() -> None:
+    with pytest.raises(NotYet):
+        System([], lambda: [0, None, None, None]).read()

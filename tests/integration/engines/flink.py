@@ -104,6 +104,11 @@ class Flink:
     jvm: Any
     rest_port: int
 
+    @property
+    def pid(self) -> int:
+        """The process of the JVM."""
+        return int(self.jvm.java.lang.ProcessHandle.current().pid())
+
     def session(self, mode: str = BATCH, options: Mapping[str, str] | None = None) -> Session:
         """A new table environment; it knows no catalog yet."""
         given = {"rest.address": "127.0.0.1", "rest.port": str(self.rest_port), **OPTIONS, **(options or {})}
@@ -140,26 +145,26 @@ def _value(value: Any) -> Any:
 
 
 @contextmanager
-def flink_beside(scratch: Path, *jars: Path) -> Iterator[Flink]:
+def flink_beside(scratch: Path, *jars: Path, heap: str = "1g") -> Iterator[Flink]:
     """Start Flink with Iceberg's jar and more, and stop it at the end; its log is `scratch/flink.log`."""
     if not FLINK.is_dir():
         pytest.fail("Flink is not installed: make engines")
     with (
         (scratch / "flink.log").open("w", encoding="utf-8") as log,
-        _jvm(scratch, log, jars) as gateway,
+        _jvm(scratch, log, jars, heap) as gateway,
         _cluster(gateway.jvm, scratch) as cluster,
     ):
         yield Flink(gateway.jvm, cluster.getRestAddress().get().getPort())
 
 
 @contextmanager
-def _jvm(scratch: Path, log: TextIO, more_jars: Sequence[Path]) -> Iterator[JavaGateway]:
+def _jvm(scratch: Path, log: TextIO, more_jars: Sequence[Path], heap: str) -> Iterator[JavaGateway]:
     jars = [fetch(RUNTIME), *(pyspark_jar(pattern) for pattern in HADOOP), *more_jars]
     port, token, process = launch_gateway(
         jarpath=str(pyspark_jar("py4j-*.jar")),
         classpath=":".join([str(FLINK / "pyflink" / "lib" / "*"), *map(str, jars)]),
         javaopts=[
-            *("-Xmx1g", f"-Djava.io.tmpdir={scratch}", "-Dorg.apache.logging.log4j.level=WARN"),
+            *(f"-Xmx{heap}", f"-Djava.io.tmpdir={scratch}", "-Dorg.apache.logging.log4j.level=WARN"),
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
         ],
         die_on_exit=True,
