@@ -9,7 +9,15 @@ from alembic import context
 from sqlalchemy import Connection
 
 # The schema includes their tables.
-from server.store import access_rows, consumer_rows, hive_rows, job_rows, pipeline_rows, stream_rows  # noqa: F401
+from server.store import (  # noqa: F401
+    access_rows,
+    consumer_rows,
+    hive_rows,
+    job_rows,
+    pipeline_rows,
+    query_rows,
+    stream_rows,
+)
 from server.store.rows import Row, UtcDateTime
 from server.store.session import open_engine
 

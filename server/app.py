@@ -55,8 +55,10 @@ from server.api import principals as api_principals
 from server.api import probes
 from server.api import publish as api_publish
 from server.api import quarantines as api_quarantines
+from server.api import queries as api_queries
 from server.api import refs as api_refs
 from server.api import roles as api_roles
+from server.api import saved_queries as api_saved_queries
 from server.api import status as api_status
 from server.api import streams as api_streams
 from server.api import table_jobs as api_table_jobs
@@ -130,6 +132,8 @@ _API = (
     api_pipelines,
     api_backfills,
     api_pipeline_graph,
+    api_queries,
+    api_saved_queries,
     api_principals,
     api_roles,
     api_tokens,
@@ -178,6 +182,8 @@ def create_app(
         services.images.stop()
         services.image_writes.stop()
         services.changed_rows.stop()
+        services.queries.stop()
+        services.previews.stop()
         services.access.audit_log.flush()
         services.reports.flush()
 

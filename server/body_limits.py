@@ -141,6 +141,12 @@ _OF_WORK: Limits = {
     ("POST", f"{_LEASE}/orphans/overdue"): FORM,
 }
 
+_OF_QUERIES: Limits = {
+    ("POST", "/queries"): FORM,
+    ("POST", "/saved-queries"): FORM,
+    ("PUT", "/saved-queries/{saved_id}"): FORM,
+}
+
 _OF_ACCESS: Limits = {
     ("POST", "/tokens"): FORM,
     ("POST", "/roles"): FORM,
@@ -155,7 +161,7 @@ _OF_ACCESS: Limits = {
     ("POST", "/services/{name}/secret"): FORM,
 }
 
-API: Limits = {**_OF_CATALOGS, **_OF_TABLES, **_OF_WORK, **_OF_ACCESS}
+API: Limits = {**_OF_CATALOGS, **_OF_TABLES, **_OF_WORK, **_OF_QUERIES, **_OF_ACCESS}
 
 
 def limit_of(limits: Limits, scope: Scope, ceiling: int) -> int:

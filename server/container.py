@@ -12,6 +12,7 @@ from catalog.names import CatalogName
 from catalog.pipelines.openlineage import EventBuilder
 from catalog.ports.lineage_events import LineageSink
 from catalog.ports.store import Database
+from firn.protocol.tasks.query import QueryLimits
 from server.adapters import Adapters, build_adapters
 from server.component_settings import (
     make_launch_environment,
@@ -33,6 +34,7 @@ from server.kafka.clusters import ConfluentClusters
 from server.kafka.schema_registries import HttpSchemaRegistries
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
+from server.launch.query_engine import QueryProcess
 from server.lineage_settings import LineageSettings
 from server.openlineage.file_sink import FileSink
 from server.openlineage.http_sink import HttpSink
@@ -108,6 +110,10 @@ from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
+from server.service.queries.previews import Previews
+from server.service.queries.queries import Queries, QueryBounds
+from server.service.queries.query_tables import QueryTables
+from server.service.queries.saved_queries import SavedQueries
 from server.service.retention.owned_locations import TableLocations
 from server.service.services import (
     JobServices,
@@ -133,6 +139,7 @@ from server.service.tables.writers import Writers
 from server.settings import AccessSettings, Settings
 
 DEFAULT_CATALOG = CatalogName("lake")
+PREVIEW_SECONDS = 20.0
 CHANGES_SECONDS = 30.0
 """Somebody who looks at changes in a browser does not wait longer."""
 
@@ -173,6 +180,7 @@ def _build_tables(adapters: Adapters) -> TableServices:
     committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
     manifest_scans = ManifestScans(adapters.storage)
     images = _build_images(adapters, keyed)
+    queries = _build_queries(adapters, QueryTables(database, metadata, tables, keyed, images))
     return TableServices(
         metadata=metadata,
         namespaces=Namespaces(database),
@@ -189,6 +197,9 @@ def _build_tables(adapters: Adapters) -> TableServices:
         images=images,
         image_writes=_build_image_writes(adapters, keyed, committer),
         changed_rows=_build_changed_rows(adapters),
+        queries=queries,
+        previews=_build_previews(adapters, queries),
+        saved_queries=SavedQueries(database),
         scans=Scans(
             database, metadata, tables, keyed, images, manifest_scans, make_scan_limits(adapters.settings.scan)
         ),
@@ -230,6 +241,33 @@ def _build_changed_rows(adapters: Adapters) -> ChangedRows:
         most_bytes=settings.images.changes_bytes,
         file_io=dict(settings.file_io),
     )
+
+
+def _build_queries(adapters: Adapters, tables: QueryTables) -> Queries:
+    settings = adapters.settings.queries
+    limits = QueryLimits(
+        rows=settings.rows,
+        result_bytes=settings.result_bytes,
+        memory_bytes=settings.memory_bytes,
+        threads=settings.threads,
+        files=settings.files,
+    )
+    bounds = QueryBounds(
+        enabled=settings.enabled,
+        waiting=settings.waiting,
+        seconds=settings.seconds,
+        limits=limits,
+        result_kept=timedelta(minutes=settings.result_minutes),
+        history_kept=timedelta(days=settings.history_days),
+    )
+    engines = [QueryProcess(settings.seconds) for _ in range(settings.processes)]
+    return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io))
+
+
+def _build_previews(adapters: Adapters, queries: Queries) -> Previews:
+    # A process of its own: a look at a table does not wait for queries.
+    engine = QueryProcess(min(adapters.settings.queries.seconds, PREVIEW_SECONDS))
+    return Previews(queries, engine, dict(adapters.settings.file_io))
 
 
 def _build_planning(adapters: Adapters) -> PlanningServices:

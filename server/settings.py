@@ -127,6 +127,24 @@ class ImageSettings(Group):
     )
 
 
+class QuerySettings(Group):
+    """The instant engine, which answers SQL of people; see docs/sql.md."""
+
+    enabled: bool = Field(default=True, description="Whether people may read rows by SQL and previews.")
+    processes: PositiveInt = Field(default=2, description="Queries that run at the same time, each in a process.")
+    waiting: PositiveInt = Field(default=32, description="Most queries that wait or run; a user may have half of them.")
+    seconds: PositiveFloat = Field(default=60, description="Time-out of a query.")
+    memory_bytes: PositiveInt = Field(
+        default=1024 * 1024 * 1024, ge=64 * 1024 * 1024, description="Memory of one query."
+    )
+    threads: PositiveInt = Field(default=2, description="Threads of one query.")
+    rows: PositiveInt = Field(default=10_000, description="Most rows of a result.")
+    result_bytes: PositiveInt = Field(default=16 * 1024 * 1024, description="Largest result, as text.")
+    files: PositiveInt = Field(default=20_000, description="Most data files of a table in a query.")
+    result_minutes: PositiveInt = Field(default=60, description="Retention of results.")
+    history_days: PositiveInt = Field(default=30, description="Retention of the history of queries.")
+
+
 class ReadingSettings(Group):
     """Limits on files that metadata names: size and time."""
 
@@ -263,6 +281,7 @@ class Settings(BaseSettings):
     hadoop: HadoopSettings = Field(default=HadoopSettings(), description="HDFS.")
     scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
     images: ImageSettings = Field(default=ImageSettings(), description="Keyed tables as engines read them.")
+    queries: QuerySettings = Field(default=QuerySettings(), description="SQL of people.")
     reading: ReadingSettings = Field(default=ReadingSettings(), description="Files that metadata names.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Keys that are handed out.")
     access: AccessSettings = Field(default=AccessSettings(), description="Who may do what.")

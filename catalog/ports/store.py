@@ -29,6 +29,7 @@ from catalog.ports.operations import Operations
 from catalog.ports.optimizers import Blockers, Optimizers
 from catalog.ports.orphans import OrphanBatches
 from catalog.ports.pipelines import Backfills, Checkpoints, PipelineFacts, Pipelines
+from catalog.ports.queries import Queries, SavedQueries
 from catalog.ports.relations import KeyedTables, Relations, Stats
 from catalog.ports.scan import Plans
 from catalog.ports.streams import Streams
@@ -72,6 +73,8 @@ class UnitOfWork(Protocol):
     leaders: Leaders
     metrics: Metrics
     plans: Plans
+    queries: Queries
+    saved_queries: SavedQueries
     images: ImageBuilds
     hive: HiveTables
     baselines: Baselines

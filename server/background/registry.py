@@ -232,6 +232,19 @@ def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
             activate=services.reports.remove_expired,
         ),
         TaskDef(
+            name="tidy_queries",
+            does="removes old results and the history of queries, and ends queries whose server has stopped",
+            every_seconds=every.cleanup_seconds,
+            activate=_reports(services.queries.tidy, "query", "queries"),
+        ),
+        TaskDef(
+            name="idle_engines",
+            does="ends processes of queries that nobody has used for a while",
+            every_seconds=every.cleanup_seconds,
+            activate=_reports(services.previews.end_idle, "process ended", "processes ended"),
+            on_every_server=True,
+        ),
+        TaskDef(
             name="tidy",
             does="removes old idempotency keys, optimizers, jobs and import entries",
             every_seconds=every.cleanup_seconds,

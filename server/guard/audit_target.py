@@ -11,6 +11,7 @@ from catalog.access.privileges import Securable
 from catalog.names import CatalogName, TableName
 from firn.protocol.connections import ConnectionRequest
 from firn.protocol.pipelines import RunRequest
+from firn.protocol.queries import SavedQueryIn
 from server.api.logs import LogResetIn
 from server.api.principals import ServiceIn, UserIn
 from server.api.roles import GrantIn, RoleIn, ScopeIn
@@ -43,6 +44,17 @@ def pipeline(request: GuardedRequest) -> AuditTarget:
 def pipeline_table(verb: str) -> Callable[[GuardedRequest], AuditTarget]:
     """Name the pipeline, the table, and what is done with the table."""
     return lambda request: AuditTarget(f"pipeline {request.path['pipeline']}", f"{verb} of {request.path['table']}")
+
+
+def new_saved_query(request: GuardedRequest) -> AuditTarget:
+    """Name the saved query."""
+    wanted = request.model(SavedQueryIn)
+    return AuditTarget(f"saved query {wanted.name}", "shared" if wanted.shared else "")
+
+
+def saved_query(request: GuardedRequest) -> AuditTarget:
+    """Name the saved query by its id."""
+    return AuditTarget(f"saved query {request.path['saved_id']}")
 
 
 def backfill(request: GuardedRequest) -> AuditTarget:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from catalog.access.privileges import Privilege
+from catalog.access.privileges import Privilege, Securable
 from catalog.credentials.storage_config import PREFIX as STORAGE
 from catalog.errors import NoSuchNamespace, NoSuchTable, NotFound
 from catalog.history.commit import is_creating
@@ -18,6 +18,7 @@ from catalog.policy.authority import need_write_privilege
 from firn.protocol.imports import ImportRequest
 from firn.protocol.names import join_name
 from firn.protocol.pipelines import PutPipeline
+from firn.protocol.queries import QueryRequest
 from server.api.catalogs import CatalogPropertiesIn, NamespaceIn
 from server.api.convert import ConvertIn
 from server.api.dropped import UndropIn
@@ -75,6 +76,15 @@ def whole_policy(request: GuardedRequest) -> Iterator[Requirement]:
     """Replacing a policy needs both privileges, because it can remove any setting."""
     for privilege in (Privilege.MAINTAIN, Privilege.WRITE):
         yield from queried_namespace("namespace", privilege)(request)
+
+
+def queried(request: GuardedRequest) -> Iterator[Requirement]:
+    """A query needs `read` on each table that it names. An unknown catalog looks like an unknown table."""
+    body = request.model(QueryRequest)
+    for table, missing in request.services.queries.resolve(body):
+        yield Requirement(privilege=None, on=Securable(table.catalog), missing=missing)
+        on = request.access.table(table.catalog, table.name)
+        yield Requirement(privilege=Privilege.READ, on=on, missing=missing)
 
 
 def new_namespace(request: GuardedRequest) -> Iterator[Requirement]:

@@ -18,10 +18,12 @@ from catalog.jobs.job import JobId
 from catalog.jobs.operation import BatchId, OperationId
 from catalog.jobs.stream import StreamId
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace, decode_parent, parse_namespace
+from catalog.queries.query import QueryId
 from firn.protocol.names import join_name
 from server.service.access.access_control import Access
 from server.service.hive.hive_state import split_name
 from server.service.pipelines.definitions import DefinedPipeline, build_unknown_pipeline
+from server.service.queries.queries import build_unknown_query
 from server.service.services import Services
 
 
@@ -299,6 +301,19 @@ def on_pipeline(request: GuardedRequest, defined: DefinedPipeline, privilege: Pr
     missing = build_unknown_pipeline(defined.pipeline.name)
     for table in defined.tables:
         yield Requirement(privilege=privilege, on=request.access.table(table.catalog, table.name), missing=missing)
+
+
+def query(request: GuardedRequest) -> Iterator[Requirement]:
+    """Require `read` on all tables of the query in the path: the right may have ended since it ran."""
+    query_id = QueryId(_parse_id(request.path["query_id"]))
+    with request.services.database.reading() as uow:
+        stored = uow.queries.find(query_id)
+    missing = build_unknown_query(query_id)
+    if stored is None:
+        raise missing
+    for table in stored.tables:
+        on = request.access.table(table.catalog, table.name)
+        yield Requirement(privilege=Privilege.READ, on=on, missing=missing)
 
 
 def operation(privilege: Privilege) -> Requirements:

@@ -102,7 +102,18 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/policy"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST, *_STREAMS, *_CHANGES)
+        for part in (
+            "",
+            "/snapshots",
+            "/files",
+            "/versions",
+            "/quarantine",
+            "/preview",
+            *_UPKEEP,
+            *_PAST,
+            *_STREAMS,
+            *_CHANGES,
+        )
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
@@ -265,6 +276,21 @@ _PIPELINES: Rules = {
     },
 }
 
+_QUERY = "/queries/{query_id}"
+# The service shows a query to nobody but its owner, and a saved query that is not shared, too.
+_QUERIES: Rules = {
+    ("POST", "/queries"): reads(body_targets.queried),
+    ("GET", "/queries"): reads(anyone),
+    ("GET", "/queries/settings"): routine(anyone),
+    ("GET", _QUERY): routine(anyone),
+    ("DELETE", _QUERY): reads(on.query),
+    **{("GET", f"{_QUERY}/{part}"): reads(on.query) for part in ("rows", "csv", "parquet")},
+    ("GET", "/saved-queries"): reads(anyone),
+    ("POST", "/saved-queries"): changes(anyone, audit_target.new_saved_query),
+    ("PUT", "/saved-queries/{saved_id}"): changes(anyone, audit_target.saved_query),
+    ("DELETE", "/saved-queries/{saved_id}"): changes(anyone, audit_target.saved_query),
+}
+
 _ACCESS: Rules = {
     ("GET", "/login"): PUBLIC,
     ("GET", "/me"): routine(anyone),
@@ -305,5 +331,6 @@ API: Rules = {
     **_HIVE_TABLES,
     **_WORK,
     **_PIPELINES,
+    **_QUERIES,
     **_ACCESS,
 }

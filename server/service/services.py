@@ -56,6 +56,9 @@ from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
+from server.service.queries.previews import Previews
+from server.service.queries.queries import Queries
+from server.service.queries.saved_queries import SavedQueries
 from server.service.retention.owned_locations import TableLocations
 from server.service.streams.cdc_planning import CdcPlanning
 from server.service.streams.log_resets import LogResets
@@ -97,6 +100,9 @@ class TableServices:
     images: Images
     image_writes: ImageWrites
     changed_rows: ChangedRows
+    queries: Queries
+    previews: Previews
+    saved_queries: SavedQueries
     scans: Scans
 
     @property

@@ -27,6 +27,7 @@ from catalog.ports import (
     optimizers,
     orphans,
     pipelines,
+    queries,
     relations,
     scan,
     store,
@@ -66,6 +67,7 @@ from server.store.pipelines import SqlPipelines
 from server.store.plans import SqlPlans
 from server.store.policies import SqlPolicies
 from server.store.prepared_statements import PreparedStatement
+from server.store.queries import SqlQueries, SqlSavedQueries
 from server.store.queue import SqlQueue
 from server.store.relations import SqlKeyedTables, SqlRelations
 from server.store.rows import UtcDateTime
@@ -128,6 +130,8 @@ class SqlUnitOfWork:
         self.imports: imports.ImportEntries = SqlImportEntries(session)
         self.idempotency_keys: idempotency.IdempotencyKeys = SqlIdempotencyKeys(session)
         self.leaders: background.Leaders = SqlLeaders(session)
+        self.queries: queries.Queries = SqlQueries(session)
+        self.saved_queries: queries.SavedQueries = SqlSavedQueries(session)
 
     def _open_access(self, session: ReadSession) -> None:
         self.principals: access.Principals = SqlPrincipals(session)

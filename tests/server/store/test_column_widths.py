@@ -21,6 +21,7 @@ from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.jobs import JobKind, JobStatus
 from firn.protocol.operations import OperationKind, OperationStatus
 from firn.protocol.orphans import BatchState
+from firn.protocol.queries import QueryState
 from firn.protocol.streams import StreamKind, StreamStatus
 from server.store.rows import Row
 
@@ -44,6 +45,7 @@ STORED: dict[str, type[StrEnum]] = {
     "orphan_batch.state": BatchState,
     "pipeline_backfill.status": BackfillStatus,
     "principal.kind": PrincipalKind,
+    "query.state": QueryState,
     "relation.kind": RelationKind,
     "stream.kind": StreamKind,
     "stream.status": StreamStatus,

@@ -1351,6 +1351,26 @@ export interface paths {
         patch: operations["change_policy_catalogs__catalog__tables__table__policy_patch"];
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the first rows of a table
+         * @description Show rows that a scan of the table finds first; those of a keyed table are merged. Values are text.
+         */
+        get: operations["preview_table_catalogs__catalog__tables__table__preview_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/properties": {
         parameters: {
             query?: never;
@@ -3153,6 +3173,134 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List queries
+         * @description List the caller's queries, newest first.
+         */
+        get: operations["list_queries_queries_get"];
+        put?: never;
+        /**
+         * Run a query
+         * @description Run one SELECT in DuckDB's SQL, over tables that the caller may read.
+         */
+        post: operations["run_query_queries_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the limits of queries
+         * @description Show what queries may take on this server.
+         */
+        get: operations["show_query_settings_queries_settings_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries/{query_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a query
+         * @description Show the state of one of the caller's queries.
+         */
+        get: operations["show_query_queries__query_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a query
+         * @description Cancel one of the caller's queries; one that has ended stays as it is.
+         */
+        delete: operations["cancel_query_queries__query_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries/{query_id}/csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a result as CSV
+         * @description Download the rows of a result as CSV in UTF-8; null is an empty field.
+         */
+        get: operations["download_csv_queries__query_id__csv_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries/{query_id}/parquet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a result as Parquet
+         * @description Download the rows of a result as a Parquet file, with their types.
+         */
+        get: operations["download_parquet_queries__query_id__parquet_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries/{query_id}/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read rows of a result
+         * @description Read a page of a result. Values are text, so that no program rounds them.
+         */
+        get: operations["read_rows_queries__query_id__rows_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/roles": {
         parameters: {
             query?: never;
@@ -3260,6 +3408,54 @@ export interface paths {
          * @description Take a role from a user or service. The caller needs the same privileges as for assigning it.
          */
         delete: operations["unassign_role_roles__role__members__name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/saved-queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved queries
+         * @description List the caller's saved queries and the shared ones, by name.
+         */
+        get: operations["list_saved_queries_saved_queries_get"];
+        put?: never;
+        /**
+         * Save a query
+         * @description Save a statement. A shared one is shown to everybody who can sign in; their own rights decide what they read.
+         */
+        post: operations["save_query_saved_queries_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/saved-queries/{saved_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change a saved query
+         * @description Replace one of the caller's saved queries.
+         */
+        put: operations["change_saved_query_saved_queries__saved_id__put"];
+        post?: never;
+        /**
+         * Delete a saved query
+         * @description Delete one of the caller's saved queries.
+         */
+        delete: operations["delete_saved_query_saved_queries__saved_id__delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -7566,6 +7762,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[QueryOut] */
+        PageOut_QueryOut_: {
+            /** Items */
+            items: components["schemas"]["QueryOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** PageOut[ReportOut] */
         PageOut_ReportOut_: {
             /** Items */
@@ -7833,6 +8036,22 @@ export interface components {
             seconds: number;
             /** Work */
             work: number;
+        };
+        /**
+         * PreviewOut
+         * @description The first rows that a scan of a table finds, in no particular order.
+         */
+        PreviewOut: {
+            /** Columns */
+            columns: components["schemas"]["ResultColumn"][];
+            /** Notes */
+            notes: string[];
+            /** Rows */
+            rows: (string | null)[][];
+            /** Snapshot Id */
+            snapshot_id: string | null;
+            /** Truncated */
+            truncated: boolean;
         };
         /**
          * PrincipalKind
@@ -8247,6 +8466,119 @@ export interface components {
             quarantined: components["schemas"]["QuarantinedFileOut"][];
         };
         /**
+         * QueryOut
+         * @description A query. `columns` are known once it runs; `rows` once it is done.
+         */
+        QueryOut: {
+            /** Catalog */
+            catalog: string;
+            /** Columns */
+            columns: components["schemas"]["ResultColumn"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Explain */
+            explain: boolean;
+            /** Hint */
+            hint: string | null;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Message */
+            message: string | null;
+            /** Namespace */
+            namespace: string;
+            /** Notes */
+            notes: string[];
+            /** Progress */
+            progress: number | null;
+            /** Result Until */
+            result_until: string | null;
+            /** Rows */
+            rows: number;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["QueryState"];
+            /** Statement */
+            statement: string;
+            /** Tables */
+            tables: string[];
+            /** Truncated */
+            truncated: boolean;
+        };
+        /**
+         * QueryRequest
+         * @description A SELECT in DuckDB's SQL. Names with one part belong to `namespace`; names without a catalog to `catalog`.
+         */
+        QueryRequest: {
+            /** Catalog */
+            catalog: string;
+            /**
+             * Explain
+             * @default false
+             */
+            explain?: boolean;
+            /**
+             * Limit
+             * @default 1000
+             */
+            limit?: number;
+            /**
+             * Namespace
+             * @default
+             */
+            namespace?: string;
+            /** Snapshot */
+            snapshot?: string | null;
+            /** Statement */
+            statement: string;
+            /**
+             * Wait
+             * @default 0
+             */
+            wait?: number;
+        };
+        /**
+         * QueryRowsOut
+         * @description A page of a result. Values are text; null is null.
+         */
+        QueryRowsOut: {
+            /** Columns */
+            columns: components["schemas"]["ResultColumn"][];
+            /** First Row */
+            first_row: number;
+            /** Next Page */
+            next_page: number | null;
+            /** Rows */
+            rows: (string | null)[][];
+        };
+        /**
+         * QuerySettingsOut
+         * @description What the instant engine allows on this server, and the names of its functions.
+         */
+        QuerySettingsOut: {
+            /** Enabled */
+            enabled: boolean;
+            /** Memory Bytes */
+            memory_bytes: number;
+            /** Rows */
+            rows: number;
+            /** Seconds */
+            seconds: number;
+        };
+        /**
+         * QueryState
+         * @description The states of a query.
+         * @enum {string}
+         */
+        QueryState: "queued" | "running" | "done" | "failed" | "canceled";
+        /**
          * ReadFile
          * @description A data file to read, as Iceberg's scan planning writes it, and the numbers of the delete files that apply.
          */
@@ -8547,6 +8879,16 @@ export interface components {
             kind: components["schemas"]["DroppedKind"];
             /** Name */
             name: string;
+        };
+        /**
+         * ResultColumn
+         * @description A column of a result, with its type in DuckDB's SQL.
+         */
+        ResultColumn: {
+            /** Name */
+            name: string;
+            /** Type */
+            type: string;
         };
         /**
          * RewriteDeletesJobIn
@@ -8874,6 +9216,63 @@ export interface components {
             before: {
                 [key: string]: string | null;
             } | null;
+        };
+        /**
+         * SavedQueryIn
+         * @description A statement to keep.
+         */
+        SavedQueryIn: {
+            /** Catalog */
+            catalog: string;
+            /** Name */
+            name: string;
+            /**
+             * Namespace
+             * @default
+             */
+            namespace?: string;
+            /**
+             * Shared
+             * @default false
+             */
+            shared?: boolean;
+            /** Statement */
+            statement: string;
+        };
+        /**
+         * SavedQueryOut
+         * @description A statement that somebody keeps. `mine` tells whether the caller may change it.
+         */
+        SavedQueryOut: {
+            /** Catalog */
+            catalog: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Mine */
+            mine: boolean;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Owner */
+            owner: string | null;
+            /** Shared */
+            shared: boolean;
+            /** Statement */
+            statement: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
         };
         /**
          * ScaleIn
@@ -14867,6 +15266,81 @@ export interface operations {
             };
         };
     };
+    preview_table_catalogs__catalog__tables__table__preview_get: {
+        parameters: {
+            query?: {
+                /** @description a snapshot, branch or tag */
+                snapshot?: string | null;
+                /** @description rows in the answer */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     change_properties_catalogs__catalog__tables__table__properties_patch: {
         parameters: {
             query?: never;
@@ -20036,6 +20510,374 @@ export interface operations {
             };
         };
     };
+    list_queries_queries_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_QueryOut_"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    run_query_queries_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_query_settings_queries_settings_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuerySettingsOut"];
+                };
+            };
+        };
+    };
+    show_query_queries__query_id__get: {
+        parameters: {
+            query?: {
+                /** @description seconds to wait for its end */
+                wait?: number;
+            };
+            header?: never;
+            path: {
+                /** @description query */
+                query_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    cancel_query_queries__query_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description query */
+                query_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    download_csv_queries__query_id__csv_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description query */
+                query_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    download_parquet_queries__query_id__parquet_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description query */
+                query_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    read_rows_queries__query_id__rows_get: {
+        parameters: {
+            query?: {
+                /** @description pages have 1,000 rows */
+                page?: number;
+            };
+            header?: never;
+            path: {
+                /** @description query */
+                query_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryRowsOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     list_roles_roles_get: {
         parameters: {
             query?: never;
@@ -20427,6 +21269,170 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_saved_queries_saved_queries_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQueryOut"][];
+                };
+            };
+        };
+    };
+    save_query_saved_queries_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedQueryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQueryOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_saved_query_saved_queries__saved_id__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description saved query */
+                saved_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedQueryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQueryOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    delete_saved_query_saved_queries__saved_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description saved query */
+                saved_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

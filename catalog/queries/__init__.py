@@ -1,0 +1,1 @@
+"""Queries of people, and the queries that they keep."""

@@ -1,0 +1,83 @@
+"""The task of reading rows of tables by SQL for people, and the messages of the process that reads them."""
+
+from __future__ import annotations
+
+from firn.protocol.base import Message, Task
+
+
+class QueryTable(Message):
+    """A table of a query, at one snapshot. `view` is its name in the statement; `name` is shown to people."""
+
+    view: str
+    name: str
+    metadata: str
+    snapshot_id: int | None
+    columns: list[str] | None = None
+    """Names in lower case that the statement may mean; None: all columns."""
+
+
+class QueryLimits(Message):
+    """The bounds of one query."""
+
+    rows: int
+    result_bytes: int
+    memory_bytes: int
+    threads: int
+    files: int
+
+
+class QueryTask(Task):
+    """One SELECT in DuckDB's SQL over the views of the tables. With `explain`, the answer is its plan."""
+
+    statement: str
+    tables: list[QueryTable]
+    limits: QueryLimits
+    explain: bool = False
+    export: bool = True
+    """Whether the answer has the rows as a Parquet file, too."""
+    file_io: dict[str, str] = {}
+
+
+class QueryColumn(Message):
+    """A column of a result, with its type in DuckDB's SQL."""
+
+    name: str
+    type: str
+
+
+class QueryPage(Message):
+    """Rows with their values as text."""
+
+    rows: list[list[str | None]]
+
+
+class QueryDone(Message):
+    """The end of a result. `parquet` is a file in base64; None if the task does not ask for one."""
+
+    rows: int
+    truncated: bool
+    parquet: str | None = None
+
+
+class QueryRefusal(Message):
+    """Why the query cannot be answered, and what to do."""
+
+    message: str
+    hint: str | None = None
+
+
+class QueryMessage(Message):
+    """One message of the process: a question, progress, a part of the result, or the end."""
+
+    open: list[str] | None = None
+    """Files that the process is to open if the server answers `true`; the table `view` names them."""
+    view: str | None = None
+    progress: float | None = None
+    columns: list[QueryColumn] | None = None
+    page: QueryPage | None = None
+    done: QueryDone | None = None
+    refused: QueryRefusal | None = None
+    error: str | None = None
+    """A failure that is none of the user's making."""
+    gone: str | None = None
+    """A file that does not exist any more."""
