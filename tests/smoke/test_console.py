@@ -44,6 +44,7 @@ OPEN = {
     "/c/:catalog": "/c/lake",
     "/c/:catalog/tables": "/c/lake/tables",
     "/c/:catalog/tables/:table": "/c/lake/tables/web.visits",
+    "/c/:catalog/sql": "/c/lake/sql",
     "/c/:catalog/policies": "/c/lake/policies",
     "/c/:catalog/cdc": "/c/lake/cdc",
     "/c/:catalog/hive": "/c/lake/hive",
@@ -70,7 +71,7 @@ GUARDED = {
     "/access/audit": "/access/audit",
 }
 """Those of a server with access control."""
-TABS = ["layout", "changes", "writers", "snapshots", "jobs", "policy", "properties", "use"]
+TABS = ["preview", "layout", "changes", "writers", "snapshots", "jobs", "policy", "properties", "use"]
 
 
 @pytest.fixture(scope="module")

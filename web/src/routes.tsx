@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import { lazy, Suspense } from 'react';
 import { createBrowserRouter, Navigate, useRouteError } from 'react-router';
 
 import { catalogs } from './api/queries';
@@ -66,6 +67,9 @@ function Broken() {
   );
 }
 
+/** Loaded when it is opened first: the editor is large. */
+const SqlPage = lazy(async () => ({ default: (await import('./pages/sql/page')).SqlPage }));
+
 export const router = createBrowserRouter([
   {
     element: (
@@ -82,6 +86,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog', element: <HomePage /> },
           { path: '/c/:catalog/tables', element: <TablesPage /> },
           { path: '/c/:catalog/tables/:table', element: <TablePage /> },
+          { path: '/c/:catalog/sql', element: <Suspense fallback={<Page title="SQL">…</Page>}><SqlPage /></Suspense> },
           { path: '/c/:catalog/policies', element: <PoliciesPage /> },
           { path: '/c/:catalog/hive', element: <HivePage /> },
           { path: '/c/:catalog/hive/upgrade', element: <UpgradeManyPage /> },

@@ -107,3 +107,6 @@ export type Cluster = Schemas['ClusterOut'];
 export const ACTIVE: JobStatus[] = ['pending', 'running', 'committing', 'unknown'];
 /** An optimizer works on these. */
 export const LIVE: JobStatus[] = ['running', 'committing'];
+export type SqlQuery = Schemas['QueryOut'];
+export type ResultColumn = Schemas['ResultColumn'];
+export type SavedQuery = Schemas['SavedQueryOut'];

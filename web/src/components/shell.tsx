@@ -16,6 +16,7 @@ import {
   IconSitemap,
   IconSun,
   IconTable,
+  IconTerminal2,
 } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
@@ -125,6 +126,7 @@ function Places() {
   const places = [
     { to: paths.home(name), label: 'Home', icon: IconHome, end: true },
     { to: paths.tables(name), label: 'Tables', icon: IconTable },
+    { to: paths.sql(name), label: 'SQL', icon: IconTerminal2 },
     { to: paths.hive(name), label: 'Hive', icon: IconHexagonLetterH },
     { to: paths.status(), label: 'Status', icon: IconActivity },
     { to: paths.jobs(), label: 'Jobs', icon: IconListDetails, badge: active },

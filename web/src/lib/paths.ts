@@ -18,6 +18,7 @@ export const paths = {
   whyNotUpgraded: (name: string, table: string) => `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade?step=1`,
   upgradeMany: (name: string, asked: Record<string, string>) => `${catalog(name)}/hive/upgrade?${new URLSearchParams(asked).toString()}`,
   imports: (name: string, operation?: string | null) => `${catalog(name)}/import${operation ? `?operation=${operation}` : ''}`,
+  sql: (name: string, statement?: string) => `${catalog(name)}/sql${statement === undefined ? '' : `?sql=${encodeURIComponent(statement)}`}`,
   cdc: (name: string) => `${catalog(name)}/cdc`,
   status: () => '/status',
   jobs: () => '/jobs',

@@ -32,6 +32,7 @@ import { LayoutTab } from './table/layout';
 import { keysFact, DuplicateKeys } from './table/keys';
 import { NextJob } from './table/next-job';
 import { PolicyTab } from './table/policy';
+import { PreviewTab } from './table/preview';
 import { PropertiesTab } from './table/properties';
 import { QuarantineTab } from './table/quarantine';
 import { RefsTab } from './table/refs';
@@ -177,9 +178,10 @@ function Figures({ table }: { table: Table }) {
   );
 }
 
-const TABS = ['schema', 'layout', 'history', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
+const TABS = ['schema', 'preview', 'layout', 'history', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
   schema: 'Schema',
+  preview: 'Preview',
   layout: 'Layout',
   history: 'History',
   changes: 'Changes',
@@ -195,13 +197,13 @@ const LABELS: Record<(typeof TABS)[number], string> = {
 };
 
 /** What a change of the tab takes out of the address: it belongs to another tab. */
-const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, about: undefined, since: undefined, until: undefined, follow: undefined };
+const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, about: undefined, since: undefined, until: undefined, follow: undefined, at: undefined };
 
 function isShown(tab: (typeof TABS)[number], table: Table): boolean {
   if (tab === 'hive') return table.hive_name !== null;
   if (tab === 'changes') return table.kind === 'keyed';
   if (tab === 'quarantine') return table.kind === 'keyed' && logOf(table) !== null;
-  return tab !== 'writers' || table.kind !== 'view';
+  return (tab !== 'writers' && tab !== 'preview') || table.kind !== 'view';
 }
 
 function labelOf(tab: (typeof TABS)[number], table: Table): string {
@@ -222,6 +224,7 @@ function Details({ table }: { table: Table }) {
           ))}
         </Tabs.List>
         <Tabs.Panel value="schema"><SchemaTab table={table} /></Tabs.Panel>
+        {table.kind !== 'view' && <Tabs.Panel value="preview"><PreviewTab table={table} /></Tabs.Panel>}
         <Tabs.Panel value="layout"><LayoutTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="history"><HistoryTab catalog={table.catalog} name={fullName(table)} table={table} /></Tabs.Panel>
         {table.kind === 'keyed' && <Tabs.Panel value="changes"><ChangesTab table={table} /></Tabs.Panel>}
