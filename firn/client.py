@@ -48,6 +48,7 @@ from firn.protocol.answers.jobs import JobOut
 from firn.protocol.answers.tables import NextOut, TableOut, TableRow
 from firn.protocol.changes import Each, Images
 from firn.protocol.names import join_name
+from firn.queries import QueryResult, run_query
 from firn.streams import Streams
 from firn.table_jobs import TableJobs
 from firn.token_source import read_token
@@ -143,6 +144,23 @@ class Client:
         table_log = self.tables[str(name)].log
         return firn.scan.LogScan(
             source=source, filter=filter, columns=selected, before=before, stores=source, log=table_log
+        )
+
+    def sql(
+        self,
+        statement: str,
+        *,
+        namespace: str = "",
+        limit: int = 1_000,
+        snapshot: str | None = None,
+    ) -> QueryResult:
+        """Run a SELECT in DuckDB's SQL on the server, and wait for its rows. See docs/sql.md.
+
+        Names with one part belong to `namespace`, and names without a catalog to the client's. Raises QueryFailed if
+        the server cannot answer it.
+        """
+        return run_query(
+            self.transport, statement, catalog=self.catalog, namespace=namespace, limit=limit, snapshot=snapshot
         )
 
     def files(self, table: str) -> list[Json]:

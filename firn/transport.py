@@ -95,6 +95,10 @@ class Transport:
         """Ask; asked again when no answer comes or the server is not able to answer just now."""
         return repeat_while_unavailable(lambda: self._call("GET", path, params=params))
 
+    def get_bytes(self, path: str) -> bytes:
+        """Download a file."""
+        return repeat_while_unavailable(lambda: self._send("GET", path).content)
+
     def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Iterator[Json]:
         """The entries of a list, page by page."""
         query: dict[str, Any] = dict(params or {})
@@ -117,6 +121,10 @@ class Transport:
         self._http.close()
 
     def _call(self, method: str, path: str, *, body: Json = None, params: Params | None = None) -> Json:
+        answer = self._send(method, path, body=body, params=params)
+        return _json(answer) if answer.content else None
+
+    def _send(self, method: str, path: str, *, body: Json = None, params: Params | None = None) -> httpx.Response:
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:
             answer = self._http.request(method, f"{API}{path}", json=body, params=query)
@@ -125,7 +133,7 @@ class Transport:
         except httpx.RequestError as error:
             raise self._lost(method, error) from error
         if answer.is_success:
-            return _json(answer) if answer.content else None
+            return answer
         raise _error(answer)
 
     def _lost(self, method: str, error: httpx.RequestError) -> FirnError:

@@ -12,7 +12,7 @@ from firn.cdc.cluster import open_cluster
 from firn.cdc.config import read_config
 from firn.cli.context import CliContext, command
 from firn.cli.logs import Master, Memory
-from firn.cli.sql import open_session
+from firn.cli.spark_session import open_session
 from firn.errors import NotFound
 from firn.protocol.answers.streams import StreamOut
 from firn.protocol.answers.tables import TableOut

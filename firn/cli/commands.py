@@ -70,7 +70,7 @@ COMMANDS = {
     "admin": Entry(Panel.START, "Check the server.", "processes", "admin"),
     "sql": Entry(
         Panel.TABLES,
-        "Run Spark SQL on the server's catalogs. Names without a catalog belong to --catalog.",
+        "Run SQL on the server's catalogs. Names without a catalog belong to --catalog.",
         "sql",
     ),
     "table": Entry(Panel.TABLES, "Manage plain and keyed tables.", "tables history metrics imports", "app"),

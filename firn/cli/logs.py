@@ -8,7 +8,7 @@ import typer
 
 import firn.spark
 from firn.cli.context import CliContext, command
-from firn.cli.sql import open_session
+from firn.cli.spark_session import open_session
 from firn.cli.tables import TableArg
 from firn.logs import TableLog, suggest_remedy
 from firn.protocol.answers.logs import LogOut, LogRecordOut, LogResetOut

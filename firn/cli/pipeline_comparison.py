@@ -13,7 +13,7 @@ import typer
 from firn import pipelines
 from firn.cli.context import CliContext
 from firn.cli.show import Show
-from firn.cli.sql import open_session
+from firn.cli.spark_session import open_session
 from firn.embedded.pyspark_jars import require_pyspark
 from firn.errors import FirnError, Invalid, NotFound
 from firn.names import split_name
@@ -103,7 +103,7 @@ def _compare_in_spark(
         except FirnError:
             raise
         except Exception as error:  # Java throws many types of errors; the user gets one line of them
-            raise FirnError(firn.spark.reason(error), hint="try the query in `firn sql`") from error
+            raise FirnError(firn.spark.reason(error), hint="try the query in `firn sql --engine spark`") from error
 
 
 @contextmanager

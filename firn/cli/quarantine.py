@@ -11,7 +11,7 @@ import firn.spark
 from firn.cli.context import CliContext, command
 from firn.cli.logs import Master, Memory
 from firn.cli.show import moment
-from firn.cli.sql import open_session
+from firn.cli.spark_session import open_session
 from firn.cli.tables import TableArg
 from firn.errors import NotFound
 from firn.protocol.answers.quarantine import QuarantineOut

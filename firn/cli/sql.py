@@ -1,29 +1,35 @@
-"""`firn sql`: Spark SQL on the server's catalogs."""
+"""`firn sql`: SQL on the server's catalogs, by the instant engine of the server or by Spark on this machine."""
 
 from __future__ import annotations
 
+import csv
+import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Annotated, Any
 
 import typer
 
-import firn.spark
 from firn.auto_sync import AutoSync
 from firn.cli.context import CliContext, command
 from firn.cli.show import Show
-from firn.embedded.jars import cache_dir
-from firn.embedded.process import require_java
-from firn.embedded.quiet import redirect_stderr
+from firn.cli.spark_session import open_session, run_in_spark
 from firn.errors import FirnError, Invalid
+from firn.queries import QueryResult
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-KEYED = "keyed"
 PROMPT, CONTINUATION_PROMPT = "firn> ", "    > "
 QUIT = ("exit", "quit")
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_NESTED = ("STRUCT", "MAP")
+Run = Callable[[str], None]
+
+
+class Engine(StrEnum):
+    """Who answers a statement."""
+
+    INSTANT = "instant"
+    SPARK = "spark"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,88 +37,101 @@ def add_to(app: typer.Typer) -> None:
     command(app, "sql")(sql)
 
 
-def sql(
+def sql(  # noqa: PLR0913 (each is an option)
     ctx: CliContext,
     statement: Annotated[str | None, typer.Argument(help="One statement. Without it, a prompt opens.")] = None,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
-    memory: Annotated[str, typer.Option(help="Heap size of the JVM.")] = "2g",
+    *,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(help="instant: a SELECT, answered by the server; spark: any statement, by Spark on this machine."),
+    ] = None,
+    namespace: Annotated[str, typer.Option(help="Namespace of names that name none, for the instant engine.")] = "",
+    snapshot: Annotated[
+        str | None, typer.Option(help="A snapshot, branch or tag of the table, for the instant engine.")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with the instant engine.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="The largest number of rows to print.")] = 1000,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap size of Spark's JVM.")] = "2g",
     auto_sync: Annotated[
-        AutoSync, typer.Option(help="What to sync from Hive before each statement, for the tables in it.")
+        AutoSync, typer.Option(help="What Spark syncs from Hive before each statement, for the tables in it.")
     ] = AutoSync.NONE,
 ) -> None:
-    """Run Spark SQL on the server's catalogs. Names without a catalog belong to --catalog."""
+    """Run SQL on the server's catalogs. Names without a catalog belong to --catalog.
+
+    The instant engine takes DuckDB's SQL, and answers within a second or so. Spark takes Spark SQL, also statements
+    that change tables; with --auto-sync it is the engine.
+    """
+    chosen = engine or (Engine.INSTANT if auto_sync is AutoSync.NONE else Engine.SPARK)
+    if chosen is Engine.INSTANT:
+        if auto_sync is not AutoSync.NONE:
+            raise Invalid("the instant engine does not sync from Hive", hint="use --engine spark")
+        options = {"namespace": namespace, "limit": limit, "snapshot": snapshot}
+        _run_all(ctx, statement, lambda text: _run_instant(ctx, text, as_csv=as_csv, **options))
+        return
+    if as_csv or snapshot is not None or namespace:
+        raise Invalid("--csv, --snapshot and --namespace are options of the instant engine", hint="leave them out")
     with open_session(ctx, master=master, memory=memory) as spark:
-        if statement is not None:
-            _run(ctx, spark, statement, limit, auto_sync)
-            return
-        for typed in _statements(ctx.show):
-            try:
-                _run(ctx, spark, typed, limit, auto_sync)
-            except FirnError as error:
-                ctx.show.note(error.message)
-                if error.hint:
-                    ctx.show.note(f"      {error.hint}")
+        _run_all(ctx, statement, lambda text: run_in_spark(ctx, spark, text, limit, auto_sync))
 
 
-@contextmanager
-def open_session(ctx: CliContext, *, master: str, memory: str, kafka: bool = False) -> Iterator[SparkSession]:
-    """Start a Spark session on the server's catalogs, with `kafka` also on topics, and stop it at the end."""
-    require_java()
-    names = [catalog.name for catalog in ctx.client.catalogs.list()]
-    if ctx.catalog not in names:
-        raise Invalid(f"the server has no catalog {ctx.catalog!r}", hint=f"it has {', '.join(names)}")
-    try:
-        # PySpark is an extra, and its import is slow.
-        from py4j.protocol import Py4JError  # noqa: PLC0415
-        from pyspark.errors import PySparkException  # noqa: PLC0415
-        from pyspark.sql import SparkSession  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise FirnError("PySpark is not installed", hint="pip install 'firn[spark]'") from error
-    quiet: dict[str, bool | float | int | str | None] = {
-        "spark.sql.defaultCatalog": ctx.catalog,
-        "spark.driver.memory": memory,
-        "spark.log.level": "ERROR",
-    }
-    builder = SparkSession.builder.appName("firn sql").master(master)
-    builder = firn.spark.configure(builder, ctx.client, catalogs=names, kafka=kafka)
-    ctx.show.note("starting Spark …")
-    log = cache_dir() / "sql.log"
-    try:
-        with redirect_stderr(log):
-            spark = builder.config(map=quiet).getOrCreate()
-    except (PySparkException, Py4JError) as error:  # such as too little memory, or no connection to Maven Central
-        raise FirnError(f"Spark does not start: {error}", hint=f"read the end of {log}") from error
-    try:
-        yield spark
-    finally:
-        spark.stop()
+def _run_all(ctx: CliContext, statement: str | None, run: Run) -> None:
+    """Run the statement, or those that somebody types; an error ends only the one."""
+    if statement is not None:
+        run(statement)
+        return
+    for typed in _statements(ctx.show):
+        try:
+            run(typed)
+        except FirnError as error:
+            ctx.show.note(error.message)
+            if error.hint:
+                ctx.show.note(f"      {error.hint}")
 
 
-def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
-    show = ctx.show
-    statement = statement.rstrip().rstrip(";")
-    with show.progress("syncing changes from Hive" if auto_sync is not AutoSync.NONE else "running"):
-        firn.spark.sync_before_statement(spark, statement, auto_sync)
-    try:
-        with show.progress("running"):
-            frame = spark.sql(statement)
-            rows = frame.limit(limit + 1).collect() if frame.columns else []
-    except Exception as error:  # Java throws many types of errors; the user gets one line of them
-        raise FirnError(
-            firn.spark.reason(error), hint="correct the statement; `firn sql` without a statement opens a prompt"
-        ) from error
-    _print(show, frame, [tuple(row) for row in rows], limit)
+def _run_instant(ctx: CliContext, statement: str, *, as_csv: bool, **options: Any) -> None:
+    with ctx.show.progress("running"):
+        result = ctx.client.sql(statement.strip().rstrip(";"), **options)
+    if as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow([name for name, _ in result.columns])
+        writer.writerows(result.rows)
+        sys.stdout.flush()
+    else:
+        names = [name for name, _ in result.columns]
+        ctx.show.emit(_to_documents(result), lambda: ctx.show.table(names, result.rows, none="no rows"))
+    for note in result.notes:
+        ctx.show.note(note)
+    if result.truncated:
+        ctx.show.note(f"only the first {len(result.rows):,} rows; --limit shows more, up to the server's limit")
 
 
-def _print(show: Show, frame: DataFrame, rows: list[tuple[object, ...]], limit: int) -> None:
-    kept = rows[:limit]
-    show.emit(
-        [dict(zip(frame.columns, row, strict=True)) for row in kept],
-        lambda: show.table(frame.columns, kept, none="done" if not frame.columns else "no rows"),
-    )
-    if len(rows) > limit:
-        show.note(f"only the first {limit:,} rows; --limit shows more")
+def _to_documents(result: QueryResult) -> list[dict[str, Any]]:
+    """The rows as JSON's values; numbers that JSON cannot hold exactly stay text."""
+    convert = [_choose_conversion(kind) for _, kind in result.columns]
+    names = [name for name, _ in result.columns]
+    return [
+        {
+            name: None if value is None else change(value)
+            for name, change, value in zip(names, convert, row, strict=True)
+        }
+        for row in result.rows
+    ]
+
+
+def _choose_conversion(kind: str) -> Callable[[str], Any]:
+    if kind.endswith("]") or kind.startswith(_NESTED):
+        return json.loads
+    if kind in _WHOLE:
+        return int
+    if kind in ("FLOAT", "DOUBLE"):
+        return _to_float
+    return (lambda text: text == "true") if kind == "BOOLEAN" else str
+
+
+def _to_float(text: str) -> float | str:
+    number = float(text)
+    return number if abs(number) != float("inf") and number == number else text  # noqa: PLR0124 -- NaN
 
 
 def _statements(show: Show) -> Iterator[str]:

@@ -46,14 +46,16 @@ def serve(lines: TextIO, out: TextIO) -> None:
             if lines.readline().strip() != "true":
                 raise Forbidden
 
+    at_start = read_data_bytes()
     for line in lines:
         task = QueryTask.model_validate_json(line)
-        limit_memory(task.limits.memory_bytes)
+        most = task.limits.memory_bytes + OWN_BYTES
+        limit_memory(at_start + most)
         failure = _run(task, check, say)
         if failure is not None:
             say(failure)
-        if _resident_bytes() > task.limits.memory_bytes + OWN_BYTES // 2:
-            return  # the server starts a new process
+        if read_data_bytes() > at_start + most // 2:
+            return  # what is left would not do for the next task; the server starts a new process
 
 
 def _run(task: QueryTask, check: Check, say: Say) -> QueryMessage | None:
@@ -73,16 +75,16 @@ def _run(task: QueryTask, check: Check, say: Say) -> QueryMessage | None:
     return None
 
 
-def limit_memory(memory_bytes: int) -> None:
-    """Let the system refuse memory above the limit: not all of DuckDB's functions count theirs."""
-    most = memory_bytes + OWN_BYTES
+def limit_memory(most: int) -> None:
+    """Let the system refuse more memory: not all of DuckDB's functions count theirs."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 
 
-def _resident_bytes() -> int:
+def read_data_bytes() -> int:
+    """The memory that counts for the limit; libraries reserve a gigabyte that they never use."""
     try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * resource.getpagesize()
     except OSError:  # a system without /proc
         return 0
 

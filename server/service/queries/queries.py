@@ -128,7 +128,7 @@ class Queries:
                 raise missing
             tables.append(table)
         with self.database.writing() as uow:
-            self._admit(uow.queries.count_active(owner))
+            self._admit(0 if owner is None else uow.queries.count_active(owner))
             now = uow.now()
             query = Query(
                 id=create_query_id(),
