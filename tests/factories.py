@@ -14,8 +14,10 @@ from catalog.jobs.operation import Operation, OperationId
 from catalog.jobs.optimizer import Optimizer
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import CatalogName, RelationId, TableName
+from catalog.queries.query import QueriedTable, Query, create_query_id
 from catalog.tables.relation import Catalog, Relation, RelationKind
 from firn.protocol.operations import OperationKind, OperationStatus
+from firn.protocol.queries import QueryState
 
 LAKE = CatalogName("lake")
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
@@ -105,5 +107,21 @@ def an_operation(**changes: Any) -> Operation:
         status=OperationStatus.RUNNING,
         created_at=NOW,
         updated_at=NOW,
+    )
+    return replace(made, **changes)
+
+
+def a_query(now: datetime, *tables: TableName, **changes: Any) -> Query:
+    made = Query(
+        id=create_query_id(),
+        owner=None,
+        statement="SELECT 1",
+        catalog=LAKE,
+        namespace="",
+        explain=False,
+        tables=tuple(QueriedTable(LAKE, table) for table in tables),
+        state=QueryState.QUEUED,
+        created_at=now,
+        seen_at=now,
     )
     return replace(made, **changes)

@@ -1,4 +1,4 @@
-"""Programs that tests start by a fork of a process that has imported the server and the builder of images.
+"""Programs that tests start by a fork of a process that has imported the server, and the programs that it starts.
 
 The imports take 2 of the 2.5 CPU seconds of a server's start, and nearly all of a builder's. A forked program is a
 process like any other: it has arguments, an environment and an id of its own, and tests kill and freeze it.
@@ -20,11 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from server.launch import layer_builder
+from server.launch import layer_builder, query_engine
 
 CONTEXT = multiprocessing.get_context("forkserver")
 START_BUILDER = layer_builder.start_builder
-CONTEXT.set_forkserver_preload(["server.__main__", "optimizer.images.__main__"])
+CONTEXT.set_forkserver_preload(["server.__main__", "optimizer.images.__main__", "optimizer.queries.__main__"])
 FORKSERVER = multiprocessing.forkserver._forkserver
 PASSED_ON = {"_forkserver_address", "_forkserver_authkey"}
 """By these a program has its own programs forked by the process that forked it. Python would start another one."""
@@ -101,7 +101,7 @@ def _run(
     output.close()
     os.environ.clear()
     os.environ.update(environment)
-    layer_builder.start_builder = start_builder
+    layer_builder.start_builder = query_engine.start_builder = start_builder
     vars(FORKSERVER).update(forkserver, ensure_running=lambda: None)  # else a builder of images would wait for another
     multiprocessing.current_process().daemon = False  # it may start a process of its own
     sys.argv = [module, *arguments]
@@ -109,15 +109,15 @@ def _run(
 
 
 class ForkedBuilder:
-    """`python -m optimizer.images`, with the methods of `subprocess.Popen` that the server calls."""
+    """`python -m MODULE` without arguments, with the methods of `subprocess.Popen` that the server calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         """Start it in a session of its own, like the real one."""
         tasks, own_tasks = CONTEXT.Pipe(duplex=False)
         own_messages, messages = CONTEXT.Pipe(duplex=False)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FIRN_")}
         with tasks, messages, own_tasks, own_messages:
-            self._process = CONTEXT.Process(target=_build, args=(environment, tasks, messages), daemon=True)
+            self._process = CONTEXT.Process(target=_build, args=(module, environment, tasks, messages), daemon=True)
             self._process.start()
             self.stdin = os.fdopen(os.dup(own_tasks.fileno()), "wb")
             self.stdout = os.fdopen(os.dup(own_messages.fileno()), "rb")
@@ -144,11 +144,12 @@ class ForkedBuilder:
 
 
 def start_builder(command: Sequence[str]) -> Any:
-    """In place of `layer_builder.start_builder`: a forked builder, unless the command is another program."""
-    return ForkedBuilder() if command == layer_builder.COMMAND else START_BUILDER(command)
+    """In place of `layer_builder.start_builder`: a forked program, unless the command is another one."""
+    is_known = command in (layer_builder.COMMAND, query_engine.COMMAND)
+    return ForkedBuilder(command[-1]) if is_known else START_BUILDER(command)
 
 
-def _build(environment: dict[str, str], tasks: Connection, messages: Connection) -> None:
+def _build(module: str, environment: dict[str, str], tasks: Connection, messages: Connection) -> None:
     os.setsid()
     os.dup2(tasks.fileno(), 0)
     os.dup2(messages.fileno(), 1)
@@ -156,6 +157,6 @@ def _build(environment: dict[str, str], tasks: Connection, messages: Connection)
     messages.close()
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["optimizer.images"]
+    sys.argv = [module]
     sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")  # noqa: SIM115 -- till it ends
-    runpy.run_module("optimizer.images", run_name="__main__", alter_sys=True)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -36,6 +36,7 @@ THREADS = 4
 FEW_FILES = 2_000
 """Footers that are read to find the files for DuckDB. PyIceberg reads the further files."""
 _FIELD_ID = b"PARQUET:field_id"
+_SMALLER = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 _GLOB = frozenset("*?[]{}\\")
 """DuckDB would expand these characters in a path."""
 _TYPES = {
@@ -202,18 +203,38 @@ def find_direct(source: TableSource, task: FileScanTask) -> tuple[str, ...] | No
     names = []
     for column, target in zip(source.columns, wanted, strict=True):
         found = by_id.get(column.field_id)
-        if found is None or not _is_same(found.type, target.type):
+        if found is None or not _is_same(found, target):
             return None
         names.append(found.name)
     return tuple(names)
 
 
-def _is_same(file_type: pa.DataType, target: pa.DataType) -> bool:
-    """Whether the types are equal, with the field ids of nested fields, apart from the width of offsets."""
-    smaller = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-    if pa.types.is_nested(target):
-        return bool(file_type.equals(target, check_metadata=True))
-    return bool(file_type == smaller.get(target, target))
+def _is_same(found: pa.Field, target: pa.Field) -> bool:
+    """Whether a field of a file is the wanted one: its id and type, and those of its parts in their order.
+
+    A field inside a struct may have been dropped, and another one of its name and type added.
+    """
+    if (found.metadata or {}).get(_FIELD_ID) != (target.metadata or {}).get(_FIELD_ID):
+        return False
+    if not pa.types.is_nested(target.type):
+        return bool(found.type == _SMALLER.get(target.type, target.type))
+    kinds = (pa.types.is_struct, pa.types.is_map, lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind))
+    parts, wanted = _list_parts(found.type), _list_parts(target.type)
+    is_struct = pa.types.is_struct(target.type)
+    return (
+        any(is_kind(found.type) and is_kind(target.type) for is_kind in kinds)
+        and len(parts) == len(wanted)
+        and all(_is_same(*pair) for pair in zip(parts, wanted, strict=True))
+        and (not is_struct or [part.name for part in parts] == [part.name for part in wanted])
+    )
+
+
+def _list_parts(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_struct(kind):
+        return [kind.field(place) for place in range(kind.num_fields)]
+    return [kind.value_field]
 
 
 @dataclass(frozen=True)

@@ -283,7 +283,7 @@ _QUERIES: Rules = {
     ("GET", "/queries"): reads(anyone),
     ("GET", "/queries/settings"): routine(anyone),
     ("GET", _QUERY): routine(anyone),
-    ("DELETE", _QUERY): reads(on.query),
+    ("DELETE", _QUERY): reads(anyone),
     **{("GET", f"{_QUERY}/{part}"): reads(on.query) for part in ("rows", "csv", "parquet")},
     ("GET", "/saved-queries"): reads(anyone),
     ("POST", "/saved-queries"): changes(anyone, audit_target.new_saved_query),

@@ -137,6 +137,8 @@ class QueryProcess:
                 line = bytes(self._buffer[:end])
                 del self._buffer[: end + 1]
                 yield QueryMessage.model_validate_json(line)
+            if self._stopped:  # perhaps just before the process was started
+                raise BrokenPipeError("the server is stopping")
             if is_canceled():
                 raise QueryCanceled
             left = deadline - time.monotonic()

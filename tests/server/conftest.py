@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from server.launch import layer_builder
+from server.launch import layer_builder, query_engine
 from tests.databases import open_copy
 from tests.forked_programs import start_builder
 from tests.server.clocks import clock
@@ -18,7 +18,8 @@ __all__ = ["clock"]
 @pytest.fixture(scope="session", autouse=True)
 def builders_are_forked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layer_builder, "start_builder", start_builder)
+        for module in (layer_builder, query_engine):
+            patch.setattr(module, "start_builder", start_builder)
         yield
 
 

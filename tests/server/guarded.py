@@ -28,7 +28,7 @@ from server.service.services import Services
 from server.service.streams.drains import add_drain
 from server.service.tables.views import ViewDefinition
 from server.settings import AccessSettings, Settings
-from tests.factories import LAKE, an_operation
+from tests.factories import LAKE, a_query, an_operation
 from tests.server.lake import COLUMNS, definition
 
 SECRET = TableName(("secret",), "t")
@@ -73,6 +73,8 @@ class Guarded:
     operation_id: OperationId
     stream_id: UUID
     """Of `secret.orders`."""
+    query_id: UUID
+    """Over `secret.t`, of nobody who can sign in."""
     entry_id: UUID
     """Of `secret.gone`, which was dropped."""
 
@@ -118,6 +120,8 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
         uow.operations.add(operation)
         add_drain(uow, uow.relations.get(keyed.relation_id), LOG)
         stream = uow.streams.find(keyed.relation_id, StreamKind.DRAIN)
+        query = a_query(uow.now(), SECRET)
+        uow.queries.add(query)
     assert stream is not None
     admin = services.access.principals.create_first_admin()
     assert admin is not None
@@ -133,6 +137,7 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
         job_id=job.id,
         operation_id=operation.id,
         stream_id=stream.id,
+        query_id=query.id,
         entry_id=entry.id,
     )
 

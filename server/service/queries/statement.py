@@ -37,6 +37,7 @@ _DENIED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """Functions that read files, run text as SQL, or show and change the engine's state."""
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?!ANALYZE\b)", re.IGNORECASE)
 _ONLY_SELECT = "The instant engine runs one SELECT. For anything else use the engine Spark: `firn sql --engine spark`."
 _TOO_LARGE = "Split the statement, or use the engine Spark."
 _BUGS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -76,9 +77,10 @@ def parse_statement(text: str, *, most_rows: int) -> Statement:
 
     A statement without LIMIT gets one, one row above the limit.
     """
-    tokens = _tokenize(text)
-    explain = bool(tokens) and tokens[0].text.upper() == "EXPLAIN"
-    tree = _parse(text[tokens[0].end + 1 :] if explain else text)
+    explain = _EXPLAIN.match(text)
+    statement = text[explain.end() :] if explain else text
+    tokens = _tokenize(statement)
+    tree = _parse(statement)
     _check_tree(tree)
     columns = _find_columns(tree)
     tables = _replace_tables(tree)
@@ -86,7 +88,8 @@ def parse_statement(text: str, *, most_rows: int) -> Statement:
         tree.set("limit", exp.Limit(expression=exp.Literal.number(most_rows + 1)))
     sql = tree.sql(dialect=DIALECT, comments=False)
     _check_written(sql, len(tables))
-    return Statement(sql, tables, columns, explain)
+    _check_values(tokens, " ".join([sql, *(f"{table.version} {table.time}" for table in tables)]))
+    return Statement(sql, tables, columns, explain is not None)
 
 
 # --- parsing ---
@@ -148,7 +151,7 @@ def _check_tree(tree: exp.Expr) -> None:
     for node in nodes:
         if isinstance(node, (exp.Command, exp.DDL, exp.DML, exp.Into, exp.Copy, exp.Set, exp.Pragma, exp.Attach)):
             raise Invalid(f"{node.key.upper()} cannot be a part of a query", hint=_ONLY_SELECT)
-        if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
+        if isinstance(node, exp.Table) and not _is_named(node):
             _check_source(node)
         if isinstance(node, (exp.Parameter, exp.Placeholder)):
             raise Invalid("the statement has a parameter", hint="Write the value.")
@@ -175,10 +178,21 @@ def _check_written(sql: str, tables: int) -> None:
     tree = _parse(sql)
     views = {VIEW.format(number) for number in range(tables)}
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier):
+        if not _is_named(table):
             _check_source(table)
         elif len(table.parts) != 1 or (table.name not in views and not _is_cte(table)):
             raise Invalid(f"the statement cannot be checked: {table.name[:80]}", hint="Write it in another way.")
+
+
+def _check_values(tokens: list[Token], sql: str) -> None:
+    """Refuse a statement of which a value is not in the written text: the parser has taken it for something else."""
+    for token in tokens:
+        is_value = token.token_type in {TokenType.STRING, TokenType.NUMBER}
+        if is_value and token.text not in sql and token.text.replace("'", "''") not in sql:
+            raise Invalid(
+                f"the statement cannot be checked near {token.text[:80]!r}, line {token.line}",
+                hint="Write it in another way, such as CAST('…' AS type).",
+            )
 
 
 def _tokenize_written(sql: str) -> list[Token]:
@@ -204,7 +218,7 @@ class _Tables:
 def _replace_tables(tree: exp.Expr) -> tuple[NamedTable, ...]:
     """Replace each table by its view, under the name by which the rest of the statement knows it."""
     tables = _Tables()
-    found = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not _is_cte(t)]
+    found = [t for t in tree.find_all(exp.Table) if _is_named(t) and not _is_cte(t)]
     sources = {(table.name, table.db) for table in found if table.db}
     for table in found:
         view = tables.view(_name(table))
@@ -218,6 +232,11 @@ def _replace_tables(tree: exp.Expr) -> tuple[NamedTable, ...]:
             column.set("db", None)
             column.set("catalog", None)
     return tuple(tables.numbers)
+
+
+def _is_named(table: exp.Table) -> bool:
+    """Whether a name stands there, not a function; a name of four parts and more is a tree of its own."""
+    return all(isinstance(part, exp.Identifier) for part in table.parts)
 
 
 def _name(table: exp.Table) -> NamedTable:

@@ -44,6 +44,10 @@ FOR_EVERYBODY = {
     "GET /tokens",
     "POST /tokens",
     "GET /roles",
+    "GET /queries",
+    "GET /queries/settings",
+    "GET /saved-queries",
+    "POST /saved-queries",
 }
 # Whose object is the catalog itself, which is there for whoever sees anything in it.
 OF_THE_CATALOG = {
@@ -130,7 +134,12 @@ SEEING_IS_ENOUGH = {
     "GET /catalogs/{catalog}/policy",
 }
 # Not an object's own, but somebody's: who may not know of it is told that there is none.
-OF_SOMEBODY = {"DELETE /tokens/{token_id}", "GET /roles/{role}"}
+OF_SOMEBODY = {
+    "DELETE /tokens/{token_id}",
+    "GET /roles/{role}",
+    *(f"{method} /queries/{{query_id}}" for method in ("GET", "DELETE")),
+    *(f"{method} /saved-queries/{{saved_id}}" for method in ("PUT", "DELETE")),
+}
 # Of these, what those are shown who may grant something somewhere.
 FOR_GRANTERS = {"GET /roles/{role}"}
 
@@ -165,6 +174,8 @@ class Site:
             role="admin",
             name="admin",
             token_id=self.guarded.admin.id,
+            query_id=self.guarded.query_id,
+            saved_id="00000000-0000-4000-8000-000000000000",
             path="",
             plan_id="x",
             entry_id=self.guarded.entry_id,

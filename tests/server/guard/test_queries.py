@@ -1,0 +1,123 @@
+"""Queries have the rights of their caller, when they run and when their rows are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from catalog.access.privileges import Grant, Privilege
+from catalog.access.tokens import Secret
+from tests.server.guarded import Guarded, bearer, client_of, on
+from tests.server.listening import listening
+
+
+@pytest.fixture(scope="module")
+def http(guarded_server: Guarded) -> Iterator[httpx.Client]:
+    with listening(guarded_server.app) as url, client_of(url) as client:
+        yield client
+    guarded_server.services.queries.stop()
+    guarded_server.services.previews.stop()
+
+
+@pytest.fixture(scope="module")
+def reader(guarded_server: Guarded) -> Secret:
+    return guarded_server.token("query-reader", Grant(on("open"), Privilege.READ))
+
+
+def run(http: httpx.Client, token: Secret, statement: str, wait: float = 10, **more: object) -> httpx.Response:
+    body = {"statement": statement, "catalog": "lake", "wait": wait, **more}
+    return http.post("/api/v1/queries", json=body, headers=bearer(token))
+
+
+HIDDEN = (
+    "SELECT * FROM secret.t",
+    "SELECT * FROM lake.secret.t",
+    "SELECT count(*) FROM open.t WHERE id IN (SELECT id FROM secret.t)",
+    "SELECT * FROM open.t, secret.orders",
+    "WITH q AS (SELECT * FROM secret.t) SELECT 1",
+    "WITH t AS (SELECT * FROM t) SELECT * FROM t",
+    "SELECT (SELECT max(id) FROM secret.t)",
+    "SELECT * FROM secret.orders.base",
+    "SELECT * FROM secret.orders.change",
+    "SELECT * FROM secret.v",
+    "EXPLAIN SELECT * FROM secret.t",
+    'SELECT * FROM "secret"."t"',
+    "FROM secret.t SELECT id",
+    "SELECT * FROM open.t UNION ALL SELECT * FROM secret.t",
+    "SELECT * FROM open.t WHERE EXISTS (FROM secret.t)",
+)
+
+
+@pytest.mark.parametrize("statement", HIDDEN)
+def test_a_hidden_table_does_not_exist(http: httpx.Client, reader: Secret, statement: str) -> None:
+    answer = run(http, reader, statement, namespace="secret")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"].startswith("Table does not exist: ")
+    nowhere = run(http, reader, statement.replace("secret", "nowhere"), namespace="nowhere")
+    assert nowhere.status_code == 404
+    assert nowhere.json()["error"]["message"] == answer.json()["error"]["message"].replace("secret", "nowhere")
+
+
+def test_a_table_that_one_only_sees_is_refused(http: httpx.Client, guarded_server: Guarded) -> None:
+    lister = guarded_server.token("query-lister", Grant(on("secret"), Privilege.LIST))
+    answer = run(http, lister, "SELECT * FROM secret.t")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+    path = "/api/v1/catalogs/lake/tables/secret.t/preview"
+    assert http.get(path, headers=bearer(lister)).status_code == 403
+
+
+def test_ones_own_tables_are_read_and_the_audit_log_names_them(
+    http: httpx.Client, guarded_server: Guarded, reader: Secret
+) -> None:
+    answer = run(http, reader, "SELECT count(*) FROM open.t")
+    assert (answer.status_code, answer.json()["state"]) == (201, "done"), answer.text
+    preview = http.get("/api/v1/catalogs/lake/tables/open.t/preview", headers=bearer(reader))
+    assert preview.json()["rows"] == []
+    guarded_server.services.access.audit_log.flush()
+    entries = http.get("/api/v1/audit?principal=query-reader&limit=200", headers=bearer(guarded_server.admin)).json()
+    mine = [entry for entry in entries["items"] if entry["route"] == "/api/v1/queries" and entry["method"] == "POST"]
+    assert {"lake.open.t"} <= {entry["target"] for entry in mine if entry["verdict"] == "allowed"}
+    assert any("secret.t" in entry["target"] for entry in mine if entry["verdict"] == "hidden")
+
+
+def test_a_query_belongs_to_its_caller(http: httpx.Client, guarded_server: Guarded, reader: Secret) -> None:
+    query = run(http, reader, "SELECT id FROM open.t").json()["id"]
+    other = guarded_server.token("query-other", *(Grant(on("open"), privilege) for privilege in Privilege))
+    for token in (other, guarded_server.admin):
+        for path in ("", "/rows", "/csv", "/parquet"):
+            assert http.get(f"/api/v1/queries/{query}{path}", headers=bearer(token)).status_code == 404
+        assert http.delete(f"/api/v1/queries/{query}", headers=bearer(token)).status_code == 404
+        assert query not in http.get("/api/v1/queries", headers=bearer(token)).text
+    assert http.get(f"/api/v1/queries/{query}/rows", headers=bearer(reader)).status_code == 200
+
+
+def test_rows_are_not_read_any_more_without_the_right(http: httpx.Client, guarded_server: Guarded) -> None:
+    loser = guarded_server.token("query-loser", Grant(on("open"), Privilege.READ))
+    query = run(http, loser, "SELECT id FROM open.t").json()["id"]
+    assert http.get(f"/api/v1/queries/{query}/rows", headers=bearer(loser)).status_code == 200
+    body = {"on": {"catalog": "lake", "namespace": ["open"]}, "privileges": ["read"]}
+    admin = bearer(guarded_server.admin)
+    assert http.post("/api/v1/roles/role-of-query-loser/grants/revoke", json=body, headers=admin).status_code < 300
+    for path in ("rows", "csv", "parquet"):
+        answer = http.get(f"/api/v1/queries/{query}/{path}", headers=bearer(loser))
+        assert answer.status_code in (403, 404), path
+
+
+def test_saved_queries_are_shared_by_choice(http: httpx.Client, guarded_server: Guarded, reader: Secret) -> None:
+    other = guarded_server.token("query-sharer", Grant(on("open"), Privilege.READ))
+    body = {"name": "mine", "statement": "SELECT 1", "catalog": "lake"}
+    made = http.post("/api/v1/saved-queries", json=body, headers=bearer(reader)).json()
+
+    def seen_by(token: Secret) -> list[str]:
+        return [saved["id"] for saved in http.get("/api/v1/saved-queries", headers=bearer(token)).json()]
+
+    assert made["id"] in seen_by(reader)
+    assert made["id"] not in seen_by(other)
+    path = f"/api/v1/saved-queries/{made['id']}"
+    assert http.put(path, json=body | {"shared": True}, headers=bearer(other)).status_code == 404
+    assert http.put(path, json=body | {"shared": True}, headers=bearer(reader)).status_code == 200
+    assert made["id"] in seen_by(other)
+    assert http.delete(path, headers=bearer(other)).status_code == 404
+    assert http.delete(path, headers=bearer(reader)).status_code == 204

@@ -1,0 +1,300 @@
+"""Queries over HTTP: rows, limits, snapshots, cancels, results, previews; by the real engine."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import firn
+from catalog.errors import Unavailable as Busy
+from catalog.queries.query import QueryId
+from firn.errors import Invalid, NotFound, Refused, Unavailable
+from firn.queries import QueryFailed
+from server.launch.query_engine import QueryProcess
+from server.service.queries.queries import Queries
+from tests.databases import ON_SQLITE
+from tests.server.lake import Lake
+from tests.server.service.images.keyed_lake import KeyedLake
+from tests.server.service.images.test_client_scan import connected
+
+pytestmark = ON_SQLITE
+HOSTILE = "<img src=x onerror=alert(1)>\u202e'\"\n,"
+ENDLESS = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"
+
+
+@dataclass(frozen=True)
+class Asked:
+    orders: KeyedLake
+    client: firn.Client
+
+    @property
+    def queries(self) -> Queries:
+        return self.orders.lake.services.queries
+
+    def rows(self, statement: str, **more: Any) -> list[list[str | None]]:
+        return [list(row) for row in self.client.sql(statement, namespace="db", **more).rows]
+
+    def begin(self, statement: str, **more: Any) -> Any:
+        body = {"statement": statement, "catalog": "lake", "namespace": "db", **more}
+        return self.client.transport.change("POST", "/queries", body)
+
+    def end(self, query: Any) -> Any:
+        while query["state"] in ("queued", "running"):
+            query = self.client.transport.get(f"/queries/{query['id']}", {"wait": 5})
+        return query
+
+
+@pytest.fixture
+def asked(lake: Lake) -> Iterator[Asked]:
+    lake.create_keyed()
+    orders = KeyedLake(lake)
+    orders.insert((1, "a"), (2, "b"), (3, HOSTILE))
+    orders.upsert((2, "bb"), (4, None))
+    orders.delete(1)
+    with connected(orders) as client:
+        yield Asked(orders, client)
+    lake.services.queries.stop()
+    lake.services.previews.stop()
+    lake.services.images.stop()
+
+
+MERGED = [["2", "bb"], ["3", HOSTILE], ["4", None]]
+
+
+def test_a_keyed_table_has_its_merged_rows_and_no_others(asked: Asked) -> None:
+    assert asked.rows("SELECT * FROM orders ORDER BY id") == MERGED
+    assert asked.rows("SELECT * FROM lake.db.orders ORDER BY id") == MERGED
+    assert asked.rows("SELECT count(*), count(note), min(db.orders.id) FROM db.orders") == [["3", "2", "2"]]
+    assert asked.rows("WITH q AS (FROM orders) SELECT count(*) FROM q a, q b WHERE a.id <> b.id") == [["6"]]
+    for store in ("base", "change", "merged"):
+        with pytest.raises((QueryFailed, NotFound), match=r"deleted since|does not exist"):
+            asked.rows(f"SELECT * FROM db.orders.{store}")
+    asked.orders.delete(2, 3, 4)
+    assert asked.rows("SELECT * FROM orders") == []
+
+
+def test_a_preview_shows_the_same_rows(asked: Asked) -> None:
+    shown = asked.client.transport.get("/catalogs/lake/tables/db.orders/preview")
+    assert sorted(shown["rows"]) == MERGED
+    assert [column["name"] for column in shown["columns"]] == ["id", "note"]
+    assert (shown["truncated"], shown["notes"]) == (False, [])
+    first = asked.client.transport.get("/catalogs/lake/tables/db.orders/preview", {"limit": 2})
+    assert (len(first["rows"]), first["truncated"]) == (2, True)
+    old = {"snapshot": first["snapshot_id"]}
+    asked.orders.delete(2)
+    assert sorted(asked.client.transport.get("/catalogs/lake/tables/db.orders/preview", old)["rows"]) == MERGED
+    for table in ("db.nothing", "db.orders.change"):
+        with pytest.raises((NotFound, Invalid)):
+            asked.client.transport.get(f"/catalogs/lake/tables/{table}/preview")
+
+
+def test_results_are_paged_and_downloaded(asked: Asked) -> None:
+    query = asked.end(
+        asked.begin("SELECT x AS n, x % 7 = 0 AS s, NULL AS e FROM range(2500) t(x) ORDER BY x", limit=2_400)
+    )
+    assert (query["state"], query["rows"], query["truncated"], query["tables"]) == ("done", 2_400, True, [])
+    assert [column["type"] for column in query["columns"]] == ["BIGINT", "BOOLEAN", "INTEGER"]
+    last = asked.client.transport.get(f"/queries/{query['id']}/rows", {"page": 2})
+    assert (last["first_row"], len(last["rows"]), last["rows"][0], last["next_page"]) == (
+        2_000,
+        400,
+        ["2000", "false", None],
+        None,
+    )
+    text = asked.client.transport.get_bytes(f"/queries/{query['id']}/csv").decode()
+    lines = list(csv.reader(io.StringIO(text)))
+    assert (lines[0], len(lines), lines[8]) == (["n", "s", "e"], 2_401, ["7", "true", ""])
+    table = pq.read_table(pa.BufferReader(asked.client.transport.get_bytes(f"/queries/{query['id']}/parquet")))
+    assert (table.num_rows, table.schema.field("n").type) == (2_400, pa.int64())
+    hostile = asked.end(asked.begin("SELECT note, note FROM orders WHERE id = 3"))
+    content = asked.client.transport.get_bytes(f"/queries/{hostile['id']}/csv").decode()
+    assert list(csv.reader(io.StringIO(content)))[1] == [HOSTILE, HOSTILE]
+
+
+def test_typed_values_come_as_text_that_loses_nothing(asked: Asked) -> None:
+    (row,) = asked.rows(
+        "SELECT 9007199254740993, 170141183460469231731687303715884105727::HUGEINT, 1.10::DECIMAL(5, 2), 0.1::FLOAT,"
+        " 'NaN'::DOUBLE, DATE '0001-01-01', TIMESTAMP '9999-12-31 23:59:59.5', TIMESTAMPTZ '2026-01-01 00:00:00+02',"
+        " TIME '10:11:12', INTERVAL '1 month 2 days', '\\x00a'::BLOB, [1, NULL], {'a': DATE '2026-01-01'},"
+        " MAP {'k': 1},"
+        " CAST('00000000-0000-4000-8000-000000000000' AS UUID)"
+    )
+    assert row[:6] == [
+        "9007199254740993",
+        "170141183460469231731687303715884105727",
+        "1.10",
+        "0.10000000149011612",
+        "nan",
+        "0001-01-01",
+    ]
+    assert row[6:10] == ["9999-12-31 23:59:59.5", "2025-12-31 22:00:00+00:00", "10:11:12", "1 months 2 days"]
+    assert row[10:] == [
+        "0x0061",
+        "[1, null]",
+        '{"a": "2026-01-01"}',
+        '{"k": 1}',
+        "00000000-0000-4000-8000-000000000000",
+    ]
+
+
+def test_a_plan_runs_nothing(asked: Asked) -> None:
+    plan = asked.end(asked.begin(ENDLESS, explain=True))
+    assert (plan["state"], plan["explain"]) == ("done", True)
+    text = "\n".join(line for (line,) in asked.rows("EXPLAIN SELECT count(*) FROM orders"))
+    assert "firn_table" in text or "SCAN" in text
+    assert str(asked.orders.lake.warehouse) not in text
+
+
+def test_statements_fail_in_words_that_help(asked: Asked) -> None:
+    with pytest.raises(Invalid, match="DROP is not a query") as refused:
+        asked.begin("DROP TABLE orders")
+    assert "--engine spark" in (refused.value.hint or "")
+    with pytest.raises(NotFound, match=r"Table does not exist: nothing$"):
+        asked.begin("SELECT * FROM nothing")
+    with pytest.raises(NotFound, match=r"Table does not exist: nowhere\.db\.orders$"):
+        asked.begin("SELECT * FROM nowhere.db.orders")
+    with pytest.raises(Invalid, match="has no namespace"):
+        asked.begin("SELECT * FROM orders", namespace="")
+    with pytest.raises(QueryFailed, match=r'column "nope" not found'):
+        asked.rows("SELECT nope FROM orders")
+    with pytest.raises(QueryFailed, match="no snapshot, branch or tag 77"):
+        asked.rows("SELECT * FROM orders", snapshot="77")
+    with pytest.raises(QueryFailed, match="reads 0 tables"):
+        asked.rows("SELECT 1", snapshot="main")
+
+
+def test_a_query_that_takes_too_long_or_too_much_ends_alone(asked: Asked) -> None:
+    with pytest.raises(QueryFailed, match=r"needs more than .* of memory|stopped the engine"):
+        asked.rows("SELECT length(repeat('a', 4000000000))")
+    with pytest.raises(QueryFailed, match=r"needs more than .* of memory"):
+        asked.rows("SELECT list(x) FROM range(1000000000) t(x)")
+    for engine in asked.queries.engines:
+        assert isinstance(engine, QueryProcess)
+        engine.seconds = 1.0
+    failed = asked.end(asked.begin(ENDLESS))
+    assert (failed["state"], failed["message"]) == ("failed", "the query took longer than 1 s")
+    for engine in asked.queries.engines:
+        assert isinstance(engine, QueryProcess)
+        engine.seconds = 60.0
+    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
+
+
+def test_a_canceled_query_stops_and_keeps_nothing(asked: Asked) -> None:
+    query = asked.begin(ENDLESS)
+    waiting = [asked.begin(ENDLESS) for _ in asked.queries.engines]
+    while asked.client.transport.get(f"/queries/{query['id']}")["state"] == "queued":
+        time.sleep(0.01)
+    for each in (query, *waiting):
+        assert asked.client.transport.change("DELETE", f"/queries/{each['id']}")["state"] == "canceled"
+    start = time.monotonic()
+    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
+    assert time.monotonic() - start < 10, "the canceled ones hold no engine"
+    with pytest.raises(Refused, match="no result: it is canceled"):
+        asked.client.transport.get(f"/queries/{query['id']}/rows")
+    done = asked.end(asked.begin("SELECT 1"))
+    assert asked.client.transport.change("DELETE", f"/queries/{done['id']}")["state"] == "done"
+
+
+def test_twenty_queries_at_once_are_all_answered(asked: Asked) -> None:
+    with ThreadPoolExecutor(20) as threads:
+        found = list(threads.map(lambda n: asked.rows(f"SELECT count(*) + {n} FROM orders"), range(20)))
+    assert found == [[[str(3 + number)]] for number in range(20)]
+    few = replace(asked.queries.bounds, waiting=2)
+    asked.queries.bounds = few
+    busy = [asked.begin(ENDLESS), asked.begin(ENDLESS)]
+    with pytest.raises(Unavailable, match="2 queries wait or run"):
+        asked.begin("SELECT 1")
+    for each in busy:
+        asked.client.transport.change("DELETE", f"/queries/{each['id']}")
+
+
+def test_a_killed_engine_and_a_stopped_server_lose_one_query(asked: Asked) -> None:
+    assert asked.rows("SELECT 1") == [["1"]]
+    for engine in asked.queries.engines:
+        process = getattr(engine, "_process")  # noqa: B009
+        if process is not None:
+            process.kill()
+            process.wait()
+    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
+    running = asked.begin(ENDLESS)
+    asked.queries.stop()
+    ended = asked.end(running)
+    assert ended["state"] == "failed"
+
+
+def test_queries_without_a_server_fail_and_old_results_go(asked: Asked) -> None:
+    query = asked.end(asked.begin("SELECT * FROM orders"))
+    queries, database = asked.queries, asked.orders.lake.services.database
+    queries.tidy()
+    assert asked.client.transport.get(f"/queries/{query['id']}/rows")["rows"]
+    asked.queries.bounds = replace(queries.bounds, result_kept=timedelta(seconds=-1))
+    gone = asked.end(asked.begin("SELECT * FROM orders"))
+    with pytest.raises(Refused, match="not kept any more"):
+        asked.client.transport.get(f"/queries/{gone['id']}/rows")
+    assert queries.tidy() == 1
+    with database.reading() as uow:
+        assert uow.queries.find_part(QueryId(UUID(gone["id"])), 0) is None
+    asked.queries.bounds = replace(queries.bounds, history_kept=timedelta(seconds=-1))
+    assert queries.tidy() >= 2
+    assert asked.client.transport.get("/queries")["items"] == []
+
+
+def test_history_has_the_newest_first_page_by_page(asked: Asked) -> None:
+    for number in range(3):
+        asked.end(asked.begin(f"SELECT {number}"))
+    first = asked.client.transport.get("/queries", {"limit": 2})
+    second = asked.client.transport.get("/queries", {"limit": 2, "cursor": first["next_cursor"]})
+    statements = [query["statement"] for query in (*first["items"], *second["items"])]
+    assert (statements, second["next_cursor"]) == (["SELECT 2", "SELECT 1", "SELECT 0"], None)
+
+
+def test_a_server_may_answer_no_queries(asked: Asked) -> None:
+    asked.queries.bounds = replace(asked.queries.bounds, enabled=False)
+    with pytest.raises(Refused, match="switched off"):
+        asked.begin("SELECT 1")
+    with pytest.raises(Refused, match="switched off"):
+        asked.client.transport.get("/catalogs/lake/tables/db.orders/preview")
+    assert asked.client.transport.get("/queries/settings")["enabled"] is False
+
+
+def test_saved_queries_are_kept_changed_and_deleted(asked: Asked) -> None:
+    change, get = asked.client.transport.change, asked.client.transport.get
+    body = {"name": "all", "statement": "SELECT * FROM orders", "catalog": "lake", "namespace": "db"}
+    saved = change("POST", "/saved-queries", body)
+    assert (saved["mine"], saved["shared"]) == (True, False)
+    changed = change("PUT", f"/saved-queries/{saved['id']}", {**body, "name": "every", "shared": True})
+    assert get("/saved-queries") == [changed]
+    change("DELETE", f"/saved-queries/{saved['id']}")
+    assert get("/saved-queries") == []
+    with pytest.raises(NotFound):
+        change("DELETE", f"/saved-queries/{saved['id']}")
+
+
+def test_files_of_other_tables_are_not_opened(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may have committed a file of another table: the rule for files is the same as for scans."""
+    tables = asked.queries.tables
+    planned = tables.plan_table
+    refusal = Busy("the rule was asked")
+
+    class Rule:
+        def check(self, files: object) -> None:
+            raise refusal
+
+    monkeypatch.setattr(
+        type(tables), "plan_table", lambda self, *args, **more: replace(planned(*args, **more), rule=Rule())
+    )
+    with pytest.raises(QueryFailed, match="the rule was asked"):
+        asked.rows("SELECT * FROM orders")
+    monkeypatch.undo()
+    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
