@@ -18,7 +18,7 @@ from bench.report import RESULTS
 
 BENCHMARKS = (
     *("hive", "read", "merge", "rest", "cdc", "stream"),
-    *("etl", "fleet", "pipelines", "compaction", "partial", "hdfs"),
+    *("etl", "fleet", "pipelines", "compaction", "partial", "hdfs", "sql"),
 )
 
 

@@ -1,8 +1,8 @@
 """The rows of an Iceberg table at a snapshot, as a view of DuckDB.
 
-Only files whose rows are the table's rows, column by column, are read by DuckDB itself. PyIceberg reads all others and
-hands Arrow batches to DuckDB: files with deletes, files elsewhere than on a local disk, files of other formats, and
-files whose columns have other types or no field ids.
+DuckDB itself reads Parquet files on a local disk that have the table's columns by id, with the same types. It leaves
+out the rows at positions that PyIceberg has read from the deletes. PyIceberg reads all other files and hands Arrow
+batches to DuckDB: files elsewhere, files of other formats, and files whose columns have other types or no field ids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files, schema_to_pyarrow
-from pyiceberg.manifest import FileFormat
+from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, StaticTable, Table
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -37,6 +37,8 @@ FEW_FILES = 2_000
 """Footers that are read to find the files for DuckDB. PyIceberg reads the further files."""
 _FIELD_ID = b"PARQUET:field_id"
 _SMALLER = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+_OWN_COLUMNS = frozenset({"file_row_number", "file_index", "filename"})
+"""DuckDB adds columns of these names."""
 _GLOB = frozenset("*?[]{}\\")
 """DuckDB would expand these characters in a path."""
 _TYPES = {
@@ -142,9 +144,11 @@ class Relation:
     """A table in DuckDB: the files that DuckDB reads by itself, and a stream of the others' rows."""
 
     source: TableSource
-    direct: dict[tuple[str, ...], list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Paths by the names that the view's columns have in the file."""
+    direct: dict[tuple[str, ...], list[FileScanTask]] = field(default_factory=lambda: defaultdict(list))
+    """Files by the names that the view's columns have in them."""
     others: list[FileScanTask] = field(default_factory=list)
+    hidden: list[pa.Table] = field(default_factory=list)
+    """Deleted positions, for each group of files with the same names."""
 
     @classmethod
     def of(cls, source: TableSource) -> Relation:
@@ -160,19 +164,24 @@ class Relation:
             if names is None:
                 relation.others.append(task)
             else:
-                relation.direct[names].append(normalize_location(task.file.file_path))
+                relation.direct[names].append(task)
         relation.others += far
         return relation
 
     @property
     def paths(self) -> list[str]:
         """The files that DuckDB may open."""
-        return [path for paths in self.direct.values() for path in paths]
+        return [normalize_location(task.file.file_path) for tasks in self.direct.values() for task in tasks]
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Create the view."""
         view, columns = self.source.query_table.view, self.source.columns
-        parts = [self._select_direct(names, paths) for names, paths in self.direct.items()]
+        parts = []
+        for names, tasks in self.direct.items():
+            clean = [task for task in tasks if not task.delete_files]
+            with_deletes = [task for task in tasks if task.delete_files]
+            parts += [self._select_direct(names, clean)] if clean else []
+            parts += [self._select_remaining(connection, names, with_deletes)] if with_deletes else []
         if self.others or not parts:
             stream = f"{view}_stream"
             connection.register(stream, Stream(self.source, self.others))
@@ -180,23 +189,47 @@ class Relation:
             parts.append(f"SELECT {named} FROM {_quote(stream)}")  # noqa: S608 -- names are quoted
         connection.execute(f"CREATE VIEW {_quote(view)} AS {' UNION ALL '.join(parts)}")
 
-    def _select_direct(self, names: Sequence[str], paths: Sequence[str]) -> str:
+    def _select_direct(self, names: Sequence[str], tasks: Sequence[FileScanTask], *, numbered: bool = False) -> str:
         columns = zip(self.source.columns, names, strict=True)
         named = ", ".join(_cast(column, name) for column, name in columns)
-        files = ", ".join(_text(path) for path in paths)
-        options = "hive_partitioning = false, union_by_name = false"
-        return f"SELECT {named} FROM read_parquet([{files}], {options})"  # noqa: S608 -- names and paths are quoted
+        files = ", ".join(_text(normalize_location(task.file.file_path)) for task in tasks)
+        options = f"hive_partitioning = false, union_by_name = false, file_row_number = {str(numbered).lower()}"
+        return f"SELECT {named} FROM read_parquet([{files}], {options}) AS firn_rows"  # noqa: S608 -- all is quoted
+
+    def _select_remaining(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], tasks: Sequence[FileScanTask]
+    ) -> str:
+        """The rows of files with deletes, without those at deleted positions."""
+        deleted = _read_all_delete_files(self.source.table.io, tasks)
+        files, positions = list[pa.Array](), list[pa.Array]()
+        for number, task in enumerate(tasks):
+            for chunk in chain.from_iterable(part.chunks for part in deleted.get(task.file.file_path, [])):
+                files.append(pa.repeat(pa.scalar(number, pa.uint64()), len(chunk)))
+                positions.append(chunk.cast(pa.int64()))
+        hidden = f"{self.source.query_table.view}_deleted_{len(self.hidden)}"
+        table = pa.table(
+            [pa.chunked_array(files, pa.uint64()), pa.chunked_array(positions, pa.int64())], names=["file", "position"]
+        )
+        self.hidden.append(table)
+        connection.register(hidden, table)
+        return (
+            f"{self._select_direct(names, tasks, numbered=True)} ANTI JOIN {_quote(hidden)} AS firn_deleted ON "
+            "firn_deleted.file = firn_rows.file_index AND firn_deleted.position = firn_rows.file_row_number"
+        )
 
 
 def find_direct(source: TableSource, task: FileScanTask) -> tuple[str, ...] | None:
     """The names of the view's columns in a file that DuckDB can read by itself; None if PyIceberg has to."""
     path = normalize_location(task.file.file_path)
-    if task.delete_files or task.file.file_format is not FileFormat.PARQUET or not path.startswith("/"):
+    if task.file.file_format is not FileFormat.PARQUET or not path.startswith("/"):
+        return None
+    if any(delete.content is not DataFileContent.POSITION_DELETES for delete in task.delete_files):
         return None
     if _GLOB & set(path) or any(ord(character) < 32 for character in path):
         return None
     fields = pq.ParquetFile(path).schema_arrow
-    if len({name.casefold() for name in fields.names}) < len(fields.names):
+    folded = [name.casefold() for name in fields.names]
+    if len(set(folded)) < len(folded) or _OWN_COLUMNS & set(folded):
         return None
     by_id = {int(f.metadata[_FIELD_ID]): f for f in fields if _FIELD_ID in (f.metadata or {})}
     wanted = schema_to_pyarrow(Schema(*source.columns), include_field_ids=True)

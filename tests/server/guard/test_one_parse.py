@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from catalog.access.privileges import SERVER, Privilege, Securable
 from catalog.credentials.storage_config import PREFIX as STORAGE
 from catalog.history.commit import is_creating
-from catalog.names import TableName, parse_namespace
+from catalog.names import CatalogName, TableName, parse_namespace
 from firn.protocol.base import Request as In
 from server import app as server_app
 from server.api.upgrades import UpgradeManyIn
@@ -26,6 +26,7 @@ from server.guard.requirements import GuardedRequest
 from server.iceberg.requests import flag_in, name_of
 from server.service.hive.hive_state import split_name
 from server.service.hive.operations import database_of
+from server.service.queries.statement import parse_statement
 from tests.databases import open_database
 from tests.factories import LAKE
 from tests.server.guard.recording import Record, Recording, endpoints, named, recording
@@ -90,6 +91,12 @@ def _committed(values: Mapping[str, Any]) -> Needs:
     return {(CREATE, _home_of(name))} if creating else {(WRITE, _table(name))}
 
 
+def _queried(values: Mapping[str, Any]) -> Needs:
+    body = values["body"]
+    named = [table.parts for table in parse_statement(body.statement, most_rows=1).tables]
+    return {(READ, Securable(CatalogName(body.catalog), parts[:-1], parts[-1])) for parts in named if len(parts) == 2}
+
+
 # What a route needs on account of its body or query, by the very arguments that it is called with.
 BY_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Needs]] = {
     "/api/v1 PATCH /catalogs/{catalog}/properties": lambda values: (
@@ -131,6 +138,7 @@ BY_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Needs]] = {
     },
     "/api/v1 PATCH /catalogs/{catalog}/policy": _policy_change,
     "/api/v1 POST /catalogs/{catalog}/hive/{full_name}/upgrade": _upgrade,
+    "/api/v1 POST /queries": _queried,
     "/iceberg/v1 GET /config": lambda values: (
         set() if values["warehouse"] is None else {(None, Securable(values["warehouse"]))}
     ),
@@ -243,6 +251,8 @@ def apis(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             "batch": str(made.operation_id),
             "entry_id": str(made.entry_id),
             "token_id": made.admin.id,
+            "query_id": str(made.query_id),
+            "saved_id": "00000000-0000-4000-8000-000000000000",
             "lease": f"{made.job_id}.1.token",
         }
         recordings = {prefix: recording(made.services, caller, prefix) for prefix in ("/api/v1", "/iceberg/v1")}

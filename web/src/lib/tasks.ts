@@ -21,6 +21,8 @@ const TASK_TITLES: Record<string, string> = {
   reports: 'Metrics reports',
   tidy_reports: 'Old metrics reports',
   tidy: 'Cleanup',
+  tidy_queries: 'Old queries and results',
+  idle_engines: 'Idle engines of queries',
   audit: 'Audit log',
   tidy_access: 'Old audit entries and tokens',
   check_hadoop: 'HDFS clusters',

@@ -12,19 +12,23 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import firn
-from catalog.errors import Unavailable as Busy
+from catalog.names import TableName
 from catalog.queries.query import QueryId
 from firn.errors import Invalid, NotFound, Refused, Unavailable
+from firn.protocol.tasks.query import QueryTable
 from firn.queries import QueryFailed
+from optimizer.queries import tables
 from server.launch.query_engine import QueryProcess
 from server.service.queries.queries import Queries
 from tests.databases import ON_SQLITE
-from tests.server.lake import Lake
+from tests.server.lake import BASE, Lake, altered, set_property
+from tests.server.service.dropping import append_files
 from tests.server.service.images.keyed_lake import KeyedLake
 from tests.server.service.images.test_client_scan import connected
 
@@ -281,20 +285,44 @@ def test_saved_queries_are_kept_changed_and_deleted(asked: Asked) -> None:
         change("DELETE", f"/saved-queries/{saved['id']}")
 
 
-def test_files_of_other_tables_are_not_opened(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client may have committed a file of another table: the rule for files is the same as for scans."""
-    tables = asked.queries.tables
-    planned = tables.plan_table
-    refusal = Busy("the rule was asked")
+def test_queries_open_no_file_of_another_table(asked: Asked) -> None:
+    """A client may have committed a file of another table: the rule for files is that of scans."""
+    lake, mine = asked.orders.lake, TableName(("db",), "mine")
+    lake.create(mine)
+    store = lake.metadata(BASE)["location"]
+    append_files(lake, mine, at=f"{store}/data", files=1)
+    with pytest.raises(QueryFailed, match="another table's directory"):
+        asked.rows("SELECT * FROM mine")
+    with pytest.raises(Invalid, match="another table's directory"):
+        asked.client.transport.get("/catalogs/lake/tables/db.mine/preview")
+    assert asked.rows("SELECT count(*) FROM orders") == [["3"]], "and the engine answers the next one"
 
-    class Rule:
-        def check(self, files: object) -> None:
-            raise refusal
 
-    monkeypatch.setattr(
-        type(tables), "plan_table", lambda self, *args, **more: replace(planned(*args, **more), rule=Rule())
-    )
-    with pytest.raises(QueryFailed, match="the rule was asked"):
-        asked.rows("SELECT * FROM orders")
-    monkeypatch.undo()
-    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_deleted_positions_are_left_out_whichever_reads_the_file(
+    asked: Asked, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = asked.orders
+    orders.lake.commit(altered(BASE, set_property("firn.read.format-version", version)))
+    orders.insert(*((key, "base") for key in range(10, 60)))
+    orders.upsert(*((key, "new") for key in range(20, 30)), (70, "new"))
+    orders.delete(*range(28, 35), 59)
+    expected = {2: "bb", 3: HOSTILE, 4: None, 70: "new"} | dict.fromkeys(range(10, 59), "base")
+    expected |= dict.fromkeys(range(20, 28), "new")
+    expected = {key: note for key, note in expected.items() if not 28 <= key < 35}
+    assert asked.rows("SELECT id, note FROM orders ORDER BY id") == [[str(k), v] for k, v in sorted(expected.items())]
+    loaded = orders.load()
+    snapshot_id = orders.served()["current-snapshot-id"]
+    named = QueryTable(view="t", name="t", metadata=loaded.metadata_location or "", snapshot_id=snapshot_id)
+    found = []
+    for is_direct in (True, False):
+        with monkeypatch.context() as patch:
+            if not is_direct:
+                patch.setattr(tables, "find_direct", lambda _source, _task: None)
+            relation = tables.Relation.of(tables.TableSource.open(named, {}, lambda _view, _files: None, 100))
+            connection = duckdb.connect()
+            relation.create(connection)
+            assert bool(relation.hidden) is is_direct
+            found.append(dict(connection.execute("SELECT id, note FROM t").fetchall()))
+            assert connection.execute("SELECT count(*) FROM t WHERE id = 30").fetchall() == [(0,)]
+    assert found == [expected, expected]
