@@ -101,7 +101,8 @@ def _run(
     output.close()
     os.environ.clear()
     os.environ.update(environment)
-    layer_builder.start_builder = query_engine.start_builder = start_builder
+    layer_builder.start_builder = start_builder
+    vars(query_engine)["start_builder"] = start_builder
     vars(FORKSERVER).update(forkserver, ensure_running=lambda: None)  # else a builder of images would wait for another
     multiprocessing.current_process().daemon = False  # it may start a process of its own
     sys.argv = [module, *arguments]

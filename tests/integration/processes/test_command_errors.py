@@ -134,11 +134,15 @@ def test_without_pyspark_firn_up_ended_in_a_traceback_about_py4j(run: Command, t
             in said.err
         )
         assert "Traceback" not in said.err
-    assert "PySpark is not installed" in run.apart("sql", "select 1", env=env).err
+    assert "PySpark is not installed" in run.apart("sql", "--engine", "spark", "select 1", env=env).err
 
 
 def test_no_java(run: Command, tmp_path: Path) -> None:
-    for arguments in (["up", "--data-dir", str(tmp_path / "data"), "--port", "0"], ["optimizer"], ["sql", "select 1"]):
+    for arguments in (
+        ["up", "--data-dir", str(tmp_path / "data"), "--port", "0"],
+        ["optimizer"],
+        ["sql", "--engine", "spark", "select 1"],
+    ):
         said = run.apart(*arguments, env={"JAVA_HOME": str(tmp_path / "nowhere")})
         assert said.code == 1, arguments
         assert "JAVA_HOME" in said.err
@@ -147,7 +151,11 @@ def test_no_java(run: Command, tmp_path: Path) -> None:
 def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path: Path) -> None:
     _java(tmp_path, """echo 'openjdk version "1.8.0_392"' >&2""")
     env = {"JAVA_HOME": "", "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    for arguments in (["up", "--data-dir", str(tmp_path / "data"), "--port", "0"], ["optimizer"], ["sql", "select 1"]):
+    for arguments in (
+        ["up", "--data-dir", str(tmp_path / "data"), "--port", "0"],
+        ["optimizer"],
+        ["sql", "--engine", "spark", "select 1"],
+    ):
         said = run.apart(*arguments, env=env)
         assert said.code == 1, arguments
         assert "is Java 1.8.0_392. Firn's metastore and Spark need Java 17 or 21" in said.err
@@ -156,7 +164,7 @@ def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path
 def test_a_spark_that_does_not_start_is_said_in_words(run: Command, tmp_path: Path) -> None:
     _java(tmp_path, """[ "$1" = -version ] && echo 'openjdk version "17.0.1"' >&2 || exit 1""")
     env = {"JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    said = run.apart("sql", "select 1", env=env)
+    said = run.apart("sql", "--engine", "spark", "select 1", env=env)
     assert (said.code, said.out) == (1, "")
     assert "Spark does not start" in said.err
     assert str(tmp_path / "cache" / "firn" / "sql.log") in said.err

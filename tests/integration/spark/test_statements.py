@@ -7,7 +7,7 @@ import pytest
 import firn.spark
 from firn.auto_sync import AutoSync
 from firn.cli.context import CliContext
-from firn.cli.sql import _run as run_statement
+from firn.cli.spark_session import run_in_spark as run_statement
 from firn.errors import FirnError
 from firn.spark.sessions import _catalog_names
 from firn.spark.statements import find_tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ import pytest
 import firn
 from catalog.names import TableName
 from catalog.queries.query import QueryId
+from firn.cli.app import run
 from firn.errors import Invalid, NotFound, Refused, Unavailable
 from firn.protocol.tasks.query import QueryTable
 from firn.queries import QueryFailed
@@ -73,7 +75,7 @@ def asked(lake: Lake) -> Iterator[Asked]:
     lake.services.images.stop()
 
 
-MERGED = [["2", "bb"], ["3", HOSTILE], ["4", None]]
+MERGED: list[list[str | None]] = [["2", "bb"], ["3", HOSTILE], ["4", None]]
 
 
 def test_a_keyed_table_has_its_merged_rows_and_no_others(asked: Asked) -> None:
@@ -155,9 +157,33 @@ def test_typed_values_come_as_text_that_loses_nothing(asked: Asked) -> None:
 def test_a_plan_runs_nothing(asked: Asked) -> None:
     plan = asked.end(asked.begin(ENDLESS, explain=True))
     assert (plan["state"], plan["explain"]) == ("done", True)
-    text = "\n".join(line for (line,) in asked.rows("EXPLAIN SELECT count(*) FROM orders"))
+    text = "\n".join(line or "" for (line,) in asked.rows("EXPLAIN SELECT count(*) FROM orders"))
     assert "firn_table" in text or "SCAN" in text
     assert str(asked.orders.lake.warehouse) not in text
+
+
+def test_the_command_prints_rows_for_people_and_for_programs(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: str, code: int = 0) -> tuple[str, str]:
+        assert run(["sql", "--server", asked.client.url, *arguments]) == code
+        captured = capsys.readouterr()
+        return captured.out, captured.err
+
+    statement = "SELECT id, id > 2 AS large, 0.5::DOUBLE AS d, [id] AS l, NULL AS n FROM db.orders ORDER BY id"
+    rows = [{"id": key, "large": key > 2, "d": 0.5, "l": [key], "n": None} for key in (2, 3, 4)]
+    assert json.loads(said("--json", statement)[0]) == rows
+    assert list(
+        csv.reader(io.StringIO(said("--csv", "--namespace", "db", "SELECT * FROM orders ORDER BY id;")[0]))
+    ) == [
+        ["id", "note"],
+        *([value or "" for value in row] for row in MERGED),
+    ]
+    out, err = said("--limit", "1", statement)
+    assert "large" in out
+    assert "only the first 1 rows" in err
+    assert "Table does not exist: db.nothing" in said("SELECT * FROM db.nothing", code=1)[1]
+    assert "--engine spark" in said("INSERT INTO db.orders VALUES (1)", code=2)[1]
+    table = asked.client.sql("SELECT id FROM db.orders ORDER BY id").to_arrow()
+    assert table.to_pydict() == {"id": [2, 3, 4]}
 
 
 def test_statements_fail_in_words_that_help(asked: Asked) -> None:

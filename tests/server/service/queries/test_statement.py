@@ -120,8 +120,8 @@ def test_everything_but_one_query_is_refused(text: str) -> None:
 
 
 def test_columns_are_only_left_out_where_the_statement_cannot_mean_them() -> None:
-    assert parsed("SELECT count(*) FROM db.t").columns == {"db", "t"}
-    assert parsed('SELECT x, "Y" FROM t WHERE z > 1').columns == {"x", "y", "z", "t"}
+    assert parsed("SELECT count(*) FROM db.t").columns == frozenset({"db", "t"})
+    assert parsed('SELECT x, "Y" FROM t WHERE z > 1').columns == frozenset({"x", "y", "z", "t"})
     for text in (
         "SELECT * FROM t",
         "SELECT t FROM t",
