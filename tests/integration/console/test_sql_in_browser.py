@@ -63,6 +63,10 @@ def test_a_statement_is_written_run_ordered_drawn_and_downloaded(
     expect(page.get_by_role("option", name="count(x)")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("listbox")).to_have_count(0)
+    page.keyboard.type("nt(*) FROM sales WHERE am")
+    expect(page.get_by_role("option", name="amount")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox")).to_have_count(0)
     run(page, STATEMENT)
     expect(page.get_by_text("3 rows")).to_be_visible()
     assert cells(page) == [HOSTILE, "a", "b"]

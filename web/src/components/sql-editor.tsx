@@ -1,6 +1,6 @@
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionSource } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
-import { PostgreSQL, sql, type SQLNamespace } from '@codemirror/lang-sql';
+import { PostgreSQL, sql } from '@codemirror/lang-sql';
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language';
 import { Compartment, EditorState, Prec } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from '@codemirror/view';
@@ -20,7 +20,8 @@ export interface EditorHandle {
 interface SqlEditorProps {
   ref: Ref<EditorHandle>;
   initial: string;
-  schema: SQLNamespace;
+  /** The columns of tables; of those that the statement does not mention, none. */
+  schema: Record<string, string[]>;
   /** The namespace whose tables need no prefix. */
   namespace: string;
   run: () => void;
@@ -35,16 +36,19 @@ const colours = HighlightStyle.define([
   { tag: tags.typeName, color: 'var(--firn-accent)' },
 ]);
 
-const functions: CompletionSource = (context) => {
+/** Functions, and first the columns of the tables that the statement mentions: only these have columns in the schema. */
+const words = (schema: Record<string, string[]>): CompletionSource => (context) => {
+  const columns = Object.entries(schema).flatMap(([table, names]) => names.map((label) => ({ label, detail: table, type: 'property', boost: 2 })));
   const word = context.matchBefore(/[A-Za-z_]\w*/);
   if (word === null || (word.from === word.to && !context.explicit)) return null;
   if (context.state.sliceDoc(word.from - 1, word.from) === '.') return null; // a column of a table
-  return { from: word.from, options: FUNCTIONS.map(([label, detail]) => ({ label, detail, type: 'function', boost: -1 })), validFor: /^\w*$/ };
+  const functions = FUNCTIONS.map(([label, detail]) => ({ label, detail, type: 'function', boost: -1 }));
+  return { from: word.from, options: [...columns, ...functions], validFor: /^\w*$/ };
 };
 
-const language = (schema: SQLNamespace, namespace: string) => [
+const language = (schema: Record<string, string[]>, namespace: string) => [
   sql({ dialect: PostgreSQL, schema, ...(namespace === '' ? {} : { defaultSchema: namespace }), upperCaseKeywords: true }),
-  PostgreSQL.language.data.of({ autocomplete: functions }),
+  PostgreSQL.language.data.of({ autocomplete: words(schema) }),
 ];
 
 /** Where a statement is written: completion, colours, Ctrl+Enter. Tab leaves it, as any other field. */
