@@ -64,6 +64,7 @@ class Asked:
 @pytest.fixture
 def asked(lake: Lake) -> Iterator[Asked]:
     lake.create_keyed()
+    lake.commit(altered(BASE, set_property("firn.read.max-wait", "60 s")))  # whatever else the machine does
     orders = KeyedLake(lake)
     orders.insert((1, "a"), (2, "b"), (3, HOSTILE))
     orders.upsert((2, "bb"), (4, None))
