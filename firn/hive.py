@@ -12,7 +12,7 @@ from firn.errors import NotFound
 from firn.jobs import wait_until_final
 from firn.protocol.answers.jobs import JobOut
 from firn.protocol.answers.operations import BatchOut, OperationOut, StartedOut
-from firn.transport import Json
+from firn.transport import Json, Params
 
 if TYPE_CHECKING:
     from firn.client import Client
@@ -36,9 +36,39 @@ class Hive:
 
     client: Client
 
-    def list(self, catalog: str | None = None, *, database: str | None = None) -> Iterator[Json]:
-        """What Firn knows of the metastore's tables, page by page."""
-        return self.client.transport.items(self._root(catalog), {"database": database})
+    def list(
+        self,
+        catalog: str | None = None,
+        *,
+        database: str | None = None,
+        only: Params | None = None,
+        sort: str | None = None,
+    ) -> Iterator[Json]:
+        """What Firn knows of the metastore's tables, page by page, in the order of `sort`.
+
+        `only` is a filter of the server, such as `{"state": "hive", "max_bytes": 10**9}`.
+        """
+        return self.client.transport.items(self._root(catalog), {**(only or {}), "database": database, "sort": sort})
+
+    def migration(self, catalog: str | None = None, *, only: Params | None = None) -> Json:
+        """How far the migration of the metastore, or of the tables that match, is: counts by state and by blocker."""
+        return self.client.transport.get(f"{self._root(catalog)}/migration", only)
+
+    def migration_csv(self, catalog: str | None = None, *, only: Params | None = None) -> str:
+        """All tables that match as CSV."""
+        return self.client.transport.get_text(f"{self._root(catalog)}/migration/csv", only)
+
+    def waves(self, catalog: str | None = None) -> Iterator[Json]:
+        """Waves of upgrades and checks, newest first, page by page."""
+        return self.client.transport.items(f"{self._root(catalog)}/waves")
+
+    def wave(self, wave: UUID | str, catalog: str | None = None) -> Json:
+        """One wave in numbers; its tables are `client.operations.list(batch=…)`."""
+        return self.client.transport.get(f"{self._root(catalog)}/waves/{wave}")
+
+    def wave_csv(self, wave: UUID | str, catalog: str | None = None) -> str:
+        """The report of a wave as CSV, one line for each table."""
+        return self.client.transport.get_text(f"{self._root(catalog)}/waves/{wave}/csv")
 
     def refresh(self, catalog: str | None = None) -> Json:
         """List the metastore now, without waiting for its turn."""
@@ -79,7 +109,7 @@ class Hive:
         }
         return OperationOut.read(self.client.transport.change("POST", self._path(table, "/upgrade"), body))
 
-    def upgrade_many(
+    def upgrade_many(  # noqa: PLR0913 -- the request of the server has these fields
         self,
         tables: Sequence[str],
         *,
@@ -88,10 +118,16 @@ class Hive:
         keys: Mapping[str, Key] | None = None,
         properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
+        only: Params | None = None,
+        key_file: str = "",
+        name: str = "",
+        stop_after: int | None = None,
     ) -> StartedOut:
         """Upgrade all tables of these names and patterns (`sales.*`), or with `dry_run` only check them.
 
-        Each is an operation of its own; `keys` are those of single tables, `key` is for the others.
+        Each is an operation of its own; `keys` are those of single tables, `key_file` is CSV with further ones, `key`
+        is for the others. `only` selects further tables by the filter of `list`, such as `{"max_bytes": 10**9}`. They
+        are one wave of this `name`, which stops when `stop_after` tables have failed.
         """
         body = {
             "tables": [*tables],
@@ -99,6 +135,10 @@ class Hive:
             "keys": {name: key.to_json() for name, key in (keys or {}).items()},
             "properties": dict(properties or {}),
             "dry_run": dry_run,
+            "filter": None if only is None else dict(only),
+            "key_file": key_file,
+            "name": name,
+            "stop_after": stop_after,
         }
         answer = self.client.transport.change("POST", f"{self._root(catalog)}/upgrade", body)
         return StartedOut.read(answer)
@@ -126,11 +166,15 @@ class Hive:
         *,
         seconds: float | None = None,
         on_progress: Callable[[BatchOut], None] = lambda _: None,
+        or_paused: bool = False,
     ) -> BatchOut:
-        """The batch once all of it has ended; the method calls `on_progress` with each state on the way."""
+        """The batch once all of it has ended; the method calls `on_progress` with each state on the way.
+
+        With `or_paused` also once all the rest is paused, as when failures have stopped a wave.
+        """
         return wait_until_final(
             lambda: self.batch(batch, catalog),
-            lambda batch: not batch.unfinished,
+            lambda batch: batch.unfinished <= (batch.outcomes.get("paused", 0) if or_paused else 0),
             seconds,
             on_progress,
             f"batch {batch}",

@@ -99,6 +99,10 @@ class Transport:
         """Download a file."""
         return repeat_while_unavailable(lambda: self._send("GET", path).content)
 
+    def get_text(self, path: str, params: Params | None = None) -> str:
+        """Ask for an answer that is not JSON, such as CSV; asked again as by `get`."""
+        return repeat_while_unavailable(lambda: self._send("GET", path, params=params).text)
+
     def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Iterator[Json]:
         """The entries of a list, page by page."""
         query: dict[str, Any] = dict(params or {})

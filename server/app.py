@@ -45,6 +45,7 @@ from server.api import leases as api_leases
 from server.api import logs as api_logs
 from server.api import merges as api_merges
 from server.api import metrics as api_metrics
+from server.api import migration as api_migration
 from server.api import operations as api_operations
 from server.api import optimizers as api_optimizers
 from server.api import orphans as api_orphans
@@ -112,6 +113,7 @@ _API = (
     api_metrics,
     api_imports,
     api_upgrades,
+    api_migration,  # before the route of one Hive table, whose name could be `migration`
     api_hive,
     api_publish,
     api_quarantines,

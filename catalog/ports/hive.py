@@ -9,10 +9,21 @@ from typing import Protocol
 from catalog.hive.checkpoint import PublishPlan, SyncPlan
 from catalog.hive.events import HiveEvent
 from catalog.hive.link import HiveLink
-from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedTable, LinkSummary
+from catalog.hive.table_index import (
+    EVERY_TABLE,
+    DatabaseCounts,
+    HiveTableFilter,
+    HiveTableOrder,
+    IndexedBlocker,
+    IndexedTable,
+    LinkSummary,
+    MigrationCount,
+    TableFacts,
+)
+from catalog.hive.wave import Wave
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobId
-from catalog.jobs.operation import OperationId
+from catalog.jobs.operation import BatchId, OperationId
 from catalog.names import CatalogName, RelationId
 from catalog.ports.metastore import Metastore
 from catalog.ports.page import Page
@@ -32,18 +43,48 @@ class HiveTables(Protocol):
     def list(
         self,
         catalog: CatalogName,
+        only: HiveTableFilter = EVERY_TABLE,
         *,
-        database: str | None = None,
-        search: str | None = None,
-        state: HiveTableState | None = None,
-        out_of_sync: bool = False,
+        order: HiveTableOrder = HiveTableOrder.NAME,
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
-        """In order of databases and names; `out_of_sync` selects upgraded tables that have drifted."""
+        """Tables with equal values are in order of databases and names."""
+
+    def count(self, catalog: CatalogName, only: HiveTableFilter = EVERY_TABLE) -> Sequence[MigrationCount]:
+        """Count the tables by database, state and first blocker."""
+
+    def blocked_by(self, catalog: CatalogName, code: str, database: str) -> IndexedTable | None:
+        """Find a table of the database with this first blocker, as an example."""
+
+    def note_check(
+        self, catalog: CatalogName, full_name: str, facts: TableFacts, blockers: Sequence[IndexedBlocker], now: datetime
+    ) -> None:
+        """Store the findings of a check or an upgrade; a table that the index does not have stays unknown."""
+
+    def note_failure(self, catalog: CatalogName, full_name: str, failure: str | None) -> None:
+        """Store why an upgrade failed, or that the last one did not."""
 
     def databases(self, catalog: CatalogName) -> Sequence[DatabaseCounts]:
         """In order of names."""
+
+
+class HiveWaves(Protocol):
+    """Waves of upgrades and checks; the operations of a wave are a batch."""
+
+    def add(self, wave: Wave) -> None: ...
+    def find(self, batch: BatchId) -> Wave | None:
+        """Not every batch belongs to a wave."""
+
+    def lock(self, batch: BatchId) -> Wave | None:
+        """The wave, locked until the transaction ends. Lock it before its operations, against deadlocks."""
+
+    def put(self, wave: Wave) -> None: ...
+    def list(self, catalog: CatalogName, *, limit: int, cursor: str | None = None) -> Page[Wave]:
+        """Newest first."""
+
+    def forget_checks(self, before: datetime) -> int:
+        """Delete waves of checks that started before; returns their number."""
 
 
 class Baselines(Protocol):

@@ -47,6 +47,12 @@ class Operations(Protocol):
     def tally(self, batch: BatchId) -> Tally:
         """NotFound if the batch does not exist."""
 
+    def failures(self, batch: BatchId) -> int:
+        """The number of failed operations of a batch."""
+
+    def last_ends(self, batch: BatchId, *, limit: int) -> Sequence[datetime]:
+        """The times at which the last operations of a batch ended, newest first."""
+
     def targets(self, batch: BatchId) -> Collection[tuple[CatalogName, str]]:
         """The targets of a batch's operations."""
 

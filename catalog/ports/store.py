@@ -19,7 +19,7 @@ from catalog.ports.consumers import Consumers
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.held_runs import HeldRuns
 from catalog.ports.history import Events, Metrics
-from catalog.ports.hive import Baselines, HiveTables
+from catalog.ports.hive import Baselines, HiveTables, HiveWaves
 from catalog.ports.idempotency import IdempotencyKeys
 from catalog.ports.images import ImageBuilds
 from catalog.ports.imports import ImportEntries
@@ -77,6 +77,7 @@ class UnitOfWork(Protocol):
     saved_queries: SavedQueries
     images: ImageBuilds
     hive: HiveTables
+    waves: HiveWaves
     baselines: Baselines
     dropped: DroppedRelations
     orphans: OrphanBatches

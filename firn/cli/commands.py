@@ -81,7 +81,9 @@ COMMANDS = {
         "catalogs imports",
         "app",
     ),
-    "hive": Entry(Panel.TABLES, "Manage the tables of the catalog's Hive Metastore.", "upgrade convert", "app"),
+    "hive": Entry(
+        Panel.TABLES, "Manage the tables of the catalog's Hive Metastore.", "upgrade convert migration", "app"
+    ),
     "policy": Entry(Panel.TABLES, "Show and set policies: how the server maintains tables.", "policies", "app"),
     "changes": Entry(
         Panel.STREAMS,

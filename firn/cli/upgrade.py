@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from firn.cli import hive
 from firn.cli.context import CliContext, command
-from firn.cli.hive import PATTERN, SubdirectoriesOption, Tables, check_hive, properties_of, split_names
+from firn.cli.hive import PATTERN, SubdirectoriesOption, check_hive, properties_of, split_names
+from firn.cli.hive_where import Where, parse_where
 from firn.cli.show import size
 from firn.cli.unique import check_unique
 from firn.cli.watch import check_operation, watch_batch, watch_operation
@@ -22,6 +25,7 @@ from firn.transport import Json
 app = hive.app  # `upgrade` is a command of `firn hive`
 
 _GOOD = ("upgraded", "eligible")
+_MAX_KEY_FILE = 4 * 1024 * 1024
 
 PrimaryKeys = Annotated[
     list[str] | None,
@@ -44,13 +48,54 @@ Keep = Annotated[bool, typer.Option("--keep", help="With --unique: keep the upgr
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show only the report, and change nothing.")]
 
 
+SomeTables = Annotated[
+    list[str] | None, typer.Argument(metavar="[TABLE…]", help="DATABASE.TABLE, or a pattern such as 'sales.*'")
+]
+KeysFile = Annotated[
+    Path | None,
+    typer.Option("--keys", help="CSV with the columns table, primary_key and, if you like, sequence_field, key_scope."),
+]
+WaveName = Annotated[str, typer.Option("--name", help="The name of the wave, for people.")]
+StopAfter = Annotated[
+    int | None, typer.Option("--stop-after", min=1, help="Pause the wave when this many tables have failed.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wave:
+    """The options of many upgrades."""
+
+    only: Mapping[str, str | int | bool] | None
+    key_file: str
+    name: str
+    stop_after: int | None
+
+
+def read_key_file(path: Path | None) -> str:
+    """Read the file of keys; the server parses it."""
+    if path is None:
+        return ""
+    try:
+        if path.stat().st_size > _MAX_KEY_FILE:
+            raise Invalid(f"{path} is larger than 4 MiB", hint="give a line for each table only, or several files")
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path} is not text in UTF-8", hint="save it as CSV in UTF-8") from error
+    except OSError as error:
+        raise Invalid(f"cannot read {path}: {error.strerror}", hint="give the path of a CSV file") from error
+
+
 @command(app, "upgrade", waits=True)
 def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     ctx: CliContext,
-    tables: Tables,
+    tables: SomeTables = None,
     primary_key: PrimaryKeys = None,
     sequence_field: SequenceFields = None,
     *,
+    where: Where = None,
+    keys_file: KeysFile = None,
+    name: WaveName = "",
+    stop_after: StopAfter = None,
     unique: Unique = False,
     keep: Keep = False,
     subdirectories: SubdirectoriesOption = None,
@@ -58,17 +103,23 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
 ) -> None:
     """Upgrade Hive tables in place. Firn registers their files; none is moved or changed."""
     keys = _build_keys(_parse_by_table(ctx, primary_key), _parse_by_table(ctx, sequence_field))
-    are_many = len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
+    tables, only = tables or [], None if where is None else parse_where(where)
+    if not tables and only is None:
+        raise Invalid("no tables are named", hint="name tables or patterns, or select by --where, such as state=hive")
+    is_wave = only is not None or keys_file is not None or bool(name) or stop_after is not None
+    are_many = is_wave or len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
     if unique and (dry_run or not keys or are_many):
         raise Invalid(
             "--unique checks the keys of one table after its upgrade",
             hint="give one table and --primary-key, without --dry-run; `firn table check-keys` checks other tables",
         )
-    key = keys.get(_full_name(ctx, tables[0]), keys.get(""))
     properties = properties_of(subdirectories)
     if are_many:
-        _upgrade_many(ctx, tables, keys, properties, dry_run=dry_run)
-    elif dry_run:
+        wave = _Wave(only=only, key_file=read_key_file(keys_file), name=name, stop_after=stop_after)
+        _upgrade_many(ctx, tables, keys, properties, wave, dry_run=dry_run)
+        return
+    key = keys.get(_full_name(ctx, tables[0]), keys.get(""))
+    if dry_run:
         check_hive(ctx, tables, ",".join(() if key is None else key.columns), subdirectories)
     else:
         ended = _upgrade_table(ctx, tables[0], key, properties)
@@ -89,19 +140,44 @@ def _upgrade_table(ctx: CliContext, table: str, key: Key | None, properties: Map
 
 
 def _upgrade_many(
-    ctx: CliContext, tables: Sequence[str], keys: Mapping[str, Key], properties: Mapping[str, str], *, dry_run: bool
+    ctx: CliContext,
+    tables: Sequence[str],
+    keys: Mapping[str, Key],
+    properties: Mapping[str, str],
+    wave: _Wave,
+    *,
+    dry_run: bool,
 ) -> None:
-    """Start an upgrade of each table, one batch for each catalog, and wait for the ends."""
+    """Start an upgrade of each table, one wave for each catalog, and wait for the ends."""
     show, operations = ctx.show, list[OperationOut]()
-    for catalog, names in _group_by_catalog(ctx, tables).items():
+    by_catalog = _group_by_catalog(ctx, tables)
+    if wave.only is not None and by_catalog.keys() - {ctx.client.catalog}:
+        raise Invalid("--where selects tables of one catalog", hint="name no tables of other catalogs")
+    for catalog, names in (by_catalog or {ctx.client.catalog: []}).items():
         own_keys = {name.partition(".")[2]: key for name, key in keys.items() if name.partition(".")[0] == catalog}
         started = ctx.client.hive.upgrade_many(
-            names, catalog=catalog, key=keys.get(""), keys=own_keys, properties=properties, dry_run=dry_run
+            names,
+            catalog=catalog,
+            key=keys.get(""),
+            keys=own_keys,
+            properties=properties,
+            dry_run=dry_run,
+            only=wave.only,
+            key_file=wave.key_file,
+            name=wave.name,
+            stop_after=wave.stop_after,
         )
+        if started.unused_keys:
+            show.note(f"{started.unused_keys:,} keys of the file belong to tables that this wave does not have")
         for name, reason in started.skipped.items():
             show.note(f"{name} is skipped: {reason}")
         if started.batch is not None:
-            watch_batch(ctx, started.batch, catalog)
+            ended = watch_batch(ctx, started.batch, catalog, or_paused=wave.stop_after is not None)
+            if ended.unfinished:
+                show.note(
+                    f"the wave has stopped with {ended.unfinished:,} tables to go; "
+                    f"`firn operation resume --batch {started.batch.id}` goes on"
+                )
             operations += ctx.client.operations.list(batch=started.batch.id)
     documents = [_build_report(operation) if dry_run else operation.json_value() for operation in operations]
     show.emit(documents, lambda: _show_operations(ctx, operations))

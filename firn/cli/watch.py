@@ -93,8 +93,8 @@ def watch_publish(ctx: CliContext, table: str) -> Json:
         return ctx.client.hive.wait_for_publish(table, seconds=ctx.timeout, on_progress=report_job)
 
 
-def watch_batch(ctx: CliContext, batch: BatchOut, catalog: str) -> BatchOut:
-    """Wait for the end of a batch. Show the number of tables by outcome, and the progress of the running ones."""
+def watch_batch(ctx: CliContext, batch: BatchOut, catalog: str, *, or_paused: bool = False) -> BatchOut:
+    """Wait for the end of a batch, or with `or_paused` until failures have stopped it. Show the number of tables by outcome, and the progress of the running ones."""
     title = f"{batch.kind} of {batch.tables:,} tables"
     hint = f"; `firn operation list --batch {batch.id}` shows its progress, `firn operation pause --batch …` pauses it"
     with _continues(ctx, f"{title} (batch {batch.id})", hint), ctx.show.progress(title) as report:
@@ -103,7 +103,9 @@ def watch_batch(ctx: CliContext, batch: BatchOut, catalog: str) -> BatchOut:
             ended = state.tables - state.unfinished
             report("", ended, state.tables, _describe_counts(ctx, state))
 
-        return ctx.client.hive.wait_for_batch(batch.id, catalog, seconds=ctx.timeout, on_progress=report_counts)
+        return ctx.client.hive.wait_for_batch(
+            batch.id, catalog, seconds=ctx.timeout, on_progress=report_counts, or_paused=or_paused
+        )
 
 
 def _describe_counts(ctx: CliContext, batch: BatchOut) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
 from catalog.access.privileges import Securable
 from catalog.errors import NotFound
-from catalog.hive.table_index import HiveTableState
+from catalog.hive.table_index import HiveTableOrder
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_settings
@@ -19,6 +18,7 @@ from firn.protocol.base import Out
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
+from server.api.hive_filter import HiveFilter
 from server.api.hive_views import (
     ColumnDifferenceOut,
     DatabaseOut,
@@ -42,16 +42,6 @@ from server.service.hive.upgrade_check import Report
 
 router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
 FullName = Annotated[str, Path(description="DATABASE.TABLE")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class HiveFilter:
-    """The filter of a list of Hive tables."""
-
-    database: Annotated[str | None, Query()] = None
-    search: Annotated[str | None, Query()] = None
-    state: Annotated[HiveTableState | None, Query()] = None
-    out_of_sync: Annotated[bool, Query()] = False
 
 
 class ColumnOut(Out):
@@ -162,23 +152,16 @@ def list_hive(
     catalog: CatalogDep,
     page: PagingDep,
     only: Annotated[HiveFilter, Depends()],
+    sort: Annotated[HiveTableOrder, Query()] = HiveTableOrder.NAME,
 ) -> PageOut[HiveTableOut]:
     """List tables from Firn's index, without a call to the metastore.
 
-    `out_of_sync` selects upgraded tables that differ from Hive.
+    `out_of_sync` selects upgraded tables that differ from Hive. The order by a number begins with the largest.
     """
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         indexed = visible.page(
-            lambda size, start: uow.hive.list(
-                catalog,
-                database=only.database,
-                search=only.search,
-                state=only.state,
-                out_of_sync=only.out_of_sync,
-                limit=size,
-                cursor=start,
-            ),
+            lambda size, start: uow.hive.list(catalog, only.build(), order=sort, limit=size, cursor=start),
             lambda table: visible.table(catalog, TableName((table.database,), table.name)),
             within=Securable(catalog),
             limit=page.size,

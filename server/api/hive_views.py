@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Self
 from uuid import UUID
 
@@ -54,7 +54,8 @@ class HiveTableOut(Out):
     """One table of the metastore, as of the last listing.
 
     `drift` is why an upgraded table and its Hive table differ. Drift of the kind `columns` concerns only columns, and
-    the column differences list all of it.
+    the column differences list all of it. Sizes come from Hive's statistics until a check counts files and bytes;
+    `failure` is why the last upgrade failed.
     """
 
     database: str
@@ -75,6 +76,14 @@ class HiveTableOut(Out):
     blockers: list[BlockerOut]
     operation_id: str | None
     seen_at: datetime
+    partitions: int | None
+    files: int | None
+    bytes: int | None
+    rows: int | None
+    last_write: datetime | None
+    writer: str | None
+    checked_at: datetime | None
+    failure: str | None
 
 
 class UnpublishedOut(Out):
@@ -210,7 +219,7 @@ def build_hive_tables(uow: UnitOfWork, catalog: CatalogName, tables: Sequence[In
 def _build_table(
     table: IndexedTable, running: Operation | None, linked: Relation | None, link: LinkSummary | None
 ) -> HiveTableOut:
-    state = HiveTableState.BLOCKED if table.blockers else HiveTableState.HIVE
+    state = HiveTableState.BLOCKED if table.all_blockers else HiveTableState.HIVE
     if linked is not None:
         state = HiveTableState.UPGRADED
     if running is not None:
@@ -231,9 +240,13 @@ def _build_table(
         drift_since=None if link is None else _parse_time(link.drift_since),
         likely_author=None if link is None else link.likely_author,
         published_at=None if link is None else _parse_time(link.published_at),
-        blockers=[BlockerOut.model_validate(blocker) for blocker in table.blockers],
+        blockers=[BlockerOut.model_validate(blocker) for blocker in table.all_blockers],
         operation_id=None if running is None else str(running.id),
         seen_at=table.seen_at,
+        **{name: getattr(table.facts, name) for name in ("partitions", "files", "bytes", "rows", "writer")},
+        last_write=_parse_seconds(table.facts.last_write),
+        checked_at=table.checked_at,
+        failure=None if linked is not None else table.failure,
     )
 
 
@@ -290,3 +303,11 @@ def load_publish_request(uow: UnitOfWork, catalog: CatalogName, full_name: str) 
 def _parse_time(text: str | None) -> datetime | None:
     """Parse a time of a link, which keeps times as text."""
     return None if text is None else datetime.fromisoformat(text)
+
+
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999; whoever wrote a table's parameters may have written anything."""
+
+
+def _parse_seconds(seconds: int | None) -> datetime | None:
+    return None if seconds is None or seconds > _LAST_SECOND else datetime.fromtimestamp(seconds, UTC)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Self
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from catalog.jobs.operation import BatchId, Tally
 from catalog.keyed.spec import KeyScope, KeySpec
@@ -13,6 +14,7 @@ from firn.protocol.answers.operations import BatchOut, StartedOut
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep
 from server.api.errors import refusals
+from server.api.hive_filter import HiveFilterIn, build_filter
 from server.service.hive.operations import Wanted
 
 router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
@@ -35,14 +37,27 @@ class KeyIn(In):
 class UpgradeManyIn(In):
     """The tables to upgrade, as names and patterns such as `sales.*`, and their keys and properties.
 
-    `keys` has the keys of single tables, `key` that of all others. With `dry_run` the server only checks the tables.
+    `filter` selects all tables of the index that match when the request comes. `keys` has the keys of single tables,
+    `key_file` further ones as CSV, and `key` is that of all others. With `dry_run` the server only checks the tables.
+    The wave of this `name` stops when `stop_after` of its tables have failed.
     """
 
-    tables: list[str] = Field(min_length=1)
+    tables: list[str] = []
+    filter: HiveFilterIn | None = None
     key: KeyIn | None = None
     keys: dict[str, KeyIn] = {}
+    key_file: str = ""
     properties: dict[str, str] = {}
     dry_run: bool = False
+    name: str = Field("", max_length=255)
+    stop_after: int | None = Field(None, ge=1, le=1_000_000)
+
+    @model_validator(mode="after")
+    def check_selection(self) -> Self:
+        """Refuse a request that selects nothing."""
+        if not self.tables and self.filter is None:
+            raise ValueError("name tables, or give a filter; an empty filter selects all tables")
+        return self
 
 
 @router.post("/upgrade", status_code=202, summary="Upgrade or check many tables", responses=refusals(400, 404, 503))
@@ -55,12 +70,16 @@ def upgrade_many(services: ServicesDep, catalog: CatalogDep, body: UpgradeManyIn
         keys=keys,
         properties=body.properties,
         dry_run=body.dry_run,
+        only=None if body.filter is None else build_filter(body.filter),
+        key_file=body.key_file,
+        name=body.name.replace("\0", ""),
+        stop_after=body.stop_after,
     )
     started = services.hive.operations.start_many(catalog, selection)
     services.hive.poke()
     tally = services.hive.operations.tally(catalog, started.batch) if started.count else None
     batch = None if tally is None else build_batch_out(started.batch, tally)
-    return StartedOut(batch=batch, skipped=dict(started.skipped))
+    return StartedOut(batch=batch, skipped=dict(started.skipped), unused_keys=started.unused_keys)
 
 
 @router.get("/upgrades/{batch}", summary="Show how far a batch is", responses=refusals(404))

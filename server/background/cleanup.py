@@ -51,6 +51,7 @@ class Cleanup:
             blockers = uow.blockers.remove_before(now)
             entries = uow.imports.remove_ended_before(now - IMPORTS_KEPT)
             checks = uow.operations.forget_checks(now - CHECKS_KEPT)
+            uow.waves.forget_checks(now - CHECKS_KEPT)
         return CleanupStatus(
             idempotency_keys=idempotency_keys,
             optimizers=len(gone),

@@ -137,7 +137,10 @@ def new_hive_tables(request: GuardedRequest) -> Iterator[Requirement]:
     if not body.dry_run and need_write_privilege(body.properties):
         needed.append(Privilege.WRITE)
     yield on_catalog(request)
-    for database in sorted({database_of(table) or "" for table in body.tables}):
+    databases = {database_of(table) or "" for table in body.tables}
+    if body.filter is not None:
+        databases.add((body.filter.database or "").lower())
+    for database in sorted(databases):
         for privilege in needed:
             yield from on_namespace(request, (database,) if database else (), privilege)
 

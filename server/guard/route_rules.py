@@ -158,6 +158,11 @@ _IMPORTS: Rules = {
 _HIVE_TABLES: Rules = {
     ("GET", f"{_CATALOG}/hive"): reads(on.catalog()),
     ("GET", f"{_CATALOG}/hive/databases"): reads(on.catalog()),
+    ("GET", f"{_CATALOG}/hive/migration"): reads(on.catalog()),
+    ("GET", f"{_CATALOG}/hive/migration/csv"): reads(on.catalog()),
+    ("GET", f"{_CATALOG}/hive/waves"): reads(on.catalog()),
+    ("GET", f"{_CATALOG}/hive/waves/{{batch}}"): reads(on.batch(READ)),
+    ("GET", f"{_CATALOG}/hive/waves/{{batch}}/csv"): reads(on.batch(READ)),
     ("POST", f"{_CATALOG}/hive/refresh"): changes(on.catalog(MAINTAIN)),
     ("POST", f"{_CATALOG}/hive/upgrade"): changes(body_targets.new_hive_tables),
     ("GET", f"{_CATALOG}/hive/upgrades/{{batch}}"): reads(on.batch(READ)),

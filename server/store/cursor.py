@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -32,12 +32,30 @@ def decode_texts(cursor: str, parts: int) -> list[str]:
     return _decode(cursor, parts, str)
 
 
+def decode_ordered(cursor: str, kind: type[int | str]) -> tuple[int | str, str, str]:
+    """Decode a value and two names from the cursor of a list that is ordered by the value; Invalid for another text."""
+    key = _load(cursor)
+    if [type(part) for part in key] != [kind, str, str]:
+        raise Invalid("invalid page cursor", hint=_HINT)
+    value, first, second = key
+    if isinstance(value, int) and not -1 <= value < 2**63:
+        raise Invalid("invalid page cursor", hint=_HINT)
+    return value, first, second
+
+
 def _decode(cursor: str, parts: int, kind: type[T]) -> list[T]:
+    key = _load(cursor)
+    if len(key) != parts or not all(type(part) is kind for part in key):
+        raise Invalid("invalid page cursor", hint=_HINT)
+    return key
+
+
+def _load(cursor: str) -> list[Any]:
     try:
         key = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except ValueError as error:
         raise Invalid("invalid page cursor", hint=_HINT) from error
-    if not isinstance(key, list) or len(key) != parts or not all(type(part) is kind for part in key):
+    if not isinstance(key, list) or not key:
         raise Invalid("invalid page cursor", hint=_HINT)
     if any("\0" in str(part) for part in key):  # PostgreSQL cannot store such text
         raise Invalid("invalid page cursor", hint=_HINT)

@@ -1,4 +1,4 @@
-"""The index of Hive tables, and the baselines and links of upgraded tables, in the database."""
+"""The baselines, links and events of upgraded tables in the database."""
 
 from __future__ import annotations
 
@@ -8,177 +8,25 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
 import orjson
-from sqlalchemy import ColumnElement, and_, case, delete, false, func, insert, not_, or_, select, tuple_, update
+from sqlalchemy import delete, false, insert, not_, or_, select, update
 
 from catalog.hive.checkpoint import PublishPlan, SyncPlan, plan_from_json
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import HiveLink
-from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable, LinkSummary
+from catalog.hive.table_index import LinkSummary
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobId
 from catalog.jobs.operation import OperationId
-from catalog.names import CatalogName, RelationId
+from catalog.names import RelationId
 from catalog.ports.page import Page
-from firn.protocol.operations import OperationKind, OperationStatus
 from server.store import cursor as cursors
 from server.store.catalogs import starts_with
-from server.store.hive_rows import HiveEventRow, HiveLinkRow, HiveTableRow, PartitionBaselineRow, StagedBaselinesRow
-from server.store.job_rows import OperationRow
-from server.store.rows import RelationRow
+from server.store.hive_rows import HiveEventRow, HiveLinkRow, PartitionBaselineRow, StagedBaselinesRow
 from server.store.session import ReadSession
 
 EVENTS_KEPT = 2_000
 """The number of events that the server keeps per table."""
 _EVENT = tuple(field.name for field in fields(HiveEvent))
-
-
-@dataclass(frozen=True)
-class SqlHiveTables:
-    """See catalog.ports.hive.HiveTables."""
-
-    session: ReadSession
-
-    def replace(self, catalog: CatalogName, database: str, tables: Sequence[IndexedTable]) -> int:
-        """Replace the index of one database; returns the number of changed tables."""
-        mine = (HiveTableRow.catalog == catalog, HiveTableRow.database == database)
-        old = {row.name: row for row in self.session.scalars(select(HiveTableRow).where(*mine))}
-        gone = old.keys() - {table.name for table in tables}
-        for name in gone:
-            self.session.delete(old[name])
-        changed = len(gone)
-        for table in tables:
-            changed += table.name not in old or _table(old[table.name]) != table
-            self.session.merge(_row(table))
-        self.session.flush()
-        return changed
-
-    def keep_databases(self, catalog: CatalogName, databases: Collection[str]) -> None:
-        """Remove the tables of other databases from the index."""
-        self.session.execute(
-            delete(HiveTableRow).where(HiveTableRow.catalog == catalog, HiveTableRow.database.not_in(databases))
-        )
-
-    def find(self, catalog: CatalogName, database: str, name: str) -> IndexedTable | None:
-        """Find a table by name."""
-        row = self.session.get(HiveTableRow, (catalog, database, name))
-        return None if row is None else _table(row)
-
-    def list(
-        self,
-        catalog: CatalogName,
-        *,
-        database: str | None = None,
-        search: str | None = None,
-        state: HiveTableState | None = None,
-        out_of_sync: bool = False,
-        limit: int,
-        cursor: str | None = None,
-    ) -> Page[IndexedTable]:
-        """List tables by database and name; `search` is a part of DATABASE.TABLE."""
-        query = select(HiveTableRow).where(HiveTableRow.catalog == catalog)
-        if state is not None:
-            query = query.where(*_in_state(state))
-        if out_of_sync:
-            query = query.where(_LINKED.where(HiveLinkRow.out_of_sync).exists())
-        if database is not None:
-            query = query.where(HiveTableRow.database == database)
-        if search:
-            full = HiveTableRow.database + "." + HiveTableRow.name
-            query = query.where(full.icontains(search, autoescape=True))
-        if cursor is not None:
-            after = cursors.decode_texts(cursor, 2)
-            query = query.where(tuple_(HiveTableRow.database, HiveTableRow.name) > tuple_(*after))
-        rows = self.session.scalars(query.order_by(HiveTableRow.database, HiveTableRow.name).limit(limit + 1)).all()
-        more = cursors.encode(rows[limit - 1].database, rows[limit - 1].name) if len(rows) > limit else None
-        return Page([_table(row) for row in rows[:limit]], more)
-
-    def databases(self, catalog: CatalogName) -> Sequence[DatabaseCounts]:
-        """Count the tables of each Hive database, in SQL since there may be 100,000 tables."""
-        query = (
-            select(
-                HiveTableRow.database,
-                func.count(),
-                func.count(RelationRow.id),
-                func.sum(case((and_(HiveTableRow.blocked, RelationRow.id.is_(None)), 1), else_=0)),
-                func.sum(case((HiveLinkRow.out_of_sync, 1), else_=0)),
-            )
-            .select_from(HiveTableRow)
-            .outerjoin(RelationRow, and_(RelationRow.catalog == HiveTableRow.catalog, RelationRow.hive_name == _FULL))
-            .outerjoin(HiveLinkRow, HiveLinkRow.relation_id == RelationRow.id)
-            .where(HiveTableRow.catalog == catalog)
-            .group_by(HiveTableRow.database)
-            .order_by(HiveTableRow.database)
-        )
-        return [
-            DatabaseCounts(
-                name=name, tables=tables, upgraded=upgraded, blocked=int(blocked), out_of_sync=int(out_of_sync)
-            )
-            for name, tables, upgraded, blocked, out_of_sync in self.session.execute(query)
-        ]
-
-
-_FULL = HiveTableRow.database + "." + HiveTableRow.name
-_LINKED = (
-    select(RelationRow.id)
-    .join(HiveLinkRow, HiveLinkRow.relation_id == RelationRow.id)
-    .where(RelationRow.catalog == HiveTableRow.catalog, RelationRow.hive_name == _FULL)
-    .correlate(HiveTableRow)
-)
-_UNDER_WAY = (
-    select(OperationRow.number)
-    .where(
-        OperationRow.catalog == HiveTableRow.catalog,
-        OperationRow.target == _FULL,
-        OperationRow.status.in_([OperationStatus.RUNNING, OperationStatus.PAUSED]),
-    )
-    .correlate(HiveTableRow)
-)
-
-
-def _in_state(state: HiveTableState) -> Sequence[ColumnElement[bool]]:
-    """Build the conditions of a state: running operations take precedence, then upgraded tables."""
-    is_linked = _LINKED.exists()
-    upgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.UPGRADE).exists()
-    downgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.DOWNGRADE).exists()
-    if state is HiveTableState.UPGRADING:
-        return (upgrading,)
-    if state is HiveTableState.DOWNGRADING:
-        return (downgrading,)
-    if state is HiveTableState.UPGRADED:
-        return (is_linked, ~upgrading, ~downgrading)
-    blocked = HiveTableRow.blocked.is_(True) if state is HiveTableState.BLOCKED else HiveTableRow.blocked.is_(False)
-    return (~is_linked, ~upgrading, ~downgrading, blocked)
-
-
-def _row(table: IndexedTable) -> HiveTableRow:
-    return HiveTableRow(
-        catalog=table.catalog,
-        database=table.database,
-        name=table.name,
-        format=table.format,
-        location=table.location,
-        columns=table.columns,
-        partition_columns=list(table.partition_columns),
-        ddl_time=table.ddl_time,
-        blockers=[asdict(blocker) for blocker in table.blockers],
-        blocked=bool(table.blockers),
-        seen_at=table.seen_at,
-    )
-
-
-def _table(row: HiveTableRow) -> IndexedTable:
-    return IndexedTable(
-        catalog=CatalogName(row.catalog),
-        database=row.database,
-        name=row.name,
-        format=row.format,
-        location=row.location,
-        columns=row.columns,
-        partition_columns=tuple(row.partition_columns),
-        ddl_time=row.ddl_time,
-        blockers=tuple(IndexedBlocker(**blocker) for blocker in row.blockers),
-        seen_at=row.seen_at,
-    )
 
 
 @dataclass(frozen=True)
@@ -231,12 +79,12 @@ class SqlBaselines:
 
     def put_link(self, relation_id: RelationId, link: HiveLink) -> None:
         """Insert or replace a link."""
-        row, out_of_sync = self.session.get(HiveLinkRow, relation_id), link.drift is not None
+        row = self.session.get(HiveLinkRow, relation_id)
         if row is None:
-            values = {"link": link.to_json(), "out_of_sync": out_of_sync, "synced_at": link.synced_at}
-            self.session.add(HiveLinkRow(relation_id=relation_id, **values))
-        else:
-            row.link, row.out_of_sync, row.synced_at = link.to_json(), out_of_sync, link.synced_at
+            row = HiveLinkRow(relation_id=relation_id)
+            self.session.add(row)
+        row.link, row.out_of_sync, row.synced_at = link.to_json(), link.drift is not None, link.synced_at
+        row.published = link.published_at is not None
         self.session.flush()
 
     def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:

@@ -16,6 +16,10 @@ class HiveTableRow(Row):
     """A table of a linked metastore as of the last listing; pages come from this table, never from the metastore."""
 
     __tablename__ = "hive_table"
+    __table_args__ = (
+        *(Index(f"ix_hive_table_{name}", "catalog", name) for name in ("bytes", "rows", "partitions", "last_write")),
+        Index("ix_hive_table_blocker", "catalog", "blocker", "database", "name"),
+    )
     catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
     database: Mapped[str] = mapped_column(String(255), primary_key=True)
     name: Mapped[str] = mapped_column(String(255), primary_key=True)
@@ -28,6 +32,18 @@ class HiveTableRow(Row):
     blocked: Mapped[bool]
     """Whether there are blockers, for the counts of databases."""
     seen_at: Mapped[datetime]
+    partitions: Mapped[int]
+    """This and the other numbers are -1 if unknown, so that one index serves the order."""
+    files: Mapped[int]
+    bytes: Mapped[int]
+    rows: Mapped[int]
+    last_write: Mapped[int]
+    writer: Mapped[str] = mapped_column(String(255))
+    blocker: Mapped[str] = mapped_column(String(64))
+    """The code of the first blocker, or empty."""
+    checked: Mapped[list[dict[str, Any]]]
+    checked_at: Mapped[datetime | None]
+    failure: Mapped[str | None] = mapped_column(Text)
 
 
 class PartitionBaselineRow(Row):
@@ -51,6 +67,8 @@ class HiveLinkRow(Row):
     link: Mapped[dict[str, Any]]
     out_of_sync: Mapped[bool]
     """Whether the link has drift, for the counts of databases."""
+    published: Mapped[bool]
+    """Whether the table was ever published, for the counts of a migration."""
     synced_at: Mapped[datetime]
     given_back_by: Mapped[UUID | None]
 
@@ -69,6 +87,25 @@ class HiveEventRow(Row):
     rows: Mapped[int | None] = mapped_column(BigInteger)
     snapshot_id: Mapped[int | None] = mapped_column(BigInteger)
     at: Mapped[datetime]
+
+
+class HiveWaveRow(Row):
+    """A wave: the upgrades or checks of the Hive tables that one filter or list chose, which are a batch."""
+
+    __tablename__ = "hive_wave"
+    __table_args__ = (Index("ix_hive_wave_catalog", "catalog", "number"),)
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    batch: Mapped[UUID] = mapped_column(unique=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    name: Mapped[str] = mapped_column(String(255))
+    kind: Mapped[str] = mapped_column(String(32))
+    selection: Mapped[dict[str, Any]]
+    tables: Mapped[int]
+    stop_after: Mapped[int | None]
+    failures_allowed: Mapped[int | None]
+    """The wave stops at this number of failures; a resume raises it by `stop_after`."""
+    stopped: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime]
 
 
 class StagedBaselinesRow(Row):

@@ -131,6 +131,17 @@ class SqlOperations:
             outcomes[outcome] = outcomes.get(outcome, 0) + count
         return Tally(catalog=CatalogName(first.catalog), kind=kind, outcomes=outcomes, created_at=first.created_at)
 
+    def failures(self, batch: BatchId) -> int:
+        """Count the failed operations of a batch."""
+        failed = (OperationRow.batch == batch, OperationRow.status == OperationStatus.FAILED)
+        return self.session.scalar(select(func.count()).select_from(OperationRow).where(*failed)) or 0
+
+    def last_ends(self, batch: BatchId, *, limit: int) -> Sequence[datetime]:
+        """List the times at which the last operations of a batch ended, newest first."""
+        ended = (OperationRow.batch == batch, OperationRow.ended_at.is_not(None))
+        query = select(OperationRow.ended_at).where(*ended).order_by(OperationRow.ended_at.desc()).limit(limit)
+        return [at for at in self.session.scalars(query) if at is not None]
+
     def targets(self, batch: BatchId) -> Sequence[tuple[CatalogName, str]]:
         """List the tables of a batch's operations."""
         rows = self.session.execute(

@@ -51,7 +51,9 @@ from server.store.fast_queries import FastQueries
 from server.store.file_layouts import SqlFileLayouts
 from server.store.groups import SqlGroups
 from server.store.held_runs import SqlHeldRuns
-from server.store.hive import SqlBaselines, SqlHiveTables
+from server.store.hive import SqlBaselines
+from server.store.hive_tables import SqlHiveTables
+from server.store.hive_waves import SqlHiveWaves
 from server.store.idempotency_keys import SqlIdempotencyKeys
 from server.store.images import SqlImageBuilds
 from server.store.imports import SqlImportEntries
@@ -103,6 +105,7 @@ class SqlUnitOfWork:
         self.plans: scan.Plans = SqlPlans(session)
         self.images: images.ImageBuilds = SqlImageBuilds(session)
         self.hive: hive.HiveTables = SqlHiveTables(session)
+        self.waves: hive.HiveWaves = SqlHiveWaves(session)
         self.baselines: hive.Baselines = SqlBaselines(session)
         self.dropped: dropped.DroppedRelations = SqlDropped(session)
         self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)

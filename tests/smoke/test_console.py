@@ -48,6 +48,7 @@ OPEN = {
     "/c/:catalog/policies": "/c/lake/policies",
     "/c/:catalog/cdc": "/c/lake/cdc",
     "/c/:catalog/hive": "/c/lake/hive",
+    "/c/:catalog/migration": "/c/lake/migration",
     "/c/:catalog/hive/upgrade": f"/c/lake/hive/upgrade?tables={FULL_NAME}",
     "/c/:catalog/hive/:table/upgrade": f"/c/lake/hive/{FULL_NAME}/upgrade",
     "/c/:catalog/import": "/c/lake/import",

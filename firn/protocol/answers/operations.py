@@ -51,7 +51,11 @@ class BatchOut(Out):
 
 
 class StartedOut(Out):
-    """The started batch, or null if there is nothing to do. `skipped` names the skipped tables with the reasons."""
+    """The started batch, or null if there is nothing to do. `skipped` names the skipped tables with the reasons.
+
+    `unused_keys` counts the keys of the file whose tables are not among the started ones.
+    """
 
     batch: BatchOut | None
     skipped: dict[str, str]
+    unused_keys: int = 0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 from uuid import uuid4
 
 from catalog.errors import Conflict, Invalid, NotFound
+from catalog.hive.key_file import FileKey, parse_keys, refuse_lines
+from catalog.hive.table_index import EVERY_TABLE, HiveTableFilter
+from catalog.hive.wave import Wave
 from catalog.jobs.operation import (
     WAITING,
     BatchId,
@@ -33,6 +36,9 @@ from server.service.locations.location_rule import check_properties
 
 PATTERN = "*?["
 _PAGE = 1000
+_NAMED = 20
+"""The number of names that a wave keeps of its selection; its operations name all tables."""
+_NAME_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,13 @@ class Wanted:
     keys: Mapping[str, KeySpec | None] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
+    only: HiveTableFilter | None = None
+    """All tables of the index that match, as they are at the start, beside those of `tables`."""
+    key_file: str = ""
+    """Further keys, as CSV; see `catalog.hive.key_file`. Keys of tables that are not among the chosen count not."""
+    name: str = ""
+    stop_after: int | None = None
+    """See `catalog.hive.wave.Wave`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +66,8 @@ class Started:
     batch: BatchId
     count: int
     skipped: Mapping[str, str]
+    unused_keys: int = 0
+    """The number of keys of the file that no chosen table needs."""
 
 
 @dataclass(frozen=True)
@@ -91,24 +106,33 @@ class Operations:
         check_settings(wanted.properties)
         self.checks.index.metastore(catalog)  # Invalid when there is none
         keys = {".".join(split_name(name)): spec for name, spec in wanted.keys.items()}
+        file_keys = parse_keys(wanted.key_file) if wanted.key_file else {}
         with self.database.reading() as uow:
-            chosen, skipped = _choose_tables(uow, catalog, wanted.tables)
+            chosen, skipped = _choose_tables(uow, catalog, wanted)
+            _refuse_unknown(uow, catalog, file_keys, {*chosen, *skipped})
         if strange := keys.keys() - chosen - skipped.keys():
             raise Invalid(f"a key is given for {min(strange)}, which is not among the tables")
-        batch, kind = BatchId(uuid4()), OperationKind.CHECK if wanted.dry_run else OperationKind.UPGRADE
+        keys = {**{name: key.spec for name, key in file_keys.items()}, **keys}
+        kind = OperationKind.CHECK if wanted.dry_run else OperationKind.UPGRADE
         with self.database.writing() as uow:
             check_properties(uow, self.links, catalog, wanted.properties)
             if not wanted.dry_run:
                 running = uow.operations.working_on(catalog, chosen)
                 skipped |= {name: f"its {operation.kind} is under way" for name, operation in running.items()}
                 chosen = [name for name in chosen if name not in running]
+            wave = _build_wave(uow, kind, catalog, wanted, len(chosen))
             new = _build_operation(uow, kind, catalog, wanted.properties)
             operations = [
-                replace(new, id=_new_id(), target=name, batch=batch, params=_params(keys.get(name, wanted.key), new))
+                replace(
+                    new, id=_new_id(), target=name, batch=wave.batch, params=_params(keys.get(name, wanted.key), new)
+                )
                 for name in chosen
             ]
             uow.operations.add_all(operations)
-        return Started(batch=batch, count=len(chosen), skipped=skipped)
+            if chosen:
+                uow.waves.add(wave)
+        unused = len(file_keys.keys() - chosen)
+        return Started(batch=wave.batch, count=len(chosen), skipped=skipped, unused_keys=unused)
 
     def pause(self, operation_id: OperationId) -> Operation:
         """It stops at its next step, and stays so until it is resumed, whatever restarts meanwhile."""
@@ -133,7 +157,13 @@ class Operations:
 
     def resume_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
         """Resume all of a batch that are paused."""
-        return self._move_all(catalog, batch, lambda all_of, now: all_of.resume_all(batch, now))
+        with self.database.writing() as uow:
+            _tally(uow, catalog, batch)
+            wave = uow.waves.lock(batch)
+            if wave is not None:
+                uow.waves.put(wave.resumed(uow.operations.failures(batch)))
+            uow.operations.resume_all(batch, uow.now())
+            return _tally(uow, catalog, batch)
 
     def cancel_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
         """Cancel all of a batch that have not ended."""
@@ -165,16 +195,56 @@ def _tally(uow: UnitOfWork, catalog: CatalogName, batch: BatchId) -> Tally:
     return tally
 
 
-def _choose_tables(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Expand patterns to matching Hive tables of the index that are not upgraded. Names stay as they are."""
+def _refuse_unknown(
+    uow: UnitOfWork, catalog: CatalogName, keys: Mapping[str, FileKey], chosen: Collection[str]
+) -> None:
+    """Refuse a file of keys with tables that the metastore does not have: a misspelled table would get no key."""
+    unchosen = {name: key for name, key in keys.items() if name not in chosen}
+    known = {*_find_indexed(uow, catalog, EVERY_TABLE)} if unchosen else set[str]()
+    refuse_lines(
+        [f"line {key.line}: the metastore has no table {name}" for name, key in unchosen.items() if name not in known]
+    )
+
+
+def _build_wave(uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, wanted: Wanted, tables: int) -> Wave:
+    only = (
+        {} if wanted.only is None else {name: value for name, value in asdict(wanted.only).items() if value is not None}
+    )
+    selection: dict[str, Any] = {"tables": list(wanted.tables)[:_NAMED]} if wanted.tables else {}
+    selection |= {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in only.items()
+        if value is not False
+    }
+    return Wave(
+        batch=BatchId(uuid4()),
+        catalog=catalog,
+        name=wanted.name or ", ".join(wanted.tables)[:_NAME_LENGTH] or "filter",
+        kind=kind,
+        selection=selection,
+        tables=tables,
+        created_at=uow.now(),
+        stop_after=wanted.stop_after,
+        failures_allowed=wanted.stop_after,
+    )
+
+
+def _choose_tables(uow: UnitOfWork, catalog: CatalogName, wanted: Wanted) -> tuple[list[str], dict[str, str]]:
+    """Expand patterns and the filter to tables of the index that are not upgraded. Names stay as they are."""
     chosen: dict[str, None] = {}
     skipped: dict[str, str] = {}
     linked = {relation.hive_name: relation.name for relation in uow.relations.linked_to_hive(catalog)}
-    for pattern in patterns:
+    if wanted.only is not None:
+        matching = [name for name in _find_indexed(uow, catalog, wanted.only) if name not in linked]
+        if not matching and not wanted.tables:
+            raise NotFound("no Hive table matches the filter", hint="`firn hive migration --tables` lists all tables")
+        chosen |= dict.fromkeys(matching)
+    for pattern in wanted.tables:
         if not any(sign in pattern for sign in PATTERN):
             chosen[".".join(split_name(pattern))] = None
             continue
-        matching = [name for name in _find_indexed(uow, catalog, pattern) if fnmatchcase(name, pattern.lower())]
+        only = HiveTableFilter(database=database_of(pattern))
+        matching = [name for name in _find_indexed(uow, catalog, only) if fnmatchcase(name, pattern.lower())]
         if not matching:
             raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` lists all tables")
         skipped |= {name: f"it is {linked[name]} already" for name in matching if name in linked}
@@ -182,12 +252,11 @@ def _choose_tables(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str
     return list(chosen), skipped
 
 
-def _find_indexed(uow: UnitOfWork, catalog: CatalogName, pattern: str) -> Iterator[str]:
-    """Names in the pattern's database, or in all where that is a pattern itself."""
-    database = database_of(pattern)
+def _find_indexed(uow: UnitOfWork, catalog: CatalogName, only: HiveTableFilter) -> Iterator[str]:
+    """Yield the names of all matching tables."""
     cursor: str | None = None
     while True:
-        page = uow.hive.list(catalog, database=database, limit=_PAGE, cursor=cursor)
+        page = uow.hive.list(catalog, only, limit=_PAGE, cursor=cursor)
         yield from (table.full_name for table in page.items)
         cursor = page.next_cursor
         if cursor is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from catalog.errors import CatalogError, Invalid, NotFound
 from catalog.hive.model import HiveTable
-from catalog.hive.table_index import IndexedBlocker, IndexedTable
+from catalog.hive.table_index import IndexedBlocker, IndexedTable, TableFacts
 from catalog.hive.upgrade_check import find_blockers
 from catalog.names import CatalogName
 from catalog.ports.hive import Metastores
@@ -16,6 +16,10 @@ from catalog.ports.metastore import Metastore
 from catalog.ports.store import Database
 from catalog.tables.relation import Catalog, Relation
 from server.service.hive.hive_state import split_name
+
+_SPARK = "spark.sql.statistics"
+_DIGITS = 18
+"""The length of a number that fits into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +127,42 @@ def _to_index_row(catalog: CatalogName, table: HiveTable, now: datetime) -> Inde
         ddl_time=table.ddl_time,
         blockers=tuple(_blockers(table)),
         seen_at=now,
+        facts=read_facts(table),
     )
+
+
+_STATISTICS = {
+    "files": ("numFiles",),
+    "bytes": ("totalSize", f"{_SPARK}.totalSize"),
+    "rows": ("numRows", f"{_SPARK}.numRows"),
+}
+
+
+def read_facts(table: HiveTable) -> TableFacts:
+    """Read the statistics that Hive and Spark keep in the parameters of a table. Those of partitions need a check."""
+    parameters, numbers = table.parameters, dict[str, int | None]()
+    for name, keys in _STATISTICS.items():
+        # Hive writes -1, or 0 for a partitioned table, if it does not know.
+        found = [number for key in keys if (number := parse_statistic(parameters.get(key)))]
+        numbers[name] = found[0] if found else None
+    times = [
+        time
+        for key in ("last_modified_time", "transient_lastDdlTime")
+        if (time := parse_statistic(parameters.get(key)))
+    ]
+    return TableFacts(
+        **numbers,
+        partitions=None if table.partition_columns else 0,
+        last_write=max(times, default=None),
+        writer=(parameters.get("last_modified_by") or table.owner or "")[:255] or None,
+    )
+
+
+def parse_statistic(text: str | None) -> int | None:
+    """Parse a number of a parameter, which any engine may have written; None unless it fits."""
+    if text is None or not text.isascii() or not text.isdecimal() or len(text) > _DIGITS:
+        return None
+    return int(text)
 
 
 def _blockers(table: HiveTable) -> Sequence[IndexedBlocker]:

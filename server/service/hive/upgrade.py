@@ -149,7 +149,11 @@ class Upgrades:
         key = () if spec is None else spec.primary_key
         operation = attempt.operation
         report = self.checks.report(operation.catalog, operation.target, key, operation.params["properties"])
-        attempt.tell(ELIGIBLE if report.eligible else BLOCKED, report.to_json())
+
+        def note(uow: UnitOfWork) -> None:
+            uow.hive.note_check(operation.catalog, operation.target, report.facts, report.own_blockers, uow.now())
+
+        attempt.tell(ELIGIBLE if report.eligible else BLOCKED, report.to_json(), note)
 
     def _run(self, attempt: UpgradeAttempt) -> None:
         operation = attempt.operation
@@ -302,6 +306,7 @@ class Upgrades:
             result = {**current.result, **counts}
             done = replace(current, status=OperationStatus.SUCCEEDED, phase="done", result=result, journal={})
             uow.operations.put(replace(done, done=current.total, ended_at=now, updated_at=now))
+            uow.hive.note_failure(operation.catalog, operation.target, None)
 
         if spec is None:
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, hive_name=operation.target)

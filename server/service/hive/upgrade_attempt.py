@@ -8,14 +8,15 @@ lost its lead, and must find out before it adds a table whose files are gone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from catalog.hive.wave import Wave
 from catalog.jobs.operation import Operation, OperationId, enter_phase
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 
 LISTING = "listing directories"
 _UNITS = {LISTING: "directories"}
@@ -83,18 +84,23 @@ class UpgradeAttempt:
     def end(self, status: OperationStatus, error: str, hint: str | None, *, phase: str | None = None) -> None:
         """End without a table: nothing of the attempt stays. Overtaken when it is not this one's to end."""
         with self.database.writing() as uow:
+            # Before the operation, as a resume of the wave does.
+            wave = None if self.operation.batch is None else uow.waves.lock(self.operation.batch)
             current = uow.operations.lock(self.operation.id)
             if current.status.is_final or current.journal.get("root") != self.root:
                 raise Overtaken
             now = uow.now()
             ended = replace(current, status=status, error=error, hint=hint, phase=phase or current.phase)
             uow.operations.put(replace(ended, ended_at=now, updated_at=now))
+            if status is OperationStatus.FAILED:
+                note_failure(uow, current, error, wave)
         self._remove(_roots(current))
 
-    def tell(self, phase: str, report: Mapping[str, Any]) -> None:
-        """End a check, with its report."""
+    def tell(self, phase: str, report: Mapping[str, Any], also: Callable[[UnitOfWork], None]) -> None:
+        """End a check, with its report, and do `also` in the same transaction."""
         with self.database.writing() as uow:
             current, now = self.current(uow), uow.now()
+            also(uow)
             done = replace(current, status=OperationStatus.SUCCEEDED, phase=phase, result=dict(report), journal={})
             uow.operations.put(replace(done, ended_at=now, updated_at=now))
 
@@ -124,3 +130,18 @@ def _roots(operation: Operation) -> list[str]:
     """Directories that attempts may have written to."""
     journal = operation.journal
     return [*journal.get("left", ()), *([journal["root"]] if "root" in journal else [])]
+
+
+def note_failure(uow: UnitOfWork, operation: Operation, error: str, wave: Wave | None) -> None:
+    """Store a failed upgrade in the index, and stop its wave if it allows no further failure.
+
+    This is part of the transaction that ends the operation: if the server dies, no further upgrade starts either.
+    """
+    if operation.kind is OperationKind.UPGRADE:
+        uow.hive.note_failure(operation.catalog, operation.target, error)
+    if wave is None:
+        return
+    stopped = wave.after_failures(uow.operations.failures(wave.batch), operation.target)
+    if stopped is not None:
+        uow.waves.put(stopped)
+        uow.operations.pause_all(wave.batch, uow.now())

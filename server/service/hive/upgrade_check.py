@@ -10,6 +10,7 @@ from catalog.errors import AlreadyExists, Invalid
 from catalog.hive.conversion import find_conversion_blockers
 from catalog.hive.listing import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
+from catalog.hive.table_index import IndexedBlocker, TableFacts
 from catalog.hive.types import Named, UnsupportedType, parse_type
 from catalog.hive.upgrade_check import UpgradeBlocker, find_blockers, find_key_blockers, find_upgrade_notes
 from catalog.iceberg.json import Json
@@ -22,10 +23,11 @@ from server.service.hive.detect_changes import explain_own_directory
 from server.service.hive.hive_state import HiveState, list_units, read_state, split_name
 from server.service.hive.publish_locations import NEARER, WritersReach
 from server.service.hive.publisher import Publishers, advise_on_publisher, explain_other_publisher
-from server.service.hive.table_index import HiveIndex, format_name
+from server.service.hive.table_index import HiveIndex, format_name, parse_statistic, read_facts
 from server.service.locations.location_rule import find_hive_tables_inside
 from server.service.planning.policies import load_policy_layers
 
+_OF_THE_REQUEST = ("upgraded", "key_unknown", "key_type", "key_null")
 _UNFIT = ("float", "double", "binary", "char")
 
 
@@ -57,6 +59,18 @@ class Report:
     checks: tuple[CheckResult, ...]
     convertible: bool
     """Whether Spark could read its rows and write them into a table of their own instead."""
+
+    facts: TableFacts
+    """What the table index keeps of the check."""
+
+    @property
+    def own_blockers(self) -> list[IndexedBlocker]:
+        """The blockers of the table itself. Others depend on the key that somebody asked for, or end by themselves."""
+        return [
+            IndexedBlocker(code=check.code, message=check.message, advice=check.advice)
+            for check in self.checks
+            if check.status == "blocked" and check.code not in _OF_THE_REQUEST
+        ]
 
     @property
     def eligible(self) -> bool:
@@ -120,6 +134,7 @@ class Checks:
             candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
             checks=(*checks, *_list_passed(state, blockers, primary_key)),
             convertible=not find_conversion_blockers(state.table, state.partitions),
+            facts=_read_facts(state, files, size),
         )
 
     def check_state(
@@ -206,6 +221,24 @@ class Checks:
             return []
         message = f"catalog {catalog} has a {existing.kind} named {existing.name} already"
         return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
+
+
+def _read_facts(state: HiveState, files: int, size: int) -> TableFacts:
+    """The counted files and bytes, and what Hive's statistics say of the rows and of the last write."""
+    of_table = read_facts(state.table)
+    if not state.table.partition_columns:
+        return TableFacts(partitions=0, files=files, bytes=size).or_else(of_table)
+    rows = [parse_statistic(partition.parameters.get("numRows")) for partition in state.partitions]
+    known = [number for number in rows if number is not None]
+    times = [of_table.last_write, *(partition.ddl_time for partition in state.partitions)]
+    return TableFacts(
+        partitions=len(state.partitions),
+        files=files,
+        bytes=size,
+        rows=sum(known) if len(known) == len(rows) else of_table.rows,
+        last_write=max((time for time in times if time is not None), default=None),
+        writer=of_table.writer,
+    )
 
 
 def of_subdirectories(nested: Sequence[str], subdirectories: Subdirectories) -> CheckResult:

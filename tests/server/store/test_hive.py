@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
 from catalog.hive.link import Drift, DriftKind, HiveLink
-from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable
+from catalog.hive.table_index import DatabaseCounts, HiveTableFilter, HiveTableState, IndexedBlocker, IndexedTable
 from catalog.names import RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.operations import OperationKind, OperationStatus
@@ -74,7 +74,9 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
             DatabaseCounts(name="b", tables=1, upgraded=0, blocked=0, out_of_sync=0),
         ]
         names = {
-            state: [linked.name for linked in uow.hive.list(LAKE, database="a", state=state, limit=9).items]
+            state: [
+                linked.name for linked in uow.hive.list(LAKE, HiveTableFilter(database="a", state=state), limit=9).items
+            ]
             for state in HiveTableState
         }
         assert names == {
@@ -84,7 +86,9 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
             HiveTableState.UPGRADED: ["differs", "same"],
             HiveTableState.DOWNGRADING: ["leaving"],
         }
-        assert [linked.name for linked in uow.hive.list(LAKE, out_of_sync=True, limit=9).items] == ["differs"]
+        assert [linked.name for linked in uow.hive.list(LAKE, HiveTableFilter(out_of_sync=True), limit=9).items] == [
+            "differs"
+        ]
         assert uow.relations.of_hives(LAKE, ["a.same", "a.paused"]).keys() == {"a.same"}
         told = uow.baselines.summaries([same, differs])
         assert (told[same].drift, told[same].drift_since, told[same].synced_at) == (None, None, NOW)

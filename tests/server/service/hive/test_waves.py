@@ -1,0 +1,132 @@
+"""Waves: tables chosen by a filter, keys from a file, a stop after failures, and what a report keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import Invalid, NotFound
+from catalog.hive.table_index import HiveTableFilter, HiveTableState, MigrationState
+from catalog.jobs.operation import BatchId, Operation
+from catalog.keyed.spec import KeySpec
+from firn.protocol.operations import OperationStatus
+from server.service.hive.operations import Started, Wanted
+from server.service.hive.upgrade_attempt import UpgradeAttempt
+from tests.factories import LAKE
+from tests.server.faults import Killed
+from tests.server.service.hive.beside_hive import BesideHive
+from tests.server.service.hive.text_tables import a_text_table
+from tests.server.service.hive.upgrades import check_upgraded
+
+
+def start(beside: BesideHive, wanted: Wanted) -> Started:
+    beside.upgrades.index.refresh(beside.services.namespaces.catalog(LAKE))
+    return beside.operations.start_many(LAKE, wanted)
+
+
+def outcomes(beside: BesideHive, batch: BatchId) -> dict[str, str]:
+    with beside.database.reading() as uow:
+        return {operation.target: operation.outcome for operation in uow.operations.list(batch=batch, limit=100).items}
+
+
+def damage(beside: BesideHive, table: object) -> None:
+    for path in table.path.rglob("*.parquet"):  # type: ignore[attr-defined]
+        path.write_bytes(b"PAR1 this is no footer PAR1")
+
+
+def test_a_filter_chooses_on_the_server_and_a_check_fills_the_index(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    a_text_table(beside, "raw")
+    started = start(beside, Wanted(tables=(), only=HiveTableFilter(), dry_run=True, name="check all"))
+    beside.upgrades.activate()
+    assert outcomes(beside, started.batch) == {table.name: "eligible", "db.raw": "blocked"}
+    with beside.database.reading() as uow:
+        indexed = uow.hive.find(LAKE, "db", table.short)
+        assert indexed is not None
+        size = sum(path.stat().st_size for path in table.path.rglob("*.parquet"))
+        assert (indexed.facts.files, indexed.facts.bytes, indexed.facts.partitions) == (2, size, 2)
+        assert indexed.checked_at is not None
+        states = {count.state: count.tables for count in uow.hive.count(LAKE)}
+        assert states == {MigrationState.ELIGIBLE: 1, MigrationState.BLOCKED: 1}
+        assert [wave.name for wave in uow.waves.list(LAKE, limit=9).items] == ["check all"]
+    beside.upgrades.index.refresh(beside.services.namespaces.catalog(LAKE))
+    with beside.database.reading() as uow:
+        again = uow.hive.find(LAKE, "db", table.short)
+        assert again is not None
+        assert (again.facts, again.checked_at) == (indexed.facts, indexed.checked_at), "a listing keeps the check"
+        only = HiveTableFilter(min_bytes=size, max_bytes=size, state=HiveTableState.HIVE)
+        assert [found.name for found in uow.hive.list(LAKE, only, limit=9).items] == [table.short]
+    eligible = Wanted(tables=(), only=HiveTableFilter(state=HiveTableState.HIVE))
+    upgraded = start(beside, eligible)
+    beside.upgrades.activate()
+    assert outcomes(beside, upgraded.batch) == {table.name: "upgraded"}
+    with pytest.raises(NotFound, match="no Hive table matches the filter"):
+        start(beside, eligible)
+    check_upgraded(beside, table)
+
+
+def test_a_wave_stops_at_the_first_failure_and_a_resume_allows_another(beside: BesideHive) -> None:
+    tables = [beside.hive_table() for _ in range(4)]
+    names = [table.name for table in tables]
+    damage(beside, tables[0])
+    damage(beside, tables[2])
+    one_by_one = beside.upgrades
+    object.__setattr__(one_by_one, "at_once", 1)
+    started = start(beside, Wanted(tables=names, stop_after=1))
+    one_by_one.activate()
+    assert outcomes(beside, started.batch) == dict(zip(names, ["failed", "paused", "paused", "paused"], strict=True))
+    with beside.database.reading() as uow:
+        wave = uow.waves.find(started.batch)
+        assert wave is not None
+        assert wave.stopped == f"1 table has failed, the last one was {names[0]}"
+        assert uow.hive.list(LAKE, HiveTableFilter(failed=True), limit=9).items[0].failure
+    beside.operations.resume_all(LAKE, started.batch)
+    one_by_one.activate()
+    assert outcomes(beside, started.batch) == dict(zip(names, ["failed", "upgraded", "failed", "paused"], strict=True))
+    beside.operations.resume_all(LAKE, started.batch)
+    one_by_one.activate()
+    assert outcomes(beside, started.batch)[names[3]] == "upgraded"
+    for table in (tables[1], tables[3]):
+        check_upgraded(beside, table)
+
+
+def test_a_server_that_dies_around_a_failure_starts_no_further_upgrade(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [beside.hive_table() for _ in range(3)]
+    damage(beside, tables[0])
+    object.__setattr__(beside.upgrades, "at_once", 1)
+    started = start(beside, Wanted(tables=[table.name for table in tables], stop_after=1))
+    real = UpgradeAttempt._remove
+
+    def die(self: UpgradeAttempt, roots: list[str]) -> None:
+        if self.database.reading and _status(beside, self.operation) is OperationStatus.FAILED:
+            raise Killed  # after the transaction that ended the operation
+        real(self, roots)
+
+    monkeypatch.setattr(UpgradeAttempt, "_remove", die)
+    with pytest.raises(Killed):
+        beside.upgrades.activate()
+    monkeypatch.setattr(UpgradeAttempt, "_remove", real)
+    beside.upgrades.activate()  # the next server
+    assert sorted(outcomes(beside, started.batch).values()) == ["failed", "paused", "paused"]
+
+
+def _status(beside: BesideHive, operation: Operation) -> OperationStatus:
+    return beside.operation(operation).status
+
+
+def test_keys_come_from_a_file(beside: BesideHive) -> None:
+    keyed, plain = beside.hive_table(), beside.hive_table()
+    started = start(
+        beside, Wanted(tables=[keyed.name], key_file=f"table,primary_key\n{keyed.name},id\n{plain.name},id\n")
+    )
+    assert started.unused_keys == 1
+    beside.upgrades.activate()
+    with beside.database.reading() as uow:
+        relation = uow.relations.find(LAKE, beside.table_name(keyed))
+        assert relation is not None
+        assert uow.keyed.get(relation.id).spec == KeySpec(primary_key=("id",))
+    with pytest.raises(Invalid, match=r"line 2: the metastore has no table db\.ordrs"):
+        start(beside, Wanted(tables=[plain.name], key_file="table,primary_key\ndb.ordrs,id\n"))
+    with beside.database.reading() as uow:
+        assert uow.operations.unfinished() == [], "nothing was started"
