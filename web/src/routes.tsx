@@ -18,6 +18,7 @@ import { RolesPage } from './pages/access/roles';
 import { TokensPage } from './pages/access/tokens';
 import { CdcPage } from './pages/cdc/page';
 import { HivePage } from './pages/hive';
+import { MigrationPage } from './pages/migration';
 import { UpgradeManyPage } from './pages/upgrade-many';
 import { HomePage } from './pages/home';
 import { ImportPage } from './pages/import';
@@ -89,6 +90,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/sql', element: <Suspense fallback={<Page title="SQL">…</Page>}><SqlPage /></Suspense> },
           { path: '/c/:catalog/policies', element: <PoliciesPage /> },
           { path: '/c/:catalog/hive', element: <HivePage /> },
+          { path: '/c/:catalog/migration', element: <MigrationPage /> },
           { path: '/c/:catalog/hive/upgrade', element: <UpgradeManyPage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
           { path: '/c/:catalog/import', element: <ImportPage /> },

@@ -53,3 +53,17 @@ export async function answered<T>(call: Promise<Answer<T>>): Promise<T> {
   if (answer.error === undefined && answer.response.ok) return answer.data as T;
   throw problemOf(answer.error, answer.response.status);
 }
+
+/** A text, such as CSV, of the API below /api/v1; a Problem is thrown as by `answered`. */
+export async function exported(path: string, query: Record<string, string | number | boolean> = {}): Promise<string> {
+  const params = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));
+  const token = await bearer();
+  let answer: Response;
+  try {
+    answer = await fetch(`/api/v1${path}?${params.toString()}`, token === null ? {} : { headers: withToken(token) });
+  } catch {
+    throw UNREACHABLE;
+  }
+  if (!answer.ok) throw problemOf(await answer.json().catch(() => null), answer.status);
+  return answer.text();
+}

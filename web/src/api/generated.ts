@@ -173,7 +173,7 @@ export interface paths {
          * List Hive tables
          * @description List tables from Firn's index, without a call to the metastore.
          *
-         *     `out_of_sync` selects upgraded tables that differ from Hive.
+         *     `out_of_sync` selects upgraded tables that differ from Hive. The order by a number begins with the largest.
          */
         get: operations["list_hive_catalogs__catalog__hive_get"];
         put?: never;
@@ -196,6 +196,48 @@ export interface paths {
          * @description List the databases of the metastore that have tables.
          */
         get: operations["list_databases_catalogs__catalog__hive_databases_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/migration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how far a migration is
+         * @description Count the matching tables of the index by state and blocker, without a call to the metastore.
+         *
+         *     A caller counts the tables of databases that the caller may read as a whole.
+         */
+        get: operations["show_migration_catalogs__catalog__hive_migration_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/migration/csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the tables of a migration
+         * @description Export all matching tables as CSV, with state, sizes, blockers and their fixes.
+         */
+        get: operations["export_migration_catalogs__catalog__hive_migration_csv_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -318,6 +360,66 @@ export interface paths {
          * @description Resume all paused operations of a batch.
          */
         post: operations["resume_batch_catalogs__catalog__hive_upgrades__batch__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/waves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List waves
+         * @description List the waves of upgrades and checks, newest first. A caller sees the waves of visible databases.
+         */
+        get: operations["list_waves_catalogs__catalog__hive_waves_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/waves/{batch}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a wave
+         * @description Show a wave in numbers; `GET /operations?batch=` lists its tables.
+         */
+        get: operations["show_wave_catalogs__catalog__hive_waves__batch__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/waves/{batch}/csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the report of a wave
+         * @description Export one line for each table of the wave, with its outcome, sizes, and problems with their fixes.
+         */
+        get: operations["export_wave_catalogs__catalog__hive_waves__batch__csv_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -5874,6 +5976,53 @@ export interface components {
             snapshot_id: string | null;
         };
         /**
+         * HiveFilterIn
+         * @description The filter that selects the tables of a wave, as for the list of Hive tables.
+         */
+        HiveFilterIn: {
+            /** Blocker */
+            blocker?: string | null;
+            /** Checked */
+            checked?: boolean | null;
+            /** Database */
+            database?: string | null;
+            /**
+             * Failed
+             * @default false
+             */
+            failed?: boolean;
+            /** Format */
+            format?: string | null;
+            /** Max Bytes */
+            max_bytes?: number | null;
+            /** Max Partitions */
+            max_partitions?: number | null;
+            /** Max Rows */
+            max_rows?: number | null;
+            /** Min Bytes */
+            min_bytes?: number | null;
+            /** Min Partitions */
+            min_partitions?: number | null;
+            /** Min Rows */
+            min_rows?: number | null;
+            /**
+             * Out Of Sync
+             * @default false
+             */
+            out_of_sync?: boolean;
+            /** Partitioned */
+            partitioned?: boolean | null;
+            /** Search */
+            search?: string | null;
+            state?: components["schemas"]["HiveTableState"] | null;
+            /** Writer */
+            writer?: string | null;
+            /** Written Before */
+            written_before?: string | null;
+            /** Written Since */
+            written_since?: string | null;
+        };
+        /**
          * HiveTableDetailOut
          * @description One table; if it is upgraded, its column differences, and for a keyed table the unpublished changes.
          *
@@ -5882,6 +6031,10 @@ export interface components {
         HiveTableDetailOut: {
             /** Blockers */
             blockers: components["schemas"]["BlockerOut"][];
+            /** Bytes */
+            bytes: number | null;
+            /** Checked At */
+            checked_at: string | null;
             /** Column Differences */
             column_differences: components["schemas"]["ColumnDifferenceOut"][];
             /** Columns */
@@ -5893,8 +6046,14 @@ export interface components {
             drift_kind: components["schemas"]["DriftKind"] | null;
             /** Drift Since */
             drift_since: string | null;
+            /** Failure */
+            failure: string | null;
+            /** Files */
+            files: number | null;
             /** Format */
             format: string;
+            /** Last Write */
+            last_write: string | null;
             /** Likely Author */
             likely_author: string | null;
             /** Location */
@@ -5909,9 +6068,13 @@ export interface components {
             partition_columns: string[];
             /** Partitioned */
             partitioned: boolean;
+            /** Partitions */
+            partitions: number | null;
             publish_request: components["schemas"]["PublishRequestOut"] | null;
             /** Published At */
             published_at: string | null;
+            /** Rows */
+            rows: number | null;
             /**
              * Seen At
              * Format: date-time
@@ -5923,17 +6086,30 @@ export interface components {
             unpublished: components["schemas"]["UnpublishedOut"] | null;
             /** Upgraded To */
             upgraded_to: string | null;
+            /** Writer */
+            writer: string | null;
         };
+        /**
+         * HiveTableOrder
+         * @description The order of a list of Hive tables: numbers from the largest, texts from the smallest; unknown values last.
+         * @enum {string}
+         */
+        HiveTableOrder: "name" | "bytes" | "rows" | "partitions" | "last_write" | "format" | "writer" | "blocker";
         /**
          * HiveTableOut
          * @description One table of the metastore, as of the last listing.
          *
          *     `drift` is why an upgraded table and its Hive table differ. Drift of the kind `columns` concerns only columns, and
-         *     the column differences list all of it.
+         *     the column differences list all of it. Sizes come from Hive's statistics until a check counts files and bytes;
+         *     `failure` is why the last upgrade failed.
          */
         HiveTableOut: {
             /** Blockers */
             blockers: components["schemas"]["BlockerOut"][];
+            /** Bytes */
+            bytes: number | null;
+            /** Checked At */
+            checked_at: string | null;
             /** Columns */
             columns: number;
             /** Database */
@@ -5943,8 +6119,14 @@ export interface components {
             drift_kind: components["schemas"]["DriftKind"] | null;
             /** Drift Since */
             drift_since: string | null;
+            /** Failure */
+            failure: string | null;
+            /** Files */
+            files: number | null;
             /** Format */
             format: string;
+            /** Last Write */
+            last_write: string | null;
             /** Likely Author */
             likely_author: string | null;
             /** Location */
@@ -5957,8 +6139,12 @@ export interface components {
             partition_columns: string[];
             /** Partitioned */
             partitioned: boolean;
+            /** Partitions */
+            partitions: number | null;
             /** Published At */
             published_at: string | null;
+            /** Rows */
+            rows: number | null;
             /**
              * Seen At
              * Format: date-time
@@ -5969,6 +6155,8 @@ export interface components {
             synced_at: string | null;
             /** Upgraded To */
             upgraded_to: string | null;
+            /** Writer */
+            writer: string | null;
         };
         /**
          * HiveTableState
@@ -7206,6 +7394,65 @@ export interface components {
             since: string;
         };
         /**
+         * MigrationBlockerOut
+         * @description The tables whose first blocker has this code. The advice is that of the example.
+         */
+        MigrationBlockerOut: {
+            /** Advice */
+            advice: string;
+            /** Bytes */
+            bytes: number;
+            /** Code */
+            code: string;
+            /** Example */
+            example: string;
+            /** Message */
+            message: string;
+            /** Tables */
+            tables: number;
+        };
+        /**
+         * MigrationOut
+         * @description How far the matching tables are. `unknown_size` tables have no size in the metastore and no check yet.
+         */
+        MigrationOut: {
+            /** Blockers */
+            blockers: components["schemas"]["MigrationBlockerOut"][];
+            /** Bytes */
+            bytes: number;
+            /** Checked */
+            checked: number;
+            /** Published */
+            published: number;
+            /** Rows */
+            rows: number;
+            /** States */
+            states: components["schemas"]["MigrationStateOut"][];
+            /** Tables */
+            tables: number;
+            /** Unknown Size */
+            unknown_size: number;
+        };
+        /**
+         * MigrationState
+         * @description Where a Hive table stands on the way to Firn; each table has one state.
+         * @enum {string}
+         */
+        MigrationState: "upgraded" | "upgrading" | "failed" | "blocked" | "eligible";
+        /**
+         * MigrationStateOut
+         * @description The tables in one state, with their known bytes and rows.
+         */
+        MigrationStateOut: {
+            /** Bytes */
+            bytes: number;
+            /** Rows */
+            rows: number;
+            state: components["schemas"]["MigrationState"];
+            /** Tables */
+            tables: number;
+        };
+        /**
          * MisplacedOut
          * @description A table that breaks the rule for the locations of tables and their files, and what to do about it.
          */
@@ -7801,6 +8048,13 @@ export interface components {
         PageOut_TokenOut_: {
             /** Items */
             items: components["schemas"]["TokenOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[WaveOut] */
+        PageOut_WaveOut_: {
+            /** Items */
+            items: components["schemas"]["WaveOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -9514,6 +9768,8 @@ export interface components {
         /**
          * StartedOut
          * @description The started batch, or null if there is nothing to do. `skipped` names the skipped tables with the reasons.
+         *
+         *     `unused_keys` counts the keys of the file whose tables are not among the started ones.
          */
         StartedOut: {
             batch: components["schemas"]["BatchOut"] | null;
@@ -9521,6 +9777,11 @@ export interface components {
             skipped: {
                 [key: string]: string;
             };
+            /**
+             * Unused Keys
+             * @default 0
+             */
+            unused_keys?: number;
         };
         /**
          * StatisticsJobIn
@@ -10590,7 +10851,9 @@ export interface components {
          * UpgradeManyIn
          * @description The tables to upgrade, as names and patterns such as `sales.*`, and their keys and properties.
          *
-         *     `keys` has the keys of single tables, `key` that of all others. With `dry_run` the server only checks the tables.
+         *     `filter` selects all tables of the index that match when the request comes. `keys` has the keys of single tables,
+         *     `key_file` further ones as CSV, and `key` is that of all others. With `dry_run` the server only checks the tables.
+         *     The wave of this `name` stops when `stop_after` of its tables have failed.
          */
         UpgradeManyIn: {
             /**
@@ -10598,7 +10861,13 @@ export interface components {
              * @default false
              */
             dry_run?: boolean;
+            filter?: components["schemas"]["HiveFilterIn"] | null;
             key?: components["schemas"]["KeyIn"] | null;
+            /**
+             * Key File
+             * @default
+             */
+            key_file?: string;
             /**
              * Keys
              * @default {}
@@ -10607,14 +10876,24 @@ export interface components {
                 [key: string]: components["schemas"]["KeyIn"];
             };
             /**
+             * Name
+             * @default
+             */
+            name?: string;
+            /**
              * Properties
              * @default {}
              */
             properties?: {
                 [key: string]: string;
             };
-            /** Tables */
-            tables: string[];
+            /** Stop After */
+            stop_after?: number | null;
+            /**
+             * Tables
+             * @default []
+             */
+            tables?: string[];
         };
         /**
          * UserIn
@@ -10831,6 +11110,47 @@ export interface components {
             oldest_seconds: number;
             /** Priority */
             priority: string;
+        };
+        /**
+         * WaveOut
+         * @description A wave: a batch with a name, its selection, and the rule that stops it.
+         *
+         *     `remaining_seconds` is an estimate from the tables that ended last. `stopped` says which failures stopped the wave.
+         */
+        WaveOut: {
+            /** Allowed Actions */
+            allowed_actions: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            kind: components["schemas"]["OperationKind"];
+            /** Name */
+            name: string;
+            /** Outcomes */
+            outcomes: {
+                [key: string]: number;
+            };
+            /** Remaining Seconds */
+            remaining_seconds: number | null;
+            /** Selection */
+            selection: {
+                [key: string]: unknown;
+            };
+            /** Stop After */
+            stop_after: number | null;
+            /** Stopped */
+            stopped: string | null;
+            /** Tables */
+            tables: number;
+            /** Unfinished */
+            unfinished: number;
         };
         /**
          * WriterOut
@@ -11439,12 +11759,27 @@ export interface operations {
     list_hive_catalogs__catalog__hive_get: {
         parameters: {
             query?: {
+                sort?: components["schemas"]["HiveTableOrder"];
                 cursor?: string | null;
                 limit?: number;
                 database?: string | null;
                 search?: string | null;
                 state?: components["schemas"]["HiveTableState"] | null;
                 out_of_sync?: boolean;
+                format?: string | null;
+                blocker?: string | null;
+                writer?: string | null;
+                partitioned?: boolean | null;
+                checked?: boolean | null;
+                failed?: boolean;
+                min_bytes?: number | null;
+                max_bytes?: number | null;
+                min_rows?: number | null;
+                max_rows?: number | null;
+                min_partitions?: number | null;
+                max_partitions?: number | null;
+                written_since?: string | null;
+                written_before?: string | null;
             };
             header?: never;
             path: {
@@ -11503,6 +11838,144 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DatabaseOut"][];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_migration_catalogs__catalog__hive_migration_get: {
+        parameters: {
+            query?: {
+                database?: string | null;
+                search?: string | null;
+                state?: components["schemas"]["HiveTableState"] | null;
+                out_of_sync?: boolean;
+                format?: string | null;
+                blocker?: string | null;
+                writer?: string | null;
+                partitioned?: boolean | null;
+                checked?: boolean | null;
+                failed?: boolean;
+                min_bytes?: number | null;
+                max_bytes?: number | null;
+                min_rows?: number | null;
+                max_rows?: number | null;
+                min_partitions?: number | null;
+                max_partitions?: number | null;
+                written_since?: string | null;
+                written_before?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MigrationOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    export_migration_catalogs__catalog__hive_migration_csv_get: {
+        parameters: {
+            query?: {
+                database?: string | null;
+                search?: string | null;
+                state?: components["schemas"]["HiveTableState"] | null;
+                out_of_sync?: boolean;
+                format?: string | null;
+                blocker?: string | null;
+                writer?: string | null;
+                partitioned?: boolean | null;
+                checked?: boolean | null;
+                failed?: boolean;
+                min_bytes?: number | null;
+                max_bytes?: number | null;
+                min_rows?: number | null;
+                max_rows?: number | null;
+                min_partitions?: number | null;
+                max_partitions?: number | null;
+                written_since?: string | null;
+                written_before?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Not Found */
@@ -11793,6 +12266,134 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_waves_catalogs__catalog__hive_waves_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_WaveOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_wave_catalogs__catalog__hive_waves__batch__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                batch: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaveOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    export_wave_catalogs__catalog__hive_waves__batch__csv_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                batch: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description Not Found */

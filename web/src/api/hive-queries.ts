@@ -3,23 +3,31 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/
 
 import { answered, api } from './client';
 import { BAR_MS, costly, PAGE, paged, SLOW_MS } from './queries';
-import type { HiveState } from './types';
+import type { HiveOrder, HiveState } from './types';
 
 export interface HiveFilter {
   database?: string;
   search?: string;
   state?: HiveState;
   out_of_sync?: boolean;
+  format?: string;
+  blocker?: string;
+  writer?: string;
+  partitioned?: boolean;
+  checked?: boolean;
+  failed?: boolean;
+  min_bytes?: number;
+  max_bytes?: number;
 }
 
-export const hiveTables = (catalog: string, filter: HiveFilter, limit = PAGE) =>
+export const hiveTables = (catalog: string, filter: HiveFilter, sort: HiveOrder = 'name', limit = PAGE) =>
   infiniteQueryOptions({
     ...paged,
-    queryKey: ['hive', catalog, filter, limit],
+    queryKey: ['hive', catalog, filter, sort, limit],
     queryFn: ({ pageParam }) =>
       answered(
         api.GET('/catalogs/{catalog}/hive', {
-          params: { path: { catalog }, query: { ...filter, limit, cursor: pageParam } },
+          params: { path: { catalog }, query: { ...filter, sort, limit, cursor: pageParam } },
         }),
       ),
     refetchInterval: SLOW_MS,
@@ -96,6 +104,22 @@ export const hiveEvents = (catalog: string, name: string, partition?: string) =>
       ),
     placeholderData: keepPreviousData,
     refetchInterval: SLOW_MS,
+  });
+
+/** How many of the tables that match are upgraded, and what blocks the others. */
+export const migration = (catalog: string, filter: HiveFilter) =>
+  queryOptions({
+    queryKey: ['hive', catalog, 'migration', filter],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/hive/migration', { params: { path: { catalog }, query: filter } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: SLOW_MS,
+  });
+
+export const waves = (catalog: string) =>
+  queryOptions({
+    queryKey: ['hive', catalog, 'waves'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/hive/waves', { params: { path: { catalog }, query: { limit: 20 } } })),
+    refetchInterval: ({ state: { data } }) => (data?.items.some((wave) => wave.unfinished > 0) ? BAR_MS : SLOW_MS),
   });
 
 /** Many upgrades that were asked for at once, in numbers. */

@@ -32,7 +32,7 @@ export function Search() {
   // What was found before stays until there is more: Enter in an empty list would do nothing.
   const asking = { enabled: opened, placeholderData: keepPreviousData };
   const found = useInfiniteQuery({ ...tables(catalog, search === '' ? {} : { search }, HITS), ...asking });
-  const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false, ...asking });
+  const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, 'name', HITS), retry: false, ...asking });
   // What the server found belongs to an earlier keystroke: Enter must never open what no longer fits.
   const fits = (name: string) => name.toLowerCase().includes(typed.trim().toLowerCase());
   const own = (found.data?.pages[0]?.items ?? []).filter(

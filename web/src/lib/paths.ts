@@ -13,6 +13,7 @@ export const paths = {
   table: (name: string, table: string, tab?: string) =>
     `${catalog(name)}/tables/${encodeURIComponent(table)}${tab === undefined ? '' : `?tab=${tab}`}`,
   hive: (name: string) => `${catalog(name)}/hive`,
+  migration: (name: string) => `${catalog(name)}/migration`,
   upgrade: (name: string, table: string, operation?: string | null) =>
     `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade${operation ? `?operation=${operation}` : ''}`,
   whyNotUpgraded: (name: string, table: string) => `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade?step=1`,

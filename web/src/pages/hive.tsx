@@ -85,6 +85,9 @@ function Linked({ catalog, metastore, away }: { catalog: string; metastore: stri
       }
       actions={
         <>
+          <Button component={Link} to={paths.migration(catalog)} variant="default">
+            Migration
+          </Button>
           <ActionButton variant="default" leftSection={<IconRefresh size={14} />} needs={need(scopeOf(catalog), 'maintain')} loading={refresh.isPending} onClick={() => refresh.mutate()}>
             Refresh
           </ActionButton>

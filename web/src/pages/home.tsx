@@ -110,7 +110,7 @@ function NeedsYou({ catalog }: { catalog: string }) {
 function useNeeds(catalog: string): Need[] | undefined {
   const failed = useInfiniteQuery(jobs({ catalog, status: ['failed', 'unknown'] }, 20));
   const newest = useInfiniteQuery(jobs({ catalog }, 100));
-  const drifted = useInfiniteQuery(hiveTables(catalog, { out_of_sync: true }, 20));
+  const drifted = useInfiniteQuery(hiveTables(catalog, { out_of_sync: true }, 'name', 20));
   const { data: beat } = usePulse();
   const { data: workers } = useOptimizers();
   const { data: works } = useQuery(operations(catalog));
