@@ -94,7 +94,10 @@ def watch_publish(ctx: CliContext, table: str) -> Json:
 
 
 def watch_batch(ctx: CliContext, batch: BatchOut, catalog: str, *, or_paused: bool = False) -> BatchOut:
-    """Wait for the end of a batch, or with `or_paused` until failures have stopped it. Show the number of tables by outcome, and the progress of the running ones."""
+    """Wait for the end of a batch, or with `or_paused` until failures have stopped it.
+
+    Show the number of tables by outcome, and the progress of the running ones.
+    """
     title = f"{batch.kind} of {batch.tables:,} tables"
     hint = f"; `firn operation list --batch {batch.id}` shows its progress, `firn operation pause --batch …` pauses it"
     with _continues(ctx, f"{title} (batch {batch.id})", hint), ctx.show.progress(title) as report:

@@ -63,6 +63,9 @@ OF_THE_CATALOG = {
     "GET /catalogs/{catalog}/tables": 200,
     "GET /catalogs/{catalog}/hive": 200,
     "GET /catalogs/{catalog}/hive/databases": 200,
+    "GET /catalogs/{catalog}/hive/migration": 200,
+    "GET /catalogs/{catalog}/hive/migration/csv": 200,
+    "GET /catalogs/{catalog}/hive/waves": 200,
     "POST /catalogs/{catalog}/hive/refresh": 403,
 }
 # Whose object is the server, which is there for everybody, or which a service decides about.

@@ -40,6 +40,7 @@ STORED: dict[str, type[StrEnum]] = {
     "launch.kind": LaunchKind,
     "launch.status": LaunchStatus,
     "metrics_report.kind": ReportKind,
+    "hive_wave.kind": OperationKind,
     "operation.kind": OperationKind,
     "operation.status": OperationStatus,
     "orphan_batch.state": BatchState,

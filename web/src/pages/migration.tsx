@@ -89,12 +89,12 @@ function Progress({ found }: { found: Migration }) {
             <div key={state}>
               <dt>
                 <span className={styles.dot} data-state={state} aria-hidden />
-                {label}
+                <button type="button" className={styles.number} title="show these tables" onClick={() => set({ state: undefined, failed: undefined, ...show })}>
+                  {label}
+                </button>
               </dt>
               <dd>
-                <button type="button" className={styles.number} aria-label={`show ${label.toLowerCase()} tables`} onClick={() => set({ state: undefined, failed: undefined, ...show })}>
-                  <Count value={count?.tables} />
-                </button>
+                <Count value={count?.tables} />
                 <span className="dim">
                   <Bytes value={count?.bytes} />
                 </span>
@@ -127,7 +127,7 @@ function Blockers({ blockers }: { blockers: MigrationBlocker[] }) {
       key: 'code',
       title: 'Blocker',
       cell: (row) => (
-        <button type="button" className={styles.number} aria-label={`show tables with blocker ${row.code}`} onClick={() => set({ blocker: row.code, state: undefined })}>
+        <button type="button" className={styles.number} title="show these tables" onClick={() => set({ blocker: row.code, state: undefined })}>
           <span className="mono">{row.code}</span>
         </button>
       ),
@@ -248,7 +248,7 @@ function Filters({ catalog }: { catalog: string }) {
         }}
       />
       {blocker !== undefined && (
-        <Button variant="light" size="xs" onClick={() => set({ blocker: undefined })} aria-label={`show tables with any blocker, not only ${blocker}`}>
+        <Button variant="light" size="xs" onClick={() => set({ blocker: undefined })} title="show tables with any blocker">
           blocker: {blocker} ×
         </Button>
       )}

@@ -20,10 +20,12 @@ interface StartWaveProps {
 /** All tables that match, on the server, whatever the page has loaded: check them, or upgrade those that can be. */
 export function StartWave({ catalog, filter }: StartWaveProps) {
   const { data } = useQuery(migration(catalog, filter));
+  // Those that an upgrade takes; a failed table may be blocked now.
+  const { data: ready } = useQuery(migration(catalog, { ...filter, state: 'hive' }));
   const [opened, setOpened] = useState<'check' | 'upgrade' | undefined>();
   if (data === undefined) return null;
   const count = (state: string) => data.states.find((item) => item.state === state)?.tables ?? 0;
-  const eligible = count('eligible') + count('failed');
+  const eligible = filter.state === undefined || filter.state === 'hive' ? (ready?.tables ?? 0) : 0;
   const open = data.tables - count('upgraded');
   const scope = scopeOf(catalog, filter.database === undefined ? undefined : [filter.database]);
   return (
