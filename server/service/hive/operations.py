@@ -10,7 +10,6 @@ from typing import Any
 from uuid import uuid4
 
 from catalog.errors import Conflict, Invalid, NotFound
-from catalog.hive.key_file import FileKey, parse_keys, refuse_lines
 from catalog.hive.table_index import EVERY_TABLE, HiveTableFilter
 from catalog.hive.wave import Wave
 from catalog.jobs.operation import (
@@ -23,6 +22,7 @@ from catalog.jobs.operation import (
     resume_operation,
     to_cancel,
 )
+from catalog.keyed.key_file import FileKey, parse_keys, refuse_lines
 from catalog.keyed.spec import KeySpec
 from catalog.locations.links import Links
 from catalog.names import CatalogName
@@ -53,7 +53,7 @@ class Wanted:
     only: HiveTableFilter | None = None
     """All tables of the index that match, as they are at the start, beside those of `tables`."""
     key_file: str = ""
-    """Further keys, as CSV; see `catalog.hive.key_file`. Keys of tables that are not among the chosen count not."""
+    """Further keys, as CSV; see `catalog.keyed.key_file`. Keys of tables that are not among the chosen count not."""
     name: str = ""
     stop_after: int | None = None
     """See `catalog.hive.wave.Wave`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import Invalid
-from catalog.hive.key_file import MAX_CHARACTERS, parse_keys
+from catalog.keyed.key_file import MAX_CHARACTERS, parse_keys
 from catalog.keyed.spec import KeyScope, KeySpec
 
 HEADING = "table,primary_key,sequence_field,key_scope\n"
