@@ -219,7 +219,7 @@ def _build_wave(uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, want
     return Wave(
         batch=BatchId(uuid4()),
         catalog=catalog,
-        name=wanted.name or ", ".join(wanted.tables)[:_NAME_LENGTH] or "filter",
+        name=wanted.name or (", ".join(wanted.tables) or _describe_filter(selection))[:_NAME_LENGTH],
         kind=kind,
         selection=selection,
         tables=tables,
@@ -227,6 +227,11 @@ def _build_wave(uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, want
         stop_after=wanted.stop_after,
         failures_allowed=wanted.stop_after,
     )
+
+
+def _describe_filter(selection: Mapping[str, Any]) -> str:
+    """The filter as the command line writes it, such as `state=hive database=sales`."""
+    return " ".join(f"{name}={value}" for name, value in selection.items()) or "all tables"
 
 
 def _choose_tables(uow: UnitOfWork, catalog: CatalogName, wanted: Wanted) -> tuple[list[str], dict[str, str]]:

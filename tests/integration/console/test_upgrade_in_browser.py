@@ -101,6 +101,27 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
     expect(page).to_have_url(re.compile("operation="))
 
 
+def test_a_warehouse_is_checked_in_one_wave(linked_server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{linked_server.url}/c/lake/migration", width=1000)
+    waves = page.get_by_role("table", name="waves")
+    page.get_by_role("button", name=re.compile("Check all")).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("code, pre").first).to_contain_text("firn hive upgrade '*' --dry-run")
+    dialog.get_by_label("Name", exact=True).fill("=before we start")
+    assert violations(page) == []
+    dialog.get_by_role("button", name="Start checks").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    wave = waves.get_by_role("row").filter(has_text="=before we start")
+    expect(wave).to_contain_text("blocked")
+    expect(page.get_by_role("table", name="Blockers").get_by_role("row").filter(has_text="format")).to_contain_text(
+        "raw"
+    )
+    page.get_by_role("button", name="Blocked", exact=True).click()
+    expect(page.get_by_role("table", name="tables of the migration")).to_contain_text(f"{DATABASE}.raw")
+    expect(page).to_have_url(re.compile("state=blocked"))
+    assert violations(page) == []
+
+
 def test_a_metastore_that_is_away_is_what_needs_somebody(linked_server: ServerProcess, open_page: OpenPage) -> None:
     gone = {"name": "gone", "warehouse": f"{linked_server.data_dir.as_uri()}/gone", "metastore": "thrift://127.0.0.1:1"}
     linked_server.post("catalogs", gone)

@@ -30,7 +30,7 @@ export function StartWave({ catalog, filter }: StartWaveProps) {
   const scope = scopeOf(catalog, filter.database === undefined ? undefined : [filter.database]);
   return (
     <div className="row row-wrap">
-      <span className="grow">
+      <span className="grow" style={{ flexBasis: 200 }}>
         {many(data.tables, 'matching table')}, <Bytes value={data.bytes} />
       </span>
       <ActionButton variant="default" needs={need(scope, 'read')} disabledReason={open === 0 ? 'All matching tables are upgraded.' : null} onClick={() => setOpened('check')}>

@@ -62,6 +62,8 @@ def test_a_filter_chooses_on_the_server_and_a_check_fills_the_index(beside: Besi
     with pytest.raises(NotFound, match="no Hive table matches the filter"):
         start(beside, eligible)
     check_upgraded(beside, table)
+    with beside.database.reading() as uow:
+        assert {wave.name for wave in uow.waves.list(LAKE, limit=9).items} == {"check all", "state=hive"}
 
 
 def test_a_wave_stops_at_the_first_failure_and_a_resume_allows_another(beside: BesideHive) -> None:
