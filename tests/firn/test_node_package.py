@@ -81,6 +81,8 @@ def test_every_package_that_an_optimizer_imports_is_in_the_archive(monkeypatch: 
     imported: set[str] = set()
     for package in ("optimizer", "firn/protocol", "firn/spark", "firn/hdfs", "firn/pipelines", "firn/scan"):
         for path in Path(package).rglob("*.py"):
+            if path.parent == Path("optimizer/queries"):  # a process of the server, which no node runs
+                continue
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Import):
                     imported |= {alias.name.partition(".")[0] for alias in node.names}
