@@ -109,7 +109,7 @@ def paimon(scratch: Path, brokers: str, topic: str, options: argparse.Namespace)
 
 @contextmanager
 def iceberg(scratch: Path, brokers: str, topic: str, options: argparse.Namespace) -> Iterator[System]:
-    """Iceberg's upserts in Flink: equality deletes, which nobody rewrites here."""
+    """Iceberg's upserts in Flink: equality deletes, without compaction."""
     catalog = f"'type' = 'iceberg', 'catalog-type' = 'hadoop', 'warehouse' = 'file://{scratch}/lake'"
     catalog += ", 'cache-enabled' = 'false'"
     properties = "'format-version' = '2', 'write.upsert.enabled' = 'true'"

@@ -92,7 +92,7 @@ class SavedQuery:
 
 
 def create_query_id() -> QueryId:
-    """A new id, which nobody can guess."""
+    """A new random id: a user cannot guess the ids of others."""
     return QueryId(uuid4())
 
 

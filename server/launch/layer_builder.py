@@ -123,21 +123,21 @@ class LayerBuilderProcess:
     def _converse(self, task: BuilderTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
         """Give the task, answer the builder's questions, and return its last message."""
         process, deadline = self._running(), time.monotonic() + self.timeout_seconds
-        _write(process, task.model_dump_json())
+        write_line(process, task.model_dump_json())
         while (files := (message := _read(process, deadline)).open) is not None:
             check(files)
-            _write(process, "true")
+            write_line(process, "true")
         return message
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._process = start_builder(self.command)
-            weakref.finalize(self, _kill, self._process)
+            weakref.finalize(self, kill, self._process)
         return self._process
 
     def _end(self) -> None:
         if self._process is not None:
-            _kill(self._process)
+            kill(self._process)
             self._process = None
 
 
@@ -149,12 +149,14 @@ def start_builder(command: Sequence[str]) -> subprocess.Popen[bytes]:
     )
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process at once, and close its pipes."""
     process.kill()
     process.communicate()
 
 
-def _write(process: subprocess.Popen[bytes], line: str) -> None:
+def write_line(process: subprocess.Popen[bytes], line: str) -> None:
+    """Write a line to a process; BrokenPipeError if it has no input."""
     if process.stdin is None:
         raise BrokenPipeError("it has no input")
     process.stdin.write(line.encode() + b"\n")

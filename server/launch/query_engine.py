@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from catalog.errors import Invalid, NotFound, Unavailable
 from catalog.ports.queries import QueryCanceled
 from firn.protocol.tasks.query import QueryMessage, QueryTask
-from server.launch.layer_builder import start_builder
+from server.launch.layer_builder import kill, start_builder, write_line
 
 COMMAND = (sys.executable, "-m", "optimizer.queries")
 POLL_SECONDS = 0.1
@@ -111,11 +111,11 @@ class QueryProcess:
         is_canceled: Callable[[], bool],
     ) -> None:
         process, deadline = self._running(), time.monotonic() + self.seconds
-        _write(process, task.model_dump_json())
+        write_line(process, task.model_dump_json())
         for message in self._messages(process, deadline, is_canceled):
             if message.open is not None:
                 check(message.view or "", message.open)
-                _write(process, "true")
+                write_line(process, "true")
             elif message.refused is not None:
                 raise _RefusedError(message.refused.message, message.refused.hint)
             elif message.gone is not None:
@@ -157,23 +157,11 @@ class QueryProcess:
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._process = start_builder(self.command)
-            weakref.finalize(self, _kill, self._process)
+            weakref.finalize(self, kill, self._process)
         return self._process
 
     def _end(self) -> None:
         self._buffer.clear()
         if self._process is not None:
-            _kill(self._process)
+            kill(self._process)
             self._process = None
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
-
-
-def _write(process: subprocess.Popen[bytes], line: str) -> None:
-    if process.stdin is None:
-        raise BrokenPipeError("it has no input")
-    process.stdin.write(line.encode() + b"\n")
-    process.stdin.flush()
