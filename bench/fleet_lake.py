@@ -101,6 +101,7 @@ def _table_status(stats: TableStats, now: datetime) -> TableStatus:
         looked_at=now,
         reason="nothing pending",
         health=100 - stats.snapshots,
+        rows=stats.records,
         bytes=stats.bytes,
         data_files=stats.data_files,
         last_commit_at=stats.last_commit_at,

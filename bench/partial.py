@@ -52,9 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 for kind, table in tables.items():
                     statement = query.format(table=table)
                     costs[kind].append(running.clock.cost(running.spark.sql(statement).collect)[0])
-            whole, partial = (median(costs[kind][1:]) for kind in ("whole", "partial"))
-            times = ratio(partial, whole)
-            report.line("read", read=name, whole=whole.to_json(), partial=partial.to_json(), times_whole=times)
+            full, partial = (median(costs[kind][1:]) for kind in ("whole", "partial"))
+            times = ratio(partial, full)
+            report.line("read", read=name, whole=full.to_json(), partial=partial.to_json(), times_whole=times)
     report.save(options.out)
     return 0
 

@@ -2,38 +2,21 @@
 
 A database of 10,000 pipelines of one built table each, on SQLite and on PostgreSQL. Every table follows the commits to
 its inputs, of which 100 tables share each. Measured: a page of the list, ticks of the triggers while nothing happens,
-and ticks after commits.
+and ticks after commits; and the plan of the next runs of a pipeline of 200 tables.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 import tempfile
-from datetime import timedelta
 from pathlib import Path
-from uuid import uuid4
 
 from bench.fleet import DATABASES, analyze, database_urls, quantiles, timed
-from bench.fleet_lake import CATALOG, commit, fill, opened
+from bench.fleet_lake import commit, fill, opened
+from bench.pipeline_fleet import PLANNED_TABLES, add_pipeline, add_table, plan
 from bench.report import RESULTS, Report
-from catalog.commits.writers import Writer
-from catalog.jobs.job import JobId
-from catalog.names import RelationId, TableName
-from catalog.pipelines.pipeline import (
-    CheckpointId,
-    Pipeline,
-    PipelineId,
-    PipelineTable,
-    PipelineTableId,
-    StoredCheckpoint,
-    StoredPin,
-    name_writer,
-)
-from catalog.ports.store import UnitOfWork
-from catalog.tables.relation import Relation
-from firn.protocol.pipelines import InputPin, TableDefinition
+from catalog.names import RelationId
 from server.api.pipelines import build_pipelines_out
 from server.container import build_services
 from server.service.services import Services
@@ -45,82 +28,20 @@ from server.store.unit_of_work import SqlDatabase
 _BATCH = 500
 _READERS = 100
 """The pipelines that read one input."""
-_QUERY = "SELECT t.driver, t.day, sum(t.fare) AS fares FROM {} t WHERE t.status <> 'canceled' GROUP BY t.driver, t.day"
 
 
-def build(database: SqlDatabase, pipelines: int) -> list[RelationId]:
-    """Pipelines with built tables; returns the inputs. The first tables are inputs, the others targets."""
+def build(database: SqlDatabase, pipelines: int) -> tuple[list[RelationId], list[RelationId]]:
+    """Pipelines with built tables; returns the inputs, and tables without a pipeline."""
     inputs = max(1, pipelines // _READERS)
-    ids = fill(database, inputs + pipelines, 0)
+    ids = fill(database, inputs + pipelines + PLANNED_TABLES, 0)
     for start in range(0, pipelines, _BATCH):
         with database.writing() as uow:
             relations = uow.relations.get_many(ids[:inputs])
             targets = uow.relations.get_many(ids[inputs + start : inputs + start + _BATCH])
             for number, target in enumerate(targets.values(), start):
-                _add(uow, number, target, relations[ids[number % inputs]], number % inputs + 1)
-    return ids[:inputs]
-
-
-def _add(uow: UnitOfWork, number: int, target: Relation, source: Relation, snapshot_id: int) -> None:
-    now = uow.now()
-    pipeline = Pipeline(
-        id=PipelineId(uuid4()),
-        name=f"p{number:05}",
-        catalog=CATALOG,
-        version=1,
-        owner=None,
-        owner_id=None,
-        created_at=now,
-        changed_at=now,
-    )
-    uow.pipelines.put(pipeline)
-    table = PipelineTable(
-        id=PipelineTableId(uuid4()),
-        pipeline_id=pipeline.id,
-        catalog=CATALOG,
-        name=target.name,
-        definition=_define(target.name, source.name),
-    )
-    uow.pipelines.put_table(table)
-    checkpoint = _pin(pipeline, table, target, source, snapshot_id)
-    uow.checkpoints.add(checkpoint)
-    uow.writers.add(
-        Writer(relation_id=target.id, name=checkpoint.writer, epoch=1, position=checkpoint.id, registered_at=now)
-    )
-
-
-def _define(name: TableName, source: TableName) -> TableDefinition:
-    return TableDefinition.model_validate(
-        {
-            "name": str(name),
-            "query": _QUERY.format(source),
-            "path": f"transformations/{name.name}.sql",
-            "line": 1,
-            "inputs": [str(source)],
-            "key": ["driver", "day"],
-            "trigger": {"kind": "commit"},
-            "fingerprint": hashlib.sha256(str(name).encode()).hexdigest(),
-            "incremental": True,
-            "scope": ["driver", "day"],
-        }
-    )
-
-
-def _pin(
-    pipeline: Pipeline, table: PipelineTable, target: Relation, source: Relation, snapshot_id: int
-) -> StoredCheckpoint:
-    pin = InputPin(table=str(source.name), table_uuid=str(source.id), keyed=False, version=str(snapshot_id))
-    return StoredCheckpoint(
-        id=CheckpointId(str(uuid4())),
-        table_id=table.id,
-        job_id=JobId(uuid4()),
-        store_id=target.id,
-        writer=name_writer(pipeline.name, table.name),
-        fingerprint=table.definition.fingerprint,
-        pinned_at=pipeline.created_at,
-        kept_until=pipeline.created_at + timedelta(days=14),
-        pins=[StoredPin(relation_id=source.id, schema_id=0, pin=pin)],
-    )
+                pipeline = add_pipeline(uow, f"p{number:05}")
+                add_table(uow, pipeline, target, relations[ids[number % inputs]], number % inputs + 1)
+    return ids[:inputs], ids[inputs + pipelines :]
 
 
 def pages(services: Services, rounds: int, name: str, report: Report) -> None:
@@ -189,12 +110,13 @@ def measure(name: str, url: str, place: Path, options: argparse.Namespace, repor
     upgrade_schema(engine)
     engine.dispose()
     with opened(url) as database:
-        seconds, inputs = timed(lambda: build(database, options.pipelines))
+        seconds, (inputs, others) = timed(lambda: build(database, options.pipelines))
         report.line("fill", database=name, pipelines=options.pipelines, seconds=round(seconds, 1))
         analyze(url)
         services = build_services(Settings(data_dir=place / name), database)
         pages(services, options.rounds, name, report)
         report.line("ticks", database=name, **ticks(services, database, inputs, options.rounds))
+        report.line("plan", database=name, **plan(services, database, inputs, others, place / f"{name}-metadata"))
 
 
 if __name__ == "__main__":

@@ -294,9 +294,9 @@ def very_large(report: Report, server: Server, many: int) -> None:
     for start in range(1, many + 1, step):
         server.commit("very-large", snapshots(location, range(start, min(start + step, many + 1))))
     refs = drive(server.address, [_some(loads("very-large", "?snapshots=refs")(server, 1)[0], 20)], seconds=600)
-    whole = drive(server.address, [_some(loads("very-large")(server, 1)[0], 20)], seconds=600)
+    loaded = drive(server.address, [_some(loads("very-large")(server, 1)[0], 20)], seconds=600)
     commit = drive(server.address, [_some(_setting(server, "very-large", 0), 20)], seconds=600)
-    for name, driven in (("load refs", refs), ("load", whole), ("commit", commit)):
+    for name, driven in (("load refs", refs), ("load", loaded), ("commit", commit)):
         report.line(f"{name} of {many} snapshots", **_figures([driven]))
 
 

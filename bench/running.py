@@ -102,11 +102,11 @@ def start_spark(settings: Settings) -> Iterator[SparkSession]:
 
 @contextmanager
 def running_optimizer(
-    server: RunningServer, scratch: Path, *, memory: str, slots: int = 1, streams: int = 0
+    server: RunningServer, scratch: Path, *, memory: str, slots: int = 1, streams: int = 0, engine: str = "auto"
 ) -> Iterator[Callable[[], list[int]]]:
     """An optimizer as it is started on any machine; gives a function for the ids of its processes, its own first."""
     command = [sys.executable, "-m", "optimizer", "--server", server.url, "--slots", str(slots)]
-    command += ["--streams", str(streams)]
+    command += ["--streams", str(streams), "--drain-engine", engine]
     with (
         (scratch / "optimizer.log").open("wb") as log,
         subprocess.Popen(

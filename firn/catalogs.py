@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from firn.descriptions import build_change
 from firn.protocol.answers.catalogs import CatalogOut
 from firn.transport import Json, Transport
 
@@ -37,6 +38,19 @@ class Catalogs:
         """Set and remove properties, such as `firn.drop.retention`."""
         body = {"set": dict(updates), "remove": list(removals)}
         return CatalogOut.read(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/properties", body))
+
+    def describe(
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        owner: str | None = None,
+        add_labels: Sequence[str] = (),
+        remove_labels: Sequence[str] = (),
+    ) -> CatalogOut:
+        """Change its comment, owner and labels. None leaves a text as it is, and an empty text removes it."""
+        body = build_change(comment, owner, add_labels, remove_labels)
+        return CatalogOut.read(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/description", body))
 
     def allow(self, name: str, location: str) -> CatalogOut:
         """Add to where its tables may lie besides its warehouse."""

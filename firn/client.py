@@ -12,14 +12,11 @@ in Spark SQL.  Every method may raise a firn.errors.FirnError.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import quote
-from uuid import UUID
 
 import httpx
 
@@ -27,36 +24,29 @@ import firn.scan
 from firn.access import Access
 from firn.auto_sync import AutoSync, sync_from_hive
 from firn.catalogs import Catalogs
-from firn.changes import Position, read_changes, write_position, write_range
 from firn.connections import Connections
-from firn.consumers import TableConsumers
 from firn.dropped import DroppedList, Namespaces
-from firn.errors import FirnError, Invalid
+from firn.errors import Invalid
 from firn.groups import Groups
-from firn.history import TableHistory
 from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
-from firn.logs import TableLog
 from firn.names import Name, split_name
+from firn.notifications import Notifications
 from firn.pipeline_client import Pipelines
-from firn.protocol.answers.blockers import TableBlockerOut
-from firn.protocol.answers.changes import FileChangesOut
-from firn.protocol.answers.dropped import DropOut
-from firn.protocol.answers.health import TableHealthOut
 from firn.protocol.answers.jobs import JobOut
-from firn.protocol.answers.tables import NextOut, TableOut, TableRow
-from firn.protocol.changes import Each, Images
+from firn.protocol.answers.tables import TableOut, TableRow
 from firn.protocol.names import join_name
+from firn.protocol.search import SearchHit, SearchKind
+from firn.protocol.trends import Measure, TrendOut
 from firn.queries import QueryResult, run_query
+from firn.scan_extra import require_scan
+from firn.search import search
 from firn.streams import Streams
-from firn.table_jobs import TableJobs
+from firn.table_handle import TableHandle
 from firn.token_source import read_token
 from firn.transport import Json, Transport
-from firn.writers import TableWriters
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from firn.trends import load_trends
 
 DEFAULT_URL = "http://127.0.0.1:8630"
 DEFAULT_CATALOG = "lake"
@@ -92,6 +82,7 @@ class Client:
         self.operations = Operations(transport)
         self.groups = Groups(transport)
         self.connections = Connections(transport)
+        self.notifications = Notifications(transport)
         self.streams = Streams(transport)
         self.pipelines = Pipelines(transport)
         self.tables = Tables(self)
@@ -112,7 +103,7 @@ class Client:
         parts = split_name(text)
         if len(parts) < _SHORTEST_QUALIFIED - 1:
             raise Invalid(f"{text!r} names no table", hint="write NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")
-        if len(parts) >= _SHORTEST_QUALIFIED and self._is_catalog(parts[0]):
+        if len(parts) >= _SHORTEST_QUALIFIED and self.is_catalog(parts[0]):
             return Name(parts[0], join_name(parts[1:]))
         return Name(self.catalog, join_name(parts))
 
@@ -131,7 +122,7 @@ class Client:
         columns, `data` also its files. With `log` the rows include the committed records of the table's log that no
         drain has brought yet; this reads both stores of the table and merges in this process. See `firn.scan.LogScan`.
         """
-        _require_scan()
+        require_scan()
         name = self.name(table)
         source = firn.scan.Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
         sync, selected = AutoSync(auto_sync), None if columns is None else tuple(columns)
@@ -163,9 +154,27 @@ class Client:
             self.transport, statement, catalog=self.catalog, namespace=namespace, limit=limit, snapshot=snapshot
         )
 
+    def search(
+        self, text: str, *, kinds: Collection[SearchKind | str] = (), catalog: str | None = None, limit: int = 10
+    ) -> list[SearchHit]:
+        """Find tables, columns, comments, jobs and more by words of their names, over all catalogs.
+
+        `limit` holds for each kind. See docs/search.md.
+        """
+        return search(self.transport, text, kinds=kinds, catalog=catalog, limit=limit)
+
+    def trends(
+        self, name: str | None = None, *, measures: Collection[Measure | str] = (), since: str = "7 d"
+    ) -> TrendOut:
+        """Measures of a table, namespace or catalog over time; without a name, of the client's catalog.
+
+        `since` is a duration, such as `24 h`, or a time with its zone. See docs/trends.md.
+        """
+        return load_trends(self, name, measures, since)
+
     def files(self, table: str) -> list[Json]:
         """Live data and delete files of a table, or of both stores of a keyed one."""
-        _require_scan()
+        require_scan()
         name = self.name(table)
         source = firn.scan.Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
         return firn.scan.list_live_files(source)
@@ -216,8 +225,11 @@ class Client:
     ) -> None:
         self.close()
 
-    def _is_catalog(self, name: str) -> bool:
-        """Asked again for an unknown name: a catalog may have been created since."""
+    def is_catalog(self, name: str) -> bool:
+        """Whether the server has a catalog of this name.
+
+        Asked again for an unknown name: a catalog may have been created since.
+        """
         if name != self.catalog and name not in self._known_catalogs:
             self._known_catalogs = frozenset(catalog.name for catalog in self.catalogs.list())
         return name == self.catalog or name in self._known_catalogs
@@ -271,132 +283,6 @@ class Tables:
         }
         path = f"/catalogs/{_quoted(parsed.catalog)}/tables"
         return TableOut.read(self.client.transport.change("POST", path, body))
-
-
-@dataclass(frozen=True, slots=True)
-class TableHandle(TableHistory, TableJobs):
-    """One table, by name; whether there is one shows when something is asked of it."""
-
-    transport: Transport
-    name: Name
-    token: str | None = None
-
-    def show(self) -> TableOut:
-        """Everything about it."""
-        return TableOut.read(self.get(""))
-
-    def explain(self) -> NextOut:
-        """A job that is due, or why none is."""
-        return NextOut.read(self.get("/explain"))
-
-    def health(self, *, measure: bool = False) -> TableHealthOut:
-        """How far it is from having nothing to do, and what takes the points; with `measure` also the partitions' skew,
-        for which the server reads the manifests.
-        """
-        return TableHealthOut.read(self.get("/health", {"measure": "true"} if measure else None))
-
-    @property
-    def consumers(self) -> TableConsumers:
-        """The consumers of its changes."""
-        return TableConsumers(self.transport, self.path_to("/consumers"))
-
-    @property
-    def writers(self) -> TableWriters:
-        """The writers that record their positions in it."""
-        return TableWriters(self.transport, self.path_to("/writers"))
-
-    @property
-    def log(self) -> TableLog:
-        """Its log: a topic of Kafka whose records become changes."""
-        return TableLog(self.transport, self.path_to("/log"))
-
-    def changes(
-        self,
-        *,
-        since: Position,
-        until: Position | None = None,
-        images: Images | str = Images.AFTER,
-        each: Each | str = Each.NET,
-    ) -> pa.Table:
-        """The changes after version, time or consumer `since`, up to `until` or the newest version, without Spark.
-
-        By default one *net* change for each key; `each="change"` gives every change that took effect. With
-        `images="both"` each has the row before and after it. Refused if the history at `since` has expired; the error
-        names the first version that is left. `firn.changes.read_version` tells up to which version the rows reach.
-        """
-        _require_scan()
-        plan = self.get("/changes/plan", write_range(since, until, each))
-        source = firn.scan.Served(
-            transport=self.transport, token=self.token, catalog=self.name.catalog, table=self.name.table
-        )
-        return read_changes(source, plan, images=images, each=each)
-
-    def changed_files(self, *, since: Position, until: Position | None = None) -> FileChangesOut:
-        """The files of a table without a primary key that differ between two snapshots, with their deletes.
-
-        `since` and `until` are snapshots, branches, tags or times; `since=0` is the empty table. For programs that
-        compute the changes themselves: `firn.spark.read_changes` does.
-        """
-        end = None if until is None else write_position(until)
-        return FileChangesOut.read(self.get("/changes/files", {"since": write_position(since), "until": end}))
-
-    def blockers(self) -> list[TableBlockerOut]:
-        """What keeps jobs from it now."""
-        return [TableBlockerOut.read(document) for document in self.get("/blockers")]
-
-    def block(self, reason: str, *, until: datetime, kinds: Sequence[str] = ()) -> TableBlockerOut:
-        """Keep jobs of these kinds, or of any, from beginning; a running one goes on."""
-        body = {"reason": reason, "until": until.isoformat(), "kinds": list(kinds)}
-        return TableBlockerOut.read(self.transport.change("POST", self.path_to("/blockers"), body))
-
-    def unblock(self, blocker: UUID | None = None) -> None:
-        """Lift one blocker, or all of them."""
-        params = {} if blocker is None else {"blocker": str(blocker)}
-        self.transport.change("DELETE", self.path_to("/blockers"), params=params)
-
-    def get(self, part: str, params: Mapping[str, str | int | None] | None = None) -> Json:
-        """One of its parts: `/files`, `/snapshots`, `/versions`, `/policy`."""
-        return self.transport.get(self.path_to(part), params)
-
-    def jobs(self, limit: int | None = None) -> list[JobOut]:
-        """Newest first."""
-        return [JobOut.read(document) for document in self.transport.items(self.path_to("/jobs"), limit=limit)]
-
-    def set_properties(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> TableOut:
-        """Set and remove properties; policy settings are checked."""
-        body = {"set": dict(updates), "remove": list(removals)}
-        return TableOut.read(self.transport.change("PATCH", self.path_to("/properties"), body))
-
-    def change_policy(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Json:
-        """Set and remove policy settings; the policy as it holds afterwards. Invalid for a key that is no setting."""
-        body = {"set": dict(updates), "remove": list(removals)}
-        return self.transport.change("PATCH", self.path_to("/policy"), body)
-
-    def drop(self, *, purge: bool = False) -> DropOut:
-        """Drop it, with its stores; while the catalog keeps it `client.dropped` brings it back.
-
-        With `purge` its files are deleted after that.
-        """
-        return DropOut.read(self.transport.change("DELETE", self.path_to(""), params={"purge": purge}))
-
-    def protect(self, *, protected: bool = True) -> Json:
-        """Protect it against being dropped, or lift the protection."""
-        return self.transport.change("POST", self.path_to("/protect" if protected else "/unprotect"))
-
-    def register(self, metadata_location: str, *, overwrite: bool = False, dry_run: bool = False) -> Json:
-        """Take over an existing Iceberg table by its current metadata file."""
-        body = {"metadata_location": metadata_location, "overwrite": overwrite, "dry_run": dry_run}
-        return self.transport.change("POST", self.path_to("/register"), body)
-
-    def path_to(self, part: str) -> str:
-        """The address of one of its parts."""
-        return f"/catalogs/{_quoted(self.name.catalog)}/tables/{_quoted(self.name.table)}{part}"
-
-
-def _require_scan() -> None:
-    """Raise FirnError where Firn was installed without its extra `scan`."""
-    if any(find_spec(package) is None for package in ("fastavro", "pyarrow", "pyiceberg")):
-        raise FirnError("reading a table without Spark needs PyArrow and PyIceberg: pip install 'firn[scan]'")
 
 
 def _quoted(part: str) -> str:

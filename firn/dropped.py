@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
 
+from firn.descriptions import build_change
 from firn.errors import NotFound
 from firn.protocol.answers.dropped import DroppedOut, NamespaceDropOut, UndropOut
 from firn.transport import Json
@@ -68,6 +69,24 @@ class Namespaces:
         """A new one, with its parents."""
         body = {"name": name, "properties": dict(properties or {})}
         return self.client.transport.change("POST", self._path(catalog), body)
+
+    def get(self, name: str, catalog: str | None = None) -> Json:
+        """One; NotFound if the catalog has none of that name."""
+        return self.client.transport.get(self._path(catalog, name))
+
+    def describe(
+        self,
+        name: str,
+        catalog: str | None = None,
+        *,
+        comment: str | None = None,
+        owner: str | None = None,
+        add_labels: Sequence[str] = (),
+        remove_labels: Sequence[str] = (),
+    ) -> Json:
+        """Change its comment, owner and labels. None leaves a text as it is, and an empty text removes it."""
+        body = build_change(comment, owner, add_labels, remove_labels)
+        return self.client.transport.change("PATCH", f"{self._path(catalog, name)}/description", body)
 
     def drop(
         self,

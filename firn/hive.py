@@ -58,6 +58,15 @@ class Hive:
         """All tables that match as CSV."""
         return self.client.transport.get_text(f"{self._root(catalog)}/migration/csv", only)
 
+    def views(self, catalog: str | None = None, *, database: str | None = None) -> Iterator[Json]:
+        """The views of the metastore, page by page, with their state and their query in Spark SQL."""
+        return self.client.transport.items(f"{self._root(catalog)}/views", {"database": database})
+
+    def create_view(self, view: str) -> Json:
+        """Create an Iceberg view from a view of the metastore, or replace its query if that has changed there."""
+        name = self.client.name(view)
+        return self.client.transport.change("POST", f"{self._root(name.catalog)}/views/{quote(name.table, safe='')}")
+
     def waves(self, catalog: str | None = None) -> Iterator[Json]:
         """Waves of upgrades and checks, newest first, page by page."""
         return self.client.transport.items(f"{self._root(catalog)}/waves")

@@ -98,6 +98,8 @@ class LocalFirn:
     memory: str = "2g"
     kafka_port: int | None = None
     """The port of a Kafka broker beside the rest; None starts no broker."""
+    allow_code: bool = False
+    """Whether the optimizer runs the Python of pipelines."""
     notify: Notify = lambda _line: None
     show_token: Notify = _on_standard_error
     """Is told the first administrator's token, which nobody can read again."""
@@ -173,6 +175,7 @@ class LocalFirn:
             "optimizer",
             *("--server", self.url, "--master", self.master, "--driver-memory", self.memory),
             *(() if self.kafka is None else ("--streams", str(LOCAL_STREAMS))),
+            *(("--allow-code",) if self.allow_code else ()),
             environment=self._optimizer_environment(),
         )
         self.notify(f"optimizer  {self.master} (log: {optimizer.log})")

@@ -45,7 +45,7 @@ def read_tail(log: LogOut, batch: LogBatch, password: str | None, seconds: float
     left = {number: end for number, end in batch.end.items() if batch.start[number] < end}
     if not left:
         return
-    consumer = kafka.Consumer(_build_options(log, password))
+    consumer = kafka.Consumer(build_options(log, password))
     with contextlib.closing(consumer):
         consumer.assign([kafka.TopicPartition(batch.topic, number, batch.start[number]) for number in left])
         while left:
@@ -60,7 +60,7 @@ def _take(message: Any, left: dict[int, int]) -> TailRecord | None:
     """The record of a message, if the batch has it; ends the partition at its last offset."""
     number, offset, error = message.partition(), message.offset(), message.error()
     if error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001 -- the client's own name
-        raise _translate(error)
+        raise translate_error(error)
     end = left.get(number, 0)  # a partition that is done may send more records
     if offset >= (end if error is not None else end - 1):
         left.pop(number, None)
@@ -69,7 +69,7 @@ def _take(message: Any, left: dict[int, int]) -> TailRecord | None:
     return TailRecord(number, offset, message.key(), message.value())
 
 
-def _translate(error: Any) -> FirnError:
+def translate_error(error: Any) -> FirnError:
     if error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 -- the client's own name
         return Refused(
             f"the topic no longer has records that the table does not have: {error.str()}",
@@ -78,7 +78,7 @@ def _translate(error: Any) -> FirnError:
     return Unavailable(f"Kafka does not give the records of the log: {error.str()}")
 
 
-def _build_options(log: LogOut, password: str | None) -> dict[str, Any]:
+def build_options(log: LogOut, password: str | None) -> dict[str, Any]:
     """Librdkafka's settings for the log's cluster.
 
     Without `auto.offset.reset=error` the client would leave out records that the topic no longer has, and say nothing.

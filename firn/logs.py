@@ -98,20 +98,20 @@ def plan_batch(log: LogOut) -> LogBatch | None:
     has a first commit without any: otherwise records that come before the next look would be skipped.
     """
     waiting = {number: log.end[number] - log.start[number] for number in log.end}
-    taken = _share(waiting, log.max_batch_rows)
-    if not any(taken.values()) and not (log.starts_latest and log.position is None):
+    counts = _share(waiting, log.max_batch_rows)
+    if not any(counts.values()) and not (log.starts_latest and log.position is None):
         return None
-    end = {number: log.start[number] + count for number, count in taken.items()}
+    end = {number: log.start[number] + count for number, count in counts.items()}
     return LogBatch(topic=log.topic, start=log.start, end=end)
 
 
 def _share(waiting: Mapping[int, int], most: int) -> dict[int, int]:
-    taken, left = {}, most
+    shares, left = {}, most
     ordered = sorted(waiting, key=lambda number: (waiting[number], number))
     for done, number in enumerate(ordered):
-        taken[number] = min(waiting[number], -(-left // (len(ordered) - done)))
-        left -= taken[number]
-    return taken
+        shares[number] = min(waiting[number], -(-left // (len(ordered) - done)))
+        left -= shares[number]
+    return shares
 
 
 def cut_at_truncate(batch: LogBatch, truncate: Truncate) -> LogBatch:

@@ -67,9 +67,9 @@ def write_package(archive: Path, *, overwrite: bool = False) -> NodePackage:
         raise PackageRefused(f"{archive.parent} is no directory")
     runtime = fetch()
     jar = archive.with_name(runtime.name)
-    for taken in (archive, jar):
-        if taken.exists() and not overwrite and not _is_copy(taken, runtime):
-            raise PackageRefused(f"{taken} exists already. Add --force to overwrite it")
+    for file in (archive, jar):
+        if file.exists() and not overwrite and not _is_copy(file, runtime):
+            raise PackageRefused(f"{file} exists already. Add --force to overwrite it")
     members = dict(_list_members())
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".firn-package-") as scratch:
         _write_zip(Path(scratch, archive.name), members)

@@ -15,6 +15,7 @@ from firn.protocol.backfills import CHUNK_SECONDS, BackfillOut, BackfillRequest,
 from firn.protocol.held_rows import HeldRowsOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.pipeline_graph import GraphOut, LineageOut
+from firn.protocol.pipeline_plan import PipelinePlanOut
 from firn.protocol.pipelines import (
     PipelineOut,
     PipelineVersionOut,
@@ -62,6 +63,11 @@ class Pipeline:
     def show_lineage(self) -> LineageOut:
         """The columns of its tables with the columns that they are computed from."""
         return LineageOut.read(self.transport.get(self._path("/lineage")))
+
+    def plan(self, table: str | None = None) -> PipelinePlanOut:
+        """What the next run of each table, or of one, would do now, and what has changed in its inputs."""
+        params = {} if table is None else {"table": self.find_table(table)}
+        return PipelinePlanOut.read(self.transport.get(self._path("/plan"), params))
 
     def put(self, definition: PutPipeline) -> PutOut:
         """Store a version, which `firn.pipelines.build_put` makes from a folder.
@@ -127,14 +133,17 @@ class Pipeline:
         *,
         chunks: int | None = None,
         chunk_seconds: int = CHUNK_SECONDS,
+        beside: int | None = None,
         dry_run: bool = False,
     ) -> BackfillOut:
         """Recompute the rows that `where` selects, a condition over the table's scope, in chunks.
 
-        Firn starts runs for them, and each takes as many as it computes in about `chunk_seconds`. With `dry_run`
-        nothing is stored, and the result has the chunks.
+        Firn starts runs for them, and each takes as many as it computes in about `chunk_seconds`. With `beside` so many
+        jobs compute them instead, beside the runs. With `dry_run` nothing is stored, and the result has the chunks.
         """
-        request = BackfillRequest(where=where, chunks=chunks, chunk_seconds=chunk_seconds, dry_run=dry_run)
+        request = BackfillRequest(
+            where=where, chunks=chunks, chunk_seconds=chunk_seconds, beside=beside, dry_run=dry_run
+        )
         answer = self.transport.change("POST", self._backfills(table), request.model_dump(mode="json"))
         return BackfillOut.read(answer)
 

@@ -60,10 +60,10 @@ class RecordNames:
 
 def take_while_short(topic_id: str, keys: Sequence[Key]) -> list[Key]:
     """The first of these records, as many as one position can name."""
-    taken = list(keys)
-    while len(RecordNames.of(topic_id, taken).format()) > LONGEST:
-        taken = taken[: len(taken) // 2]
-    return taken
+    prefix = list(keys)
+    while len(RecordNames.of(topic_id, prefix).format()) > LONGEST:
+        prefix = prefix[: len(prefix) // 2]
+    return prefix
 
 
 def _show(ends: Sequence[int]) -> str:

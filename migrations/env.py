@@ -14,11 +14,15 @@ from server.store import (  # noqa: F401
     consumer_rows,
     hive_rows,
     job_rows,
+    notification_rows,
     pipeline_rows,
     query_rows,
+    search_rows,
     stream_rows,
+    trend_rows,
 )
 from server.store.rows import Row, UtcDateTime
+from server.store.search_rows import is_described
 from server.store.session import open_engine
 
 
@@ -34,6 +38,7 @@ def _run(connection: Connection) -> None:
         render_as_batch=True,
         compare_type=True,
         render_item=_render_type,
+        include_object=is_described,
     )
     with context.begin_transaction():
         context.run_migrations()

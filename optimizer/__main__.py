@@ -20,6 +20,7 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from firn.drains.engine import Engine
 from firn.embedded.errors import EmbeddedError
 from firn.errors import Invalid
 from firn.spark.jars import spark_conf
@@ -32,7 +33,7 @@ from optimizer.memory import Memory
 from optimizer.parent_watch import end_with_stdin
 from optimizer.registration import Registration
 from optimizer.spark import LOCAL, SparkProcess, is_submitted, may_wait, start
-from optimizer.stream_worker import StreamWorker
+from optimizer.stream_worker import StreamWorker, run_drain
 from optimizer.worker import Worker
 
 garbage_collection.resume()
@@ -56,14 +57,17 @@ def main(argv: list[str] | None = None) -> int:
     if options.tied:
         end_with_stdin(stopping)
     app = f"firn optimizer {options.group}"
-    kafka = options.streams > 0
+    kafka = _wants_connector(options)
     spark = SparkProcess(partial(start, master=options.master, app=app, memory=options.driver_memory, kafka=kafka))
     identity = ExitStack()
     if not _start_early(options, spark, identity):
         return 1
     try:
         with identity:
-            _work(options, connect(options.server, token=read_token()), spark, stopping)
+            token = read_token()
+            if options.allow_code:  # neither Java nor Spark's Python workers need it in their environment
+                os.environ.pop("FIRN_TOKEN", None)
+            _work(options, connect(options.server, token=token), spark, stopping)
     except Invalid as error:
         sys.stderr.write(f"firn: {error}\n")
         return NOT_WELCOME
@@ -85,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
 def _start_early(options: argparse.Namespace, spark: SparkProcess, identity: ExitStack) -> bool:
     """Fetch the jars that streams need, and start Spark on a cluster, which does not wait. False if that failed."""
     try:
-        if options.streams and not is_submitted():
+        if _wants_connector(options) and not is_submitted():
             spark_conf(kafka=True)
         if not may_wait(options.master):
             identity.enter_context(share_identity(spark.session))
@@ -102,10 +106,21 @@ def _work(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, s
     """Run jobs in this thread and streams beside it, until both have ended. Raises as Worker.run."""
     about, memory = _about(options, spark), Memory(spark)
     registration = Registration(server, about, options.slots)
-    worker = Worker(server, spark, JOBS, about, stopping, slots=options.slots, memory=memory, registration=registration)
+    worker = Worker(
+        server,
+        spark,
+        JOBS,
+        about,
+        stopping,
+        slots=options.slots,
+        memory=memory,
+        registration=registration,
+        allow_code=options.allow_code,
+    )
     streams: threading.Thread | None = None
     if options.streams:
-        streaming = StreamWorker(server, spark, registration, stopping, options.streams, memory)
+        run = partial(run_drain, engine=options.drain_engine)
+        streaming = StreamWorker(server, spark, registration, stopping, options.streams, memory, run)
         streams = threading.Thread(target=streaming.run, name="streams")
         streams.start()
     try:
@@ -115,6 +130,11 @@ def _work(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, s
         if streams is not None:
             streams.join()
         registration.leave()
+
+
+def _wants_connector(options: argparse.Namespace) -> bool:
+    """Whether streams may need Spark's connector to Kafka."""
+    return bool(options.streams) and options.drain_engine is not Engine.LIGHT
 
 
 def _about(options: argparse.Namespace, spark: SparkProcess) -> dict[str, object]:
@@ -129,7 +149,8 @@ def _about(options: argparse.Namespace, spark: SparkProcess) -> dict[str, object
             "spark": pyspark.__version__,
             "master": options.master or LOCAL if running is None else running.sparkContext.master,
             "driver_memory": options.driver_memory,
-            **({"streams": options.streams} if options.streams else {}),
+            **({"streams": options.streams, "drain_engine": options.drain_engine} if options.streams else {}),
+            **({"code": True} if options.allow_code else {}),
         },
     }
 
@@ -146,6 +167,14 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--streams", type=_count_or_none, default=0, help="streams that run side by side (default: %(default)s)"
     )
+    parser.add_argument(
+        "--drain-engine",
+        type=Engine,
+        choices=list(Engine),
+        default=Engine.AUTO,
+        help="auto drains without Spark where that is possible (default: %(default)s)",
+    )
+    parser.add_argument("--allow-code", action="store_true", help="run the Python of pipelines, too")
     parser.add_argument("--master", help="where Spark runs its tasks (default: local[*], or what spark-submit says)")
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM (default: %(default)s)")
     parser.add_argument("--launch", help="the launch that this process belongs to, told to the server")

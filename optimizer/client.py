@@ -13,9 +13,11 @@ from pydantic import BaseModel
 
 from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.backfills import Claimed, ClaimRequest
+from firn.protocol.beside import ChunkCommitted, ChunkState, CommitChunk, TakeChunk, TakenChunk
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun
+from firn.protocol.pipeline_pins import MoveCheckpoint, PinRequest, Pins
+from firn.protocol.pipelines import PublishRun
 from firn.protocol.streams import StreamHeartbeat, StreamLease, StreamLeaseRequest, StreamReport
 from firn.protocol.tasks.image import BegunImage, CompleteRequest, ImageCredentials
 from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
@@ -76,6 +78,7 @@ class ServerApi:
         optimizer_id: str,
         kinds: Sequence[str],
         *,
+        allow_code: bool = False,
         wait_seconds: float = WAIT_SECONDS,
         memory: Mapping[str, int] | None = None,
     ) -> Lease | None:
@@ -87,6 +90,7 @@ class ServerApi:
         request = LeaseRequest(
             optimizer_id=optimizer_id,
             kinds=[JobKind(kind) for kind in kinds],
+            allow_code=allow_code,
             wait_seconds=wait_seconds,
             memory=dict(memory or {}),
         )
@@ -193,6 +197,17 @@ class ServerApi:
     def claim_chunks(self, lease: Lease, request: ClaimRequest) -> Claimed:
         """Let the commit of a pipeline's run end all chunks of a table's backfills. It may be asked again."""
         return Claimed.model_validate(self.ask(lease, "chunks", request.model_dump(mode="json"), seconds=BEGIN_SECONDS))
+
+    def take_chunk(self, lease: Lease, request: TakeChunk) -> TakenChunk:
+        """Ask for the next chunk of a backfill beside live runs. Asked again, it voids the take before."""
+        body = request.model_dump(mode="json")
+        return TakenChunk.model_validate(self.ask(lease, "chunk-takes", body, seconds=BEGIN_SECONDS))
+
+    def commit_chunk(self, lease: Lease, request: CommitChunk) -> ChunkState:
+        """Commit a chunk beside live runs. Raises Unknown if nobody knows whether it was committed: ask again."""
+        body = request.model_dump(mode="json")
+        answer = self._ask_to_commit(lease, "chunk-commits", body, seconds=PUBLISH_SECONDS)
+        return ChunkCommitted.model_validate(answer).state
 
     def _ask_to_commit(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         try:

@@ -66,6 +66,8 @@ class JobRun(Attempt):
     """One attempt at one job in Spark."""
 
     session: JobSession
+    allow_code: bool = False
+    """Whether this optimizer runs the Python of pipelines."""
 
     @cached_property
     def checked(self) -> set[object]:

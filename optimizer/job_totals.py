@@ -78,7 +78,7 @@ def _page(table: Any) -> _Page:
     head = table.currentSnapshot()
     if head is None:
         return _Page(table, None, 0, 0, 0)
-    totals = [_number(head.summary(), f"total-{what}") for what in ("data-files", "files-size", "delete-files")]
+    totals = [_number(head.summary(), f"total-{measure}") for measure in ("data-files", "files-size", "delete-files")]
     return _Page(table, head.snapshotId(), *totals)
 
 

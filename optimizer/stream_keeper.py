@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from firn.drains.engine import Engine
 from firn.protocol.streams import LONGEST_REASON, MOST_LINES, StreamHeartbeat, StreamLease
 from optimizer.client import ServerApi
 from optimizer.errors import JobError, LeaseLost
@@ -69,6 +70,8 @@ class StreamKeeper(KeptLease):
         self.measures = Measures()
         self._api = api
         self._kept_at = time.monotonic()
+        self._engine: Engine | None = None
+        self._engine_reason: str | None = None
 
     @property
     def is_to_end(self) -> bool:
@@ -93,6 +96,14 @@ class StreamKeeper(KeptLease):
         log.info(hidden, extra={"stream": self.lease.stream_id})
         self._add_line(hidden[:LONGEST_REASON])
 
+    def tell_engine(self, engine: Engine, reason: str | None) -> None:
+        """Note the engine that drains from now on, and why it is not the light one."""
+        text = None if reason is None else self.hide(reason)[:LONGEST_REASON]
+        if (engine, text) == (self._engine, self._engine_reason):
+            return
+        self._engine, self._engine_reason = engine, text
+        self.say("drains without Spark" if text is None else f"drains in Spark: {text}")
+
     def hide(self, text: str) -> str:
         """The text without the password of the lease."""
         return text.replace(self.lease.password, "***") if self.lease.password else text
@@ -115,6 +126,8 @@ class StreamKeeper(KeptLease):
             current_age_seconds=None if seen.current_since is None else max(0.0, now - seen.current_since),
             rows_per_second=seen.count_rate(now),
             has_progressed=seen.has_progressed,
+            engine=None if self._engine is None else str(self._engine),
+            engine_reason=self._engine_reason,
             log=lines,
             memory=self.memory(),
         )

@@ -11,9 +11,10 @@ from functools import partial
 import httpx
 from py4j.protocol import Py4JError
 
+from firn.drains.engine import Engine
+from firn.drains.errors import DrainOvertaken
 from firn.errors import FirnError, NotFound, Refused, Unauthenticated
 from firn.protocol.streams import LONGEST_REASON, StreamLease, StreamOutcome, StreamReport
-from firn.spark.drain_errors import DrainOvertaken
 from firn.spark.errors import reason
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.drain_stream import DrainStream
@@ -34,9 +35,11 @@ REPORT_TRIES = 3
 RunStream = Callable[[ServerApi, SparkProcess, StreamLease, StreamKeeper], None]
 
 
-def run_drain(api: ServerApi, spark: SparkProcess, lease: StreamLease, keeper: StreamKeeper) -> None:
-    """Run the stream of a lease in the process's Spark."""
-    DrainStream(api, spark.session, lease).run(keeper)
+def run_drain(
+    api: ServerApi, spark: SparkProcess, lease: StreamLease, keeper: StreamKeeper, engine: Engine = Engine.AUTO
+) -> None:
+    """Run the stream of a lease by this engine. Spark starts when a stream first needs it."""
+    DrainStream(api, spark, lease, engine).run(keeper)
 
 
 @dataclass(frozen=True)

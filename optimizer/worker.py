@@ -51,6 +51,8 @@ class Worker:
     """The check before each job. Raises Refused if the job may not open its files."""
     registration: Registration | None = None
     """That of the process, which leaves it; None if the worker registers and leaves itself."""
+    allow_code: bool = False
+    """Whether it runs the Python of pipelines."""
 
     def run(self) -> None:
         """Work until `stopping` is set or the server dismisses this optimizer.
@@ -102,7 +104,9 @@ class Worker:
         memory = self.memory()
         if self.spark.has_stopped():
             raise SparkStopped("Spark has stopped in this process, or did not start")
-        return self.api.take_lease(optimizer_id, sorted(self.jobs), wait_seconds=wait_seconds, memory=memory)
+        return self.api.take_lease(
+            optimizer_id, sorted(self.jobs), allow_code=self.allow_code, wait_seconds=wait_seconds, memory=memory
+        )
 
     def _work(self, lease: Lease) -> None:
         """Run one job, and tell how it ended."""
@@ -160,14 +164,14 @@ class Worker:
         keeper.progress = lambda: read_progress(context, lease.job_id)
         keeper.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
         with open_job_session(spark, self.api, lease) as session:
-            work = JobRun(self.api, lease, keeper, session)
+            work = JobRun(self.api, lease, keeper, session, self.allow_code)
             self.check(work, job.reads(lease))
             if not lease.delegation or not work.file_access.allowed:
                 return job.run(work)
         keeper.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
         own = use_own_credentials(lease)
         with open_job_session(spark, self.api, own) as session:
-            work = JobRun(self.api, own, keeper, session)
+            work = JobRun(self.api, own, keeper, session, self.allow_code)
             self.check(work, job.reads(own))  # it is another session, which may find another state of the table
             return job.run(work)
 

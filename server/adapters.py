@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from catalog.ports.store import Database
 from server.component_settings import make_metastore_ways, make_read_limits, make_tickets
+from server.files.column_statistics import StoredColumnStatistics
 from server.files.listing import Listings
 from server.files.manifest_reading import StoredManifests
 from server.files.permissions import StoredPermissions
@@ -31,6 +32,7 @@ class Adapters:
     storage: Storage
     metadata: MetadataFiles
     manifests: StoredManifests
+    column_statistics: StoredColumnStatistics
     manifest_lists: ManifestLists
     reachable: Reachable
     table_files: TableFiles
@@ -65,6 +67,7 @@ def build_adapters(settings: Settings, database: Database) -> Adapters:
         storage=storage,
         metadata=MetadataFiles(storage, settings.reading.metadata_bytes),
         manifests=StoredManifests(storage),
+        column_statistics=StoredColumnStatistics(storage),
         manifest_lists=ManifestLists(storage),
         reachable=Reachable(storage),
         table_files=TableFiles(storage, listings, footer_threads=settings.hive.footer_threads),

@@ -26,9 +26,11 @@ from server.api import blockers as api_blockers
 from server.api import catalogs as api_catalogs
 from server.api import cdc as api_cdc
 from server.api import changes as api_changes
+from server.api import columns as api_columns
 from server.api import connections as api_connections
 from server.api import consumers as api_consumers
 from server.api import convert as api_convert
+from server.api import descriptions as api_descriptions
 from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
@@ -46,10 +48,12 @@ from server.api import logs as api_logs
 from server.api import merges as api_merges
 from server.api import metrics as api_metrics
 from server.api import migration as api_migration
+from server.api import notifications as api_notifications
 from server.api import operations as api_operations
 from server.api import optimizers as api_optimizers
 from server.api import orphans as api_orphans
 from server.api import pipeline_graph as api_pipeline_graph
+from server.api import pipeline_plans as api_pipeline_plans
 from server.api import pipelines as api_pipelines
 from server.api import policies as api_policies
 from server.api import principals as api_principals
@@ -60,13 +64,16 @@ from server.api import queries as api_queries
 from server.api import refs as api_refs
 from server.api import roles as api_roles
 from server.api import saved_queries as api_saved_queries
+from server.api import search as api_search
 from server.api import status as api_status
 from server.api import streams as api_streams
 from server.api import table_jobs as api_table_jobs
 from server.api import tables as api_tables
 from server.api import tokens as api_tokens
+from server.api import trends as api_trends
 from server.api import upgrades as api_upgrades
 from server.api import views as api_views
+from server.api import views_of_hive as api_views_of_hive
 from server.api import writers as api_writers
 from server.api.text_checks import check_texts
 from server.background.registry import Background
@@ -95,10 +102,12 @@ from server.settings import AccessSettings, Settings
 VERSION = version("firn")
 _API = (
     api_catalogs,
+    api_descriptions,
     api_policies,
     api_dropped,
     api_tables,
     api_table_jobs,
+    api_columns,
     api_health,
     api_blockers,
     api_history,
@@ -113,6 +122,7 @@ _API = (
     api_metrics,
     api_imports,
     api_upgrades,
+    api_views_of_hive,  # before the route of one Hive table, whose name could be `views`
     api_migration,  # before the route of one Hive table, whose name could be `migration`
     api_hive,
     api_publish,
@@ -134,8 +144,12 @@ _API = (
     api_pipelines,
     api_backfills,
     api_pipeline_graph,
+    api_pipeline_plans,
     api_queries,
     api_saved_queries,
+    api_search,
+    api_trends,
+    api_notifications,
     api_principals,
     api_roles,
     api_tokens,

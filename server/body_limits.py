@@ -57,6 +57,7 @@ _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/jobs"): DOCUMENT,  # its options may name partitions
     ("POST", f"{_CATALOG}/tables"): METADATA,
     ("PATCH", f"{_ITEM}/properties"): DOCUMENT,
+    ("PATCH", f"{_ITEM}/description"): DOCUMENT,  # comments of columns
     ("PATCH", f"{_ITEM}/policy"): DOCUMENT,
     ("POST", f"{_ITEM}/quarantine/restore"): METADATA,
     ("POST", f"{_ITEM}/protect"): FORM,
@@ -73,13 +74,16 @@ _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/log/reset"): DOCUMENT,  # two positions of at most 32,768 characters
     ("POST", f"{_ITEM}/log/skip"): FORM,  # a position of at most 32,768 characters
     ("POST", f"{_CATALOG}/views/{{view}}/rollback"): FORM,
+    ("PATCH", f"{_CATALOG}/views/{{view}}/description"): FORM,
     ("POST", f"{_CATALOG}/dropped/{{entry_id}}/undrop"): FORM,
 }
 
 _OF_CATALOGS: Limits = {
     ("POST", "/catalogs"): DOCUMENT,
     ("PATCH", f"{_CATALOG}/properties"): DOCUMENT,
+    ("PATCH", f"{_CATALOG}/description"): FORM,
     ("POST", f"{_CATALOG}/namespaces"): DOCUMENT,
+    ("PATCH", f"{_CATALOG}/namespaces/{{namespace}}/description"): FORM,
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/protect"): FORM,
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/unprotect"): FORM,
     ("PUT", f"{_CATALOG}/policy"): DOCUMENT,
@@ -87,6 +91,7 @@ _OF_CATALOGS: Limits = {
     ("POST", f"{_CATALOG}/imports"): DOCUMENT,
     ("POST", f"{_CATALOG}/imports/{{operation_id}}/resume"): FORM,
     ("POST", f"{_CATALOG}/hive/refresh"): FORM,
+    ("POST", f"{_CATALOG}/hive/views/{{full_name}}"): FORM,
     ("POST", f"{_CATALOG}/hive/upgrade"): METADATA,  # thousands of tables, each with settings of its own
     **{("POST", f"{_CATALOG}/hive/upgrades/{{batch}}/{verb}"): FORM for verb in ("pause", "resume", "cancel")},
     **{
@@ -109,6 +114,11 @@ _OF_WORK: Limits = {
     ("POST", "/groups/{group}/launch/dry-run"): DOCUMENT,
     ("POST", "/connections"): FORM,
     ("POST", "/connections/{connection}/check"): FORM,
+    ("POST", "/notifications/rules"): FORM,
+    ("PATCH", "/notifications/rules/{rule}"): FORM,
+    ("POST", "/notifications/rules/{rule}/test"): FORM,
+    ("POST", "/notifications/rules/{rule}/silence"): FORM,
+    ("POST", "/notifications/{notification_id}/retry"): FORM,
     ("POST", f"{_CATALOG}/cdc/plan"): DOCUMENT,  # fifty rules with the types of their columns
     ("POST", "/hadoop/check"): FORM,
     ("POST", "/groups/{group}/scale"): FORM,
@@ -132,6 +142,8 @@ _OF_WORK: Limits = {
     **{("POST", f"{_BACKFILLS}/{{backfill_id}}/{verb}"): FORM for verb in ("pause", "resume", "cancel")},
     ("POST", f"{_LEASE}/pins"): FORM,
     ("POST", f"{_LEASE}/chunks"): FORM,
+    ("POST", f"{_LEASE}/chunk-takes"): FORM,
+    ("POST", f"{_LEASE}/chunk-commits"): METADATA,  # a snapshot
     ("POST", f"{_LEASE}/checkpoint"): FORM,
     ("POST", f"{_LEASE}/publish"): METADATA,  # snapshots of twenty tables
     ("POST", f"{_LEASE}/image"): FORM,

@@ -1,16 +1,13 @@
-"""The composition root of the server: with `adapters.py`, only this module creates services and connects them."""
+"""The composition root of the server: it connects the services. Three files beside it build parts of them."""
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
 from catalog.jobs.job import JobKind
 from catalog.names import CatalogName
-from catalog.pipelines.openlineage import EventBuilder
-from catalog.ports.lineage_events import LineageSink
 from catalog.ports.store import Database
 from firn.protocol.tasks.query import QueryLimits
 from server.adapters import Adapters, build_adapters
@@ -28,16 +25,14 @@ from server.files.images import ImageFiles
 from server.files.quarantine import QuarantineFiles
 from server.files.scans import ManifestScans
 from server.files.sent_files import SentFileReader
+from server.hive_container import build_hive
 from server.identity.oidc import OidcIssuer
-from server.identity.sealing import Sealer
 from server.kafka.clusters import ConfluentClusters
 from server.kafka.schema_registries import HttpSchemaRegistries
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
 from server.launch.query_engine import QueryProcess
-from server.lineage_settings import LineageSettings
-from server.openlineage.file_sink import FileSink
-from server.openlineage.http_sink import HttpSink
+from server.outgoing_container import build_lineage_events, build_outbox, build_sealer
 from server.rest_catalog.client import RestCatalogs
 from server.service.access.access_control import Access
 from server.service.access.audit_log import AuditLog
@@ -52,26 +47,9 @@ from server.service.drop.recursive_drop import RecursiveDrops
 from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hadoop_checks import HadoopChecks
-from server.service.hive.conversion import Conversions
-from server.service.hive.downgrade import Downgrades
-from server.service.hive.downgrade_check import DowngradeCheck
-from server.service.hive.freshness import Freshness
 from server.service.hive.link_state import advance_with_job, load_staged_task
-from server.service.hive.notification_listener import NotificationListener
-from server.service.hive.operations import Operations
-from server.service.hive.publish import Publishes
-from server.service.hive.publish_commit import PublishedFiles
-from server.service.hive.publish_locations import WritersReach
-from server.service.hive.publish_planner import PublishPlanner
-from server.service.hive.publish_requests import PublishRequests
-from server.service.hive.published_permissions import PublishedPermissions
-from server.service.hive.publisher import PublisherMarks
-from server.service.hive.repoint import Repointer
 from server.service.hive.services import HiveServices
-from server.service.hive.sync import Syncs
 from server.service.hive.table_index import HiveIndex
-from server.service.hive.upgrade import Upgrades
-from server.service.hive.upgrade_check import Checks
 from server.service.images.adoption import Adoptions
 from server.service.images.builder import ImageBuilder
 from server.service.images.changed_rows import ChangedRows
@@ -94,12 +72,13 @@ from server.service.orphans.orphan_removal import Orphans
 from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Quarantine
 from server.service.pipelines.backfills import PipelineBackfills
+from server.service.pipelines.beside import BesideChunks
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.held_runs import HeldRuns
-from server.service.pipelines.lineage_events import LineageEvents
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.publishing import RunPublishing
+from server.service.pipelines.run_plans import RunPlans
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
 from server.service.pipelines.triggers import PipelineTriggers
@@ -115,6 +94,8 @@ from server.service.queries.queries import Queries, QueryBounds
 from server.service.queries.query_tables import QueryTables
 from server.service.queries.saved_queries import SavedQueries
 from server.service.retention.owned_locations import TableLocations
+from server.service.search.indexing import SearchIndexing
+from server.service.search.search import Search
 from server.service.services import (
     JobServices,
     PipelineServices,
@@ -126,9 +107,11 @@ from server.service.services import (
 from server.service.streams.connections import Connections
 from server.service.streams.stream_services import build_stream_services
 from server.service.tables.change_feeds import ChangeFeeds
+from server.service.tables.column_statistics import ColumnCounts
 from server.service.tables.comparison import Comparisons
 from server.service.tables.file_changes import FileChanges
 from server.service.tables.keyed_tables import KeyedTables
+from server.service.tables.missing_columns import MissingColumns
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.refs import Refs
 from server.service.tables.scan_planning import Scans
@@ -136,6 +119,9 @@ from server.service.tables.tables import Tables
 from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
 from server.service.tables.writers import Writers
+from server.service.trends.sampling import TrendSampling
+from server.service.trends.summary import Summaries
+from server.service.trends.trends import Trends
 from server.settings import AccessSettings, Settings
 
 DEFAULT_CATALOG = CatalogName("lake")
@@ -151,9 +137,9 @@ def build_services(settings: Settings, database: Database) -> Services:
     index = HiveIndex(database, adapters.metastores)
     tables = _build_tables(adapters)
     removal = _build_removal(adapters, index)
-    hive = _build_hive(adapters, tables, index)
+    hive = build_hive(adapters, tables, index)
     pipelines = _build_pipelines(adapters, tables.committer)
-    connections = Connections(database, ConfluentClusters(), HttpSchemaRegistries(), _sealer(settings))
+    connections = Connections(database, ConfluentClusters(), HttpSchemaRegistries(), build_sealer(settings))
     return Services(
         **vars(tables),
         **vars(_build_planning(adapters)),
@@ -167,6 +153,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         access=access,
         vending=_build_vending(adapters, access),
+        outbox=build_outbox(settings, database, pipelines.pipeline_measurements),
         hadoop=HadoopChecks(database, HdfsFileSystems(adapters.storage.deadlines), adapters.tickets),
         tickets=adapters.tickets,
     )
@@ -200,9 +187,16 @@ def _build_tables(adapters: Adapters) -> TableServices:
         queries=queries,
         previews=_build_previews(adapters, queries),
         saved_queries=SavedQueries(database),
+        search=Search(database),
+        search_indexing=SearchIndexing(database, metadata),
+        trends=Trends(database),
+        summaries=Summaries(database),
+        trend_sampling=TrendSampling(database),
         scans=Scans(
             database, metadata, tables, keyed, images, manifest_scans, make_scan_limits(adapters.settings.scan)
         ),
+        missing_columns=MissingColumns(database, metadata, adapters.manifests),
+        column_counts=ColumnCounts(database, metadata, adapters.column_statistics),
     )
 
 
@@ -288,31 +282,23 @@ def _build_planning(adapters: Adapters) -> PlanningServices:
 
 def _build_pipelines(adapters: Adapters, committer: Committer) -> PipelineServices:
     database, checks_rights = adapters.database, adapters.settings.access.enabled
-    definitions, states = PipelineDefinitions(database), PipelineStates(database)
+    allows_code = adapters.settings.allows_code
+    definitions, states = PipelineDefinitions(database, allows_code), PipelineStates(database)
     pins = PipelinePins(database, adapters.metadata, checks_rights)
     return PipelineServices(
         pipelines=definitions,
         pipeline_states=states,
+        run_plans=RunPlans(database, adapters.metadata),
         pipeline_measurements=PipelineMeasurements(definitions, states),
-        pipeline_runs=PipelineRuns(database, checks_rights),
+        pipeline_runs=PipelineRuns(database, checks_rights, allows_code),
         pipeline_pins=pins,
         run_publishing=RunPublishing(database, committer),
         held_runs=HeldRuns(database, committer),
         pipeline_triggers=PipelineTriggers(database),
         pipeline_backfills=PipelineBackfills(database, adapters.metadata, pins),
-        lineage_events=_build_lineage_events(adapters.settings.lineage, database),
+        beside_chunks=BesideChunks(database, committer, checks_rights),
+        lineage_events=build_lineage_events(adapters.settings.lineage, database),
     )
-
-
-def _build_lineage_events(settings: LineageSettings, database: Database) -> LineageEvents | None:
-    sink: LineageSink
-    if settings.url is not None:
-        sink = HttpSink(settings.url, None if settings.token is None else settings.token.get_secret_value())
-    elif settings.file is not None:
-        sink = FileSink(settings.file)
-    else:
-        return None
-    return LineageEvents(database, sink, EventBuilder(namespace=settings.namespace, version=version("firn")))
 
 
 def _build_jobs(
@@ -356,48 +342,10 @@ def _build_removal(adapters: Adapters, index: HiveIndex) -> RemovalServices:
     )
 
 
-def _build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> HiveServices:
-    database, metadata, files = adapters.database, adapters.metadata, adapters.table_files
-    reach = WritersReach(HdfsFileSystems(adapters.storage.deadlines))
-    checks = Checks(database, index, files, reach)
-    repointer = Repointer(database, index, files)
-    upgrades = Upgrades(
-        database,
-        tables.namespaces,
-        tables.tables,
-        tables.keyed,
-        index,
-        checks,
-        files,
-        at_once=adapters.settings.hive.max_concurrent_upgrades,
-        halted=threading.Event(),
-    )
-    syncs = Syncs(database, metadata, tables.committer, index, files, repointer)
-    permissions = PublishedPermissions(adapters.permissions)
-    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions, reach)
-    requests = PublishRequests(database, planner)
-    downgrade_check = DowngradeCheck(database, metadata, index, files)
-    return HiveServices(
-        index=index,
-        checks=checks,
-        operations=Operations(database, checks, metadata.files),
-        upgrades=upgrades,
-        syncs=syncs,
-        notification_listener=NotificationListener(database, index, syncs.hints),
-        publish_requests=requests,
-        publishes=Publishes(database, planner, requests),
-        freshness=Freshness(database, metadata, index, files, permissions, reach),
-        published=PublishedFiles(database, metadata, tables.committer, index, files, repointer, permissions),
-        downgrades=Downgrades(database, metadata, downgrade_check, syncs, requests, repointer.owners),
-        conversions=Conversions(database, metadata, tables.namespaces, tables.keyed, index, files),
-        marks=PublisherMarks(database, repointer.owners),
-    )
-
-
 def _build_imports(adapters: Adapters) -> Imports:
     database, metadata = adapters.database, adapters.metadata
     sources = Sources(adapters.table_files, metadata, adapters.metastores, RestCatalogs())
-    return Imports(database, sources, Registrar(database, metadata), _sealer(adapters.settings))
+    return Imports(database, sources, Registrar(database, metadata), build_sealer(adapters.settings))
 
 
 def _build_fleet(settings: Settings, database: Database, optimizers: Optimizers) -> Fleet:
@@ -431,11 +379,6 @@ def build_access(settings: AccessSettings, database: Database) -> Access:
         tokens=AccessTokens(database, token_checker, times),
         audit_log=AuditLog(database),
     )
-
-
-def _sealer(settings: Settings) -> Sealer:
-    secret = settings.secret_key
-    return Sealer(None if secret is None else secret.get_secret_value(), settings.data_dir.absolute())
 
 
 def ensure_default_catalog(services: Services, settings: Settings) -> None:

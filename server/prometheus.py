@@ -31,6 +31,9 @@ IMAGE_SECONDS = Histogram("firn_image_build_seconds", "Time to merge a keyed tab
 IMAGE_FAILURES = Counter("firn_image_build_failures_total", "Merges of keyed tables for readers that failed.")
 OLDER_IMAGES = Counter("firn_older_images_total", "Reads of keyed tables answered with an older state.")
 LINEAGE_EVENTS = Counter("firn_lineage_events_total", "OpenLineage events of runs of pipelines.", ["outcome"])
+NOTIFICATIONS = Counter(
+    "firn_notifications_total", "Attempts to send messages of notifications.", ["channel", "outcome"]
+)
 
 _SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the directory of the shared files, which the library reads at its import."""

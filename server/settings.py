@@ -26,6 +26,7 @@ from catalog.errors import Invalid
 from catalog.locations.paths import check_warehouse, parse_metastore_uris
 from server.hive_settings import HadoopSettings, HiveSettings
 from server.lineage_settings import LineageSettings
+from server.notification_settings import MailSettings, NotificationSettings
 from server.settings_group import Group
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -66,6 +67,10 @@ class BackgroundSettings(Group):
     """Intervals of the background tasks."""
 
     plan_seconds: PositiveFloat = Field(default=5, description="Interval of the planner.")
+    search_seconds: PositiveFloat = Field(default=5, description="Interval of indexing changed tables for the search.")
+    trends_seconds: PositiveFloat = Field(
+        default=60, description="Interval of sampling tables, namespaces and catalogs for their trends."
+    )
     reap_seconds: PositiveFloat = Field(default=5, description="Interval of checks for expired leases.")
     hive_index_seconds: PositiveFloat = Field(default=60, description="Interval of listing each metastore.")
     hive_sync_seconds: PositiveFloat = Field(
@@ -143,6 +148,15 @@ class QuerySettings(Group):
     files: PositiveInt = Field(default=20_000, description="Most data files of a table in a query.")
     result_minutes: PositiveInt = Field(default=60, description="Retention of results.")
     history_days: PositiveInt = Field(default=30, description="Retention of the history of queries.")
+
+
+class PipelineSettings(Group):
+    """What pipelines may have; see docs/pipelines.md."""
+
+    allow_code: bool | None = Field(
+        default=None,
+        description="Whether pipelines may have Python; by default only while access control is off.",
+    )
 
 
 class ReadingSettings(Group):
@@ -285,7 +299,12 @@ class Settings(BaseSettings):
     reading: ReadingSettings = Field(default=ReadingSettings(), description="Files that metadata names.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Keys that are handed out.")
     access: AccessSettings = Field(default=AccessSettings(), description="Who may do what.")
+    pipelines: PipelineSettings = Field(default=PipelineSettings(), description="What pipelines may have.")
     lineage: LineageSettings = Field(default=LineageSettings(), description="OpenLineage events.")
+    notifications: NotificationSettings = Field(
+        default=NotificationSettings(), description="Notifications of problems."
+    )
+    mail: MailSettings = Field(default=MailSettings(), description="The mail server of notifications.")
 
     @field_validator("log_level")
     @classmethod
@@ -325,6 +344,12 @@ class Settings(BaseSettings):
         """Flags, environment, file."""
         _ = dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def allows_code(self) -> bool:
+        """Whether pipelines may have Python, which optimizers with `--allow-code` run."""
+        allowed = self.pipelines.allow_code
+        return not self.access.enabled if allowed is None else allowed
 
     @property
     def resolved_database_url(self) -> str:

@@ -56,6 +56,7 @@ TABLE: dict[str, Any] = {
     "id": "018f3c1e-0000-7000-8000-000000000002",
     "catalog": "lake",
     "location": "file:/t",
+    "description": {"comment": None, "owner": None, "labels": []},
     "columns": [],
     "partition_by": [],
     "primary_key": ["id"],

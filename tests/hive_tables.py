@@ -55,6 +55,7 @@ def a_hive_table(
     storage: HiveStorage | None = None,
     partitioned_by: str = "",
     parameters: Mapping[str, str] | None = None,
+    view_text: str = "",
 ) -> HiveTable:
     return HiveTable(
         database=database,
@@ -66,6 +67,7 @@ def a_hive_table(
         if parameters is not None
         else {"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000"},
         owner="ann",
+        view_text=view_text,
         created=1_700_000_000,
     )
 

@@ -1,10 +1,26 @@
+import { readFileSync } from 'node:fs';
+
 import react from '@vitejs/plugin-react';
+import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
 const server = process.env.FIRN_SERVER ?? 'http://127.0.0.1:8630';
 
+/** What an operator imports into Grafana and Prometheus, so that it comes with the server, and the settings page links it. */
+const MONITORING = { 'monitoring/firn-grafana.json': '../deploy/grafana/firn.json', 'monitoring/firn.rules.yml': '../deploy/prometheus/firn.rules.yml' };
+
+const monitoring: Plugin = {
+  name: 'monitoring',
+  apply: 'build',
+  generateBundle() {
+    for (const [fileName, path] of Object.entries(MONITORING)) {
+      this.emitFile({ type: 'asset', fileName, source: readFileSync(new URL(path, import.meta.url)) });
+    }
+  },
+};
+
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), monitoring],
   server: {
     host: '127.0.0.1',
     // Host and Origin stay those of the page: the server refuses pages of other addresses.

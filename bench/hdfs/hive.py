@@ -30,9 +30,9 @@ def run(ends: ExitStack, sides: Sides, options: argparse.Namespace) -> Report:
     count, partitions = options.files or 10_000, options.partitions
     report = Report("hdfs-hive", files=count, partitions=partitions, columns=20, put=options.put, rounds=options.rounds)
     stages = _start(ends, sides)
-    made = generate(sides.scratch / "orders", files=count, partitions=partitions)
-    upload(made.directory, made.paths, sides.locate(HDFS, "orders"))
-    names = {side: stages[side].add_table(side, made, sides.locate(side, "orders")) for side in stages}
+    files = generate(sides.scratch / "orders", files=count, partitions=partitions)
+    upload(files.directory, files.paths, sides.locate(HDFS, "orders"))
+    names = {side: stages[side].add_table(side, files, sides.locate(side, "orders")) for side in stages}
     upgrades = {}
     for side, name in names.items():
         upgrades[side], mib = stages[side].upgraded(name)
@@ -40,7 +40,7 @@ def run(ends: ExitStack, sides: Sides, options: argparse.Namespace) -> Report:
         report.line("upgrade", side=side, ms_per_file=per_file, mib=mib, **upgrades[side].to_json())
     report.line("upgrades", times_local=ratio(upgrades[HDFS], upgrades[LOCAL]))
     _sync_unchanged(sides, stages, names, options.rounds, report)
-    _sync_new_files(sides, stages, names, made, options, report)
+    _sync_new_files(sides, stages, names, files, options, report)
     return report
 
 
@@ -82,16 +82,16 @@ def _sync_new_files(
     sides: Sides,
     stages: dict[str, Stage],
     names: dict[str, str],
-    made: HiveFiles,
+    files: HiveFiles,
     options: argparse.Namespace,
     report: Report,
 ) -> None:
     """Files come to one partition by `hdfs dfs -put`, or by `cp`, another partition each time."""
-    days = sorted({path.parent for path in made.paths})
+    days = sorted({path.parent for path in files.paths})
     costs: dict[str, list[Cost]] = {side: [] for side in stages}
     for number in range(options.rounds):
         day = days[number % len(days)]
-        copies = _copy(made.paths[0], sides.scratch / f"new{number}", options.put)
+        copies = _copy(files.paths[0], sides.scratch / f"new{number}", options.put)
         for path in copies:
             shutil.copy2(path, day)
         _put(sides, copies, f"{sides.locate(HDFS, 'orders')}/{day.name}")

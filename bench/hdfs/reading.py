@@ -44,11 +44,11 @@ def _list(ends: ExitStack, sides: Sides, options: argparse.Namespace) -> Report:
     if usage.names != count + partitions + 1:
         raise AssertionError(f"HDFS has {usage.names} names, not {count} files in {partitions} directories")
     listings, web = Listings(), WebHdfs(ends, sides)
-    asked: dict[str, tuple[_Ask, _Ask]] = {
+    actions_by_call: dict[str, tuple[_Ask, _Ask]] = {
         "listing": (listings.list_all, web.list_all),
         "times": (lambda tops: map(listings.modified_ns, tops), web.times),
     }
-    for what, (by_firn, by_web) in asked.items():
+    for call, (by_firn, by_web) in actions_by_call.items():
         tops = {
             side: [f"{sides.locate(side, 'listed')}/p={number}" for number in range(partitions)]
             for side in (LOCAL, HDFS)
@@ -58,17 +58,17 @@ def _list(ends: ExitStack, sides: Sides, options: argparse.Namespace) -> Report:
             HDFS: _bind(by_firn, tops[HDFS]),
             WEB: _bind(by_web, tops[HDFS]),
         }
-        report.line(f"calls of {what}", calls=sides.count_calls(actions[HDFS]))
-        _compare(report, what, actions, options.rounds)
+        report.line(f"calls of {call}", calls=sides.count_calls(actions[HDFS]))
+        _compare(report, call, actions, options.rounds)
     return report
 
 
 def _read_footers(ends: ExitStack, sides: Sides, options: argparse.Namespace) -> Report:
     count, partitions = options.files or 10_000, options.partitions
     report = Report("hdfs-footers", files=count, directories=partitions, columns=COLUMNS, rounds=options.rounds)
-    made = generate(sides.scratch / "footers", files=count, partitions=partitions)
-    upload(made.directory, made.paths, sides.locate(HDFS, "footers"))
-    names = [path.relative_to(made.directory).as_posix() for path in made.paths]
+    files = generate(sides.scratch / "footers", files=count, partitions=partitions)
+    upload(files.directory, files.paths, sides.locate(HDFS, "footers"))
+    names = [path.relative_to(files.directory).as_posix() for path in files.paths]
     storages = {LOCAL: Storage(), HDFS: Storage(), WEB: WebStorage(WebHdfs(ends, sides))}
 
     def read_from(side: str) -> _Action:
@@ -76,8 +76,8 @@ def _read_footers(ends: ExitStack, sides: Sides, options: argparse.Namespace) ->
         locations = [f"{sides.locate(side, 'footers')}/{name}" for name in names]
 
         def read() -> None:
-            if sum(footer.record_count for footer in reader.footers(_schema(), locations)) != made.rows:
-                raise AssertionError(f"the footers do not have {made.rows} rows")
+            if sum(footer.record_count for footer in reader.footers(_schema(), locations)) != files.rows:
+                raise AssertionError(f"the footers do not have {files.rows} rows")
 
         return read
 
@@ -97,7 +97,7 @@ def _bind(ask: _Ask, locations: list[str]) -> _Action:
     return act
 
 
-def _compare(report: Report, what: str, actions: dict[str, _Action], rounds: int) -> None:
+def _compare(report: Report, event: str, actions: dict[str, _Action], rounds: int) -> None:
     """All sides in turns; CPU seconds are those of this process, which is the client."""
     clock = Stopwatch([os.getpid()])
     costs: dict[str, list[Cost]] = {side: [] for side in actions}
@@ -107,8 +107,8 @@ def _compare(report: Report, what: str, actions: dict[str, _Action], rounds: int
             if number >= 0:
                 costs[side].append(cost)
     of = {side: median(costs_of_side) for side, costs_of_side in costs.items()}
-    report.line(what, **{side: cost.to_json() for side, cost in of.items()})
-    report.line(f"{what} on HDFS", times_local=ratio(of[HDFS], of[LOCAL]), times_webhdfs=ratio(of[HDFS], of[WEB]))
+    report.line(event, **{side: cost.to_json() for side, cost in of.items()})
+    report.line(f"{event} on HDFS", times_local=ratio(of[HDFS], of[LOCAL]), times_webhdfs=ratio(of[HDFS], of[WEB]))
 
 
 def _create_local(directory: Path, names: list[str]) -> None:

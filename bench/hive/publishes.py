@@ -79,11 +79,11 @@ def run(ends: ExitStack, scratch: Path, options: argparse.Namespace) -> Report:
         contest.change(number)
         forget_peak(contest.beside.server.pid)
         if number % 2:
-            by_hand, (firn, did) = contest.by_hand(), contest.publish()
+            by_hand, (firn, result) = contest.by_hand(), contest.publish()
         else:
-            (firn, did), by_hand = contest.publish(), contest.by_hand()
-        if did["switched"] != count:
-            raise AssertionError(f"{did['switched']} of {count} partitions were switched")
+            (firn, result), by_hand = contest.publish(), contest.by_hand()
+        if result["switched"] != count:
+            raise AssertionError(f"{result['switched']} of {count} partitions were switched")
         contest.check()
         if number < 0:
             continue

@@ -7,6 +7,7 @@
 queries     The same queries on base alone, on the table as engines read it (its image) and, in Spark, on the SQL view
             `merged`, in turns: `scan` looks at every column of every row, `aggregate` sums two columns by day,
             `lookup` reads the row of one key, and `count` counts, which engines answer from metadata for base alone.
+bounds      `lookup` with one more file, with one file of hidden positions, and with both: the least that changes cost.
 builds      The server builds images of 100,000 and 500,000 pending changes, written in 1 and in 50 commits: CPU
             seconds of the builder and of the server, and the most memory that the builder held.
 commits     1,000 small commits one after the other, with a reader after each: how long the reader waits, and what the
@@ -24,10 +25,16 @@ import tempfile
 from pathlib import Path
 
 from bench.orders import DAYS
-from bench.read import builds, commits, queries, visible
+from bench.read import bounds, builds, commits, queries, visible
 from bench.read.readers import is_installed
 
-PARTS = {"queries": queries.run, "builds": builds.run, "commits": commits.run, "visible": visible.run}
+PARTS = {
+    "queries": queries.run,
+    "bounds": bounds.run,
+    "builds": builds.run,
+    "commits": commits.run,
+    "visible": visible.run,
+}
 ENGINES = ("spark", "duckdb", "trino")
 
 

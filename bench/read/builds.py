@@ -108,11 +108,11 @@ def _measure(loads: ImageLoads, table: str, report: Report, rounds: int, **facts
         return builder.cost(lambda: loads.load(table))
 
     builds: list[Cost] = []
-    whole: list[Cost] = []
+    requests: list[Cost] = []
     for number in range(rounds):
         loads.outdate(table, number)
         cost, (of_builder, _) = server.cost(build)
         builds.append(of_builder)
-        whole.append(cost)
+        requests.append(cost)
     peak = peak_mib(loads.builder_pid)
-    report.line("build", **facts, builder=median(builds).to_json(), server=median(whole).to_json(), peak_mib=peak)
+    report.line("build", **facts, builder=median(builds).to_json(), server=median(requests).to_json(), peak_mib=peak)

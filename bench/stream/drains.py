@@ -12,6 +12,7 @@ from bench.report import Report
 from bench.stream.records import COLUMNS, Upserts
 from bench.stream.stage import Stage, stage
 from firn.spark.log_drain import drain
+from firn.spark.sessions import client_of
 
 AIM = 0.9
 
@@ -21,13 +22,14 @@ def run(scratch: Path, options: argparse.Namespace) -> Report:
 
     parse       Kafka and `from_json`, without a result.
     append      The same, and an append to a plain Iceberg table, with as many tasks as the drain has.
-    drain       A drain.
+    drain       A drain in Spark.
+    light       A drain without Spark, in this process.
     """
     report = Report(
         "stream-drain", records=options.records, keys=options.keys, partitions=options.partitions, rounds=options.rounds
     )
     upserts = Upserts(options.keys)
-    costs: dict[str, list[Cost]] = {"parse": [], "append": [], "drain": []}
+    costs: dict[str, list[Cost]] = {"parse": [], "append": [], "drain": [], "light": []}
     with stage(scratch, options.memory) as running:
         topic = running.fill_topic(upserts, options.records, options.partitions)
         for number in range(-options.warm_rounds, options.rounds):
@@ -39,6 +41,7 @@ def run(scratch: Path, options: argparse.Namespace) -> Report:
     report.line(
         "drain",
         **{f"rate_of_{way}": _compare_rates(medians["drain"], medians[way]) for way in ("parse", "append")},
+        light_over_drain=_compare_rates(medians["light"], medians["drain"]),
         aim=AIM,
         records_per_cpu_s={way: round(options.records / cost.cpu) for way, cost in medians.items()},
         records_per_s={way: round(options.records / cost.wall) for way, cost in medians.items()},
@@ -51,8 +54,8 @@ def _compare_rates(cost: Cost, peer: Cost) -> dict[str, float]:
 
 
 def _measure(way: str, running: Stage, topic: str, upserts: Upserts, records: int) -> Cost:
-    if way == "drain":
-        return _drain(running, topic, upserts, records)
+    if way in ("drain", "light"):
+        return _drain(running, topic, upserts, records, is_light=way == "light")
     value = F.from_json(F.col("value").cast("string"), COLUMNS).alias("v")
     rows = running.read_topic(topic).select(value).select("v.*")
     if way == "parse":
@@ -62,9 +65,13 @@ def _measure(way: str, running: Stage, topic: str, upserts: Upserts, records: in
     return running.clock.cost(lambda: rows.coalesce(tasks).writeTo(table).append())[0]
 
 
-def _drain(running: Stage, topic: str, upserts: Upserts, records: int) -> Cost:
+def _drain(running: Stage, topic: str, upserts: Upserts, records: int, *, is_light: bool) -> Cost:
     table = running.create_table(topic)
-    cost, _ = running.clock.cost(lambda: drain(table, running.spark))
+    if is_light:
+        client, name = client_of(running.spark, table)
+        cost, _ = running.clock.cost(client.tables[name].drain)
+    else:
+        cost, _ = running.clock.cost(lambda: drain(table, running.spark))
     running.check_drained(table, records)
     running.check(f"{table}.merged", upserts.totals())
     return cost

@@ -41,14 +41,14 @@ class Stage:
     def create_table(self, topic: str, *, partitioned: bool = False) -> str:
         """A new keyed table with the topic as its log; its name with the catalog."""
         name = f"lake.db.drained{os.getpid()}_{next(_NUMBERS)}"
-        given = {
+        properties = {
             "firn.primary-key": "id",
             "firn.log.topic": topic,
             "firn.log.brokers": self.brokers,
             "firn.log.format": "firn-json",
             **({"firn.key.scope": "partition"} if partitioned else {}),
         }
-        assignments = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+        assignments = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         by = "PARTITIONED BY (day)" if partitioned else ""
         self.spark.sql(f"CREATE TABLE {name} ({COLUMNS}) USING iceberg {by} TBLPROPERTIES ({assignments})")
         return name

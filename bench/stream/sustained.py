@@ -33,7 +33,8 @@ _SLICE = 50
 
 def add_arguments(group: argparse._ArgumentGroup) -> None:
     """What only this part knows."""
-    group.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    peers = [name for name in SYSTEMS if name != "firn-in-spark"]
+    group.add_argument("--systems", nargs="+", choices=SYSTEMS, default=peers)
     group.add_argument("--rate", type=int, default=4_000, help="records per second (default: %(default)s)")
     group.add_argument("--seconds", type=int, default=80, help="of records at this rate (default: %(default)s)")
     group.add_argument("--every", type=int, default=10, help="seconds between commits (default: %(default)s)")
@@ -42,8 +43,8 @@ def add_arguments(group: argparse._ArgumentGroup) -> None:
 
 def run(scratch: Path, options: argparse.Namespace) -> Report:
     """One system after the other, with the same sizes."""
-    asked = {name: getattr(options, name) for name in ("rate", "seconds", "every", "rows", "partitions", "memory")}
-    report = Report("stream-sustained", **asked)
+    sizes = {name: getattr(options, name) for name in ("rate", "seconds", "every", "rows", "partitions", "memory")}
+    report = Report("stream-sustained", **sizes)
     rates: dict[str, float] = {}
     with running_broker(scratch / "kafka") as brokers:
         for name in options.systems:

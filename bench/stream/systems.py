@@ -58,7 +58,16 @@ class System:
 
 
 @contextmanager
-def firn(scratch: Path, brokers: str, topic: str, options: argparse.Namespace) -> Iterator[System]:
+def firn_in_spark(scratch: Path, brokers: str, topic: str, options: argparse.Namespace) -> Iterator[System]:
+    """As `firn`, with drains in Spark."""
+    with firn(scratch, brokers, topic, options, engine="spark") as system:
+        yield system
+
+
+@contextmanager
+def firn(
+    scratch: Path, brokers: str, topic: str, options: argparse.Namespace, *, engine: str = "auto"
+) -> Iterator[System]:
     """A stream and merges in one optimizer, as a user runs them; the reader asks the view `merged`."""
     with (
         running_server(scratch / "firn", PLANNING) as server,
@@ -66,7 +75,7 @@ def firn(scratch: Path, brokers: str, topic: str, options: argparse.Namespace) -
     ):
         session = session_on(spark, server)
         session.sql("CREATE NAMESPACE lake.db")
-        given = {
+        properties = {
             "firn.primary-key": "id",
             "firn.log.topic": topic,
             "firn.log.brokers": brokers,
@@ -74,9 +83,9 @@ def firn(scratch: Path, brokers: str, topic: str, options: argparse.Namespace) -
             "firn.log.max-lag": f"{2 * options.every} s",  # a stream commits every half of it
             "firn.merge.max-pending-age": PENDING_AGE,
         }
-        assignments = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+        assignments = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         session.sql(f"CREATE TABLE lake.db.orders ({COLUMNS}) USING iceberg TBLPROPERTIES ({assignments})")
-        with running_optimizer(server, scratch, memory=options.memory, streams=1) as processes:
+        with running_optimizer(server, scratch, memory=options.memory, streams=1, engine=engine) as processes:
             yield System(
                 [server.pid, processes()[0]],
                 lambda: list(session.sql(QUESTION.format("lake.db.orders.merged")).collect()[0]),
@@ -250,6 +259,7 @@ def _older_spark(log: Path, jars: str, memory: str) -> Iterator[SparkBeside]:
 
 SYSTEMS: dict[str, Callable[[Path, str, str, argparse.Namespace], AbstractContextManager[System]]] = {
     "firn": firn,
+    "firn-in-spark": firn_in_spark,
     "paimon": paimon,
     "iceberg": iceberg,
     "hudi": hudi,

@@ -16,6 +16,7 @@ from typing import Any
 from catalog.commits.commit_rules import list_added_snapshots
 from catalog.commits.rebase import REBASED_FROM
 from catalog.errors import Invalid
+from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN
 from catalog.iceberg.summaries import TOTALS
@@ -23,8 +24,8 @@ from catalog.keyed.spec import BATCH_ID, POSITION, POSITION_FROM, WRITER_EPOCH, 
 from catalog.keyed.streams import read_checkpoint
 from catalog.names import TableName
 
-_STATISTICS = frozenset({"set-statistics", "set-partition-statistics"})
-"""Engines add them to their writes. They would describe an image's snapshot, and no image keeps them."""
+_ALLOWED = frozenset({"add-snapshot", "set-snapshot-ref", "set-statistics", "set-partition-statistics"})
+"""Engines add statistics to their writes. They would describe an image's snapshot, and no image keeps them."""
 _COUNTS = ("added-", "removed-", "deleted-", "total-", "manifests-", "changed-partition-count", "partitions.")
 _OF_WRITER = frozenset({WRITER_ID, BATCH_ID, WRITER_EPOCH, POSITION_FROM, POSITION})
 _OPERATIONS = frozenset({"append", "overwrite", "delete"})
@@ -111,9 +112,17 @@ def _check_updates(name: TableName, head: SentSnapshot, updates: Sequence[Json])
     is_to_main = bool(moves) and all(move.get("ref-name") == MAIN for move in moves)
     if not is_to_main or moves[-1].get("snapshot-id") != head.id:
         raise Invalid(f"a commit to {name} has to end as the head of main: a keyed table has no branches")
-    others = {update["action"] for update in updates} - {"add-snapshot", "set-snapshot-ref"} - _STATISTICS
+    others = {update["action"] for update in updates if not _sets_name_mapping(update)} - _ALLOWED
     if others:
         raise Invalid(f"a commit to {name} that adds rows cannot also {', '.join(sorted(others))}", hint="commit twice")
+
+
+def _sets_name_mapping(update: Json) -> bool:
+    """Whether the update only maps names to field ids. iceberg-go adds it to its deletes, whose files have field ids
+    and need no mapping. So the server ignores it.
+    """
+    properties = update.get("updates")
+    return update["action"] == "set-properties" and isinstance(properties, dict) and {*properties} == {NAME_MAPPING}
 
 
 def _parse_snapshot(snapshot: Json) -> SentSnapshot:

@@ -8,6 +8,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from catalog.errors import Invalid
+
 PartitionValue = bool | int | float | str | bytes | Decimal | None
 """A value of a partition record.
 
@@ -47,6 +49,20 @@ class FileStats:
     """
     digest: int | None = None
     """A digest of the file's end, which identifies the file after a move."""
+
+    def count_nulls(self, column_id: int, name: str) -> int:
+        """Count the nulls of a column. In a file without the column, every row is null.
+
+        Raises Invalid if the file does not count them.
+        """
+        if column_id in self.null_counts:
+            return self.null_counts[column_id]
+        if column_id in self.value_counts or not self.record_count:
+            raise Invalid(
+                f"{self.location} does not say how many nulls column {name!r} has",
+                hint="write the file again with statistics, or choose other key columns",
+            )
+        return self.record_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,8 +114,8 @@ class FeedHistory:
         if until < since:
             raise Invalid(f"version {until} of {self.name} comes before version {since}")
         end = self.require(until)
-        appends = self._list_commits(self._changes, start, end, _change_id, _is_append)
-        direct = self._list_commits(self._bases, start, end, _base_id, _is_direct)
+        appends = self._list_commits(self._changes, start, end, _change_id, is_append)
+        direct = self._list_commits(self._bases, start, end, _base_id, is_direct)
         known = _reaches(self._bases, end.base_snapshot_id, start.base_snapshot_id)
         return ChangeFeed(
             since=start,
@@ -192,10 +192,10 @@ def read_watermark_at(base: Json, snapshot_id: int | None) -> int:
     return 0 if snapshot is None else read_number(snapshot.get("summary") or {}, MERGED_THROUGH)
 
 
-def expired(name: TableName, what: str, first_left: int) -> Conflict:
+def expired(name: TableName, start: str, first_left: int) -> Conflict:
     """The refusal of a feed whose start has expired."""
     return Conflict(
-        f"{what} of {name} has expired; the first version that is left is {first_left}",
+        f"{start} of {name} has expired; the first version that is left is {first_left}",
         hint=f"read the table as a whole, and then its changes since version {first_left}",
     )
 
@@ -208,7 +208,8 @@ def _base_id(version: Version) -> int | None:
     return version.base_snapshot_id
 
 
-def _is_append(snapshot: Json) -> bool:
+def is_append(snapshot: Json) -> bool:
+    """Whether a snapshot of the change store brings changes."""
     return (snapshot.get("summary") or {}).get("operation") == "append"
 
 
@@ -216,7 +217,7 @@ def _is_clean(snapshot: Json) -> bool:
     return (snapshot.get("summary") or {}).get("operation") == "delete"
 
 
-def _is_direct(snapshot: Json) -> bool:
+def is_direct(snapshot: Json) -> bool:
     """Whether a snapshot of base changes rows by itself. A merge gives no reason; ttl jobs and rebuilds do."""
     summary = snapshot.get("summary") or {}
     is_merge = MERGED_FROM in summary and REASON not in summary

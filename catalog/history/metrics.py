@@ -46,7 +46,7 @@ class MetricsReport:
     @property
     def figures(self) -> Mapping[str, float]:
         """Counters in their own units and timers in milliseconds, by the engine's names for them."""
-        return dict(_read_figures(self.report.get("metrics")))
+        return read_figures(self.report)
 
 
 def report_kind(report: Json) -> ReportKind:
@@ -57,7 +57,12 @@ def report_kind(report: Json) -> ReportKind:
         raise Invalid(f"report-type: expected {' or '.join(ReportKind)}, not {report.get('report-type')!r}") from error
 
 
-def _read_figures(metrics: Any) -> Iterator[tuple[str, float]]:
+def read_figures(report: Json) -> Mapping[str, float]:
+    """Counters in their own units and timers in milliseconds, by the engine's names for them."""
+    return dict(_read_metrics(report.get("metrics")))
+
+
+def _read_metrics(metrics: Any) -> Iterator[tuple[str, float]]:
     for name, metric in metrics.items() if isinstance(metrics, dict) else ():
         if not isinstance(metric, dict):
             continue

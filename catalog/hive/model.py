@@ -68,6 +68,8 @@ class HiveTable:
     partition_columns: tuple[HiveColumn, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     owner: str = ""
+    view_text: str = ""
+    """The query of a view, with all names qualified where the metastore has it so."""
     created: int | None = None
     """The time of its creation in seconds since 1970. A rename keeps it; a new table of the same name has another."""
 

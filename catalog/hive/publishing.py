@@ -12,12 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.errors import Conflict
 from catalog.files.data_file import LiveFile
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
 from firn.protocol.locations import normalize_location
 
-_EQUALITY_DELETES = 2
 Record = tuple[Any, ...]
 """A partition's values in Iceberg's form."""
 
@@ -82,18 +80,6 @@ def stays(file: LiveFile, through: int) -> bool:
     Newer data files stay. Newer delete files do not: they may delete rows that the publish wrote.
     """
     return file.content == 0 and file.sequence_number > through
-
-
-def check_rows(written: int, replaced: Collection[LiveFile]) -> None:
-    """Raise Conflict if the number of written rows does not fit the files that they were read from.
-
-    Position deletes give only the largest number of deleted rows, and equality deletes not even that.
-    """
-    rows = sum(file.record_count for file in replaced if file.content == 0)
-    is_known = all(file.content != _EQUALITY_DELETES for file in replaced)
-    deleted = sum(file.record_count for file in replaced if file.content) if is_known else rows
-    if not rows - deleted <= written <= rows:
-        raise Conflict(f"{written} rows were written for {rows} rows of the table, of which {deleted} may be deleted")
 
 
 def find_published_sequence(baselines: Iterable[PartitionBaseline], before: int) -> int:

@@ -86,7 +86,7 @@ def parse_type(text: str) -> HiveType:
 
     A sync asks it for every value of every partition, of which there may be 100,000 with two types.
     """
-    return _Parser(text).whole()
+    return _Parser(text).parse()
 
 
 def iceberg_type(hive_type: HiveType, next_id: NextId) -> IcebergType:
@@ -201,7 +201,7 @@ class _Parser:
         if "".join(self._tokens).replace(" ", "") != re.sub(r"\s", "", text):
             raise self._unreadable()
 
-    def whole(self) -> HiveType:
+    def parse(self) -> HiveType:
         parsed = self._type()
         if self._at != len(self._tokens):
             raise self._unreadable()

@@ -36,8 +36,8 @@ class Wave:
         """The stopped wave if so many failures stop it; None if it goes on. `target` failed last."""
         if self.failures_allowed is None or failures < self.failures_allowed or self.stopped is not None:
             return None
-        what = "1 table has" if failures == 1 else f"{failures:,} tables have"
-        return replace(self, stopped=f"{what} failed, the last one was {target}")
+        failed_tables = "1 table has" if failures == 1 else f"{failures:,} tables have"
+        return replace(self, stopped=f"{failed_tables} failed, the last one was {target}")
 
     def resumed(self, failures: int) -> Wave:
         """The wave that goes on: it stops again after `stop_after` further failures."""

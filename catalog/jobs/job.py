@@ -19,6 +19,7 @@ from firn.protocol.jobs import JobKind, JobOutcome, JobStatus
 __all__ = [
     "AFTER_A_LOOK",
     "BY_COMMITS",
+    "CODE",
     "MAX_ATTEMPTS",
     "OVERTAKEN",
     "REMEMBERED_JOBS",
@@ -52,6 +53,8 @@ REQUESTED = "requested"
 """The state of a requested job (see catalog.planning.Due); the planner does not decide about it."""
 WITHDRAWN, OVERTAKEN = "withdrawn", "overtaken"
 """The states of jobs that were canceled before they did anything. The planner may plan the same work again."""
+CODE = "code"
+"""The parameter of a run that needs an optimizer which runs Python of users."""
 MAX_ATTEMPTS = 10
 """The number of attempts that a job lists."""
 REMEMBERED_JOBS = 8
@@ -114,12 +117,16 @@ class Attempt:
     leased_at: datetime
     ended_at: datetime | None = None
     outcome: str | None = None
+    engine: str | None = None
+    """What runs a stream: `light` or `spark`. Jobs have none."""
+    engine_reason: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The attempt as the database stores it."""
         ended_at = None if self.ended_at is None else self.ended_at.isoformat()
         stored = {"number": self.number, "optimizer": self.optimizer, "outcome": self.outcome}
-        return stored | {"leased_at": self.leased_at.isoformat(), "ended_at": ended_at}
+        engine = {"engine": self.engine, "engine_reason": self.engine_reason} if self.engine is not None else {}
+        return stored | {"leased_at": self.leased_at.isoformat(), "ended_at": ended_at} | engine
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:

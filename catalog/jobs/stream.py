@@ -116,6 +116,14 @@ def check_stream_lease(stream: Stream, lease: StreamLease) -> Stream:
     return stream
 
 
+def note_engine(stream: Stream, engine: str, reason: str | None) -> Stream:
+    """The stream whose current attempt runs by this engine."""
+    if not stream.attempts:
+        return stream
+    current = replace(stream.attempts[-1], engine=engine, engine_reason=reason)
+    return replace(stream, attempts=(*stream.attempts[:-1], current))
+
+
 def hand_back_stream(stream: Stream, outcome: str, now: datetime) -> Stream:
     """The stream after an attempt that ended without a failure; the next one may begin at once."""
     ended = _end_attempt(stream, outcome, now)

@@ -102,9 +102,9 @@ def check_brokers(brokers: Sequence[str]) -> None:
         check_address(match["host"].strip("[]"))
 
 
-def _check_text(what: str, text: str, longest: int) -> None:
+def _check_text(setting: str, text: str, longest: int) -> None:
     if not 0 < len(text) <= longest or not text.isprintable():
-        raise Invalid(f"{what} of a connection has 1 to {longest} printable characters")
+        raise Invalid(f"{setting} of a connection has 1 to {longest} printable characters")
 
 
 def _check_certificates(connection: Connection) -> None:

@@ -44,12 +44,12 @@ def check_registry(registry: SchemaRegistry, password: str | None) -> SchemaRegi
     check_address(_parse_host(registry.url))
     if (registry.username is None) != (password is None):
         raise Invalid("a schema registry has a user name and a password, or neither")
-    for what, text, longest in (
+    for setting, text, longest in (
         ("the user name", registry.username, LONGEST_USERNAME),
         ("the password", password, LONGEST_SECRET),
     ):
         if text is not None and (not 0 < len(text) <= longest or not text.isprintable()):
-            raise Invalid(f"{what} of a schema registry has 1 to {longest} printable characters")
+            raise Invalid(f"{setting} of a schema registry has 1 to {longest} printable characters")
     return registry
 
 

@@ -84,8 +84,8 @@ def limit_sums(kind: str) -> tuple[str, str, int]:
     if digits is None:
         return str(-(2**63)), str(2**63 - 1), 0
     precision, scale = int(digits[1]), int(digits[2])
-    whole = "9" * precision
-    most = f"{whole[: precision - scale] or '0'}.{whole[precision - scale :]}" if scale else whole
+    nines = "9" * precision
+    most = f"{nines[: precision - scale] or '0'}.{nines[precision - scale :]}" if scale else nines
     return f"-{most}", most, scale
 
 

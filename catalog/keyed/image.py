@@ -22,7 +22,7 @@ IMAGE_HIDES = "firn.image.hides"
 """In the summary of an image's snapshot: the rows that are too old for reads, as text."""
 IMAGE_SNAPSHOT = "firn.image.snapshot"
 """A property of an image's metadata: its snapshot id, under which clients can pin it."""
-BUILDER_VERSION = 2
+BUILDER_VERSION = 3
 """Goes into every digest: a builder that writes other files gives them other names."""
 FIRST_WITH_VECTORS = 3
 LISTED_IMAGES = 10

@@ -59,8 +59,10 @@ def refuse_lines(problems: list[str]) -> None:
     if not problems:
         return
     more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
-    what = "1 line of the file of keys is" if len(problems) == 1 else f"{len(problems):,} lines of the file of keys are"
-    raise Invalid(f"{what} wrong: {'; '.join(problems[:_SHOWN])}{more}", hint="nothing was started")
+    lines = (
+        "1 line of the file of keys is" if len(problems) == 1 else f"{len(problems):,} lines of the file of keys are"
+    )
+    raise Invalid(f"{lines} wrong: {'; '.join(problems[:_SHOWN])}{more}", hint="nothing was started")
 
 
 def _check_text(text: str) -> None:

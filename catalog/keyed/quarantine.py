@@ -26,6 +26,8 @@ _ALLOWED_UPDATES = frozenset(
         "remove-partition-statistics",
     }
 )
+_SETTINGS = ("firn.optimize.", "firn.expire.", "firn.rewrite.", "firn.deletes.", "firn.manifests.")
+_OF_COLUMNS = frozenset({"firn.rewrite.strategy", "firn.rewrite.sort-order", "firn.rewrite.filter"})
 _COLUMNS: Sequence[tuple[str, str | None]] = (
     ("topic", "string"),
     ("topic_id", "string"),
@@ -75,6 +77,11 @@ def _build_headers() -> Json:
     ]
     element = {"type": "struct", "fields": fields}
     return {"type": "list", "element-id": 100, "element-required": False, "element": element}
+
+
+def has_quarantine_setting(key: str) -> bool:
+    """Whether this setting of a keyed table also applies to its quarantine: it names no column, and deletes no row."""
+    return key.startswith(_SETTINGS) and key not in _OF_COLUMNS
 
 
 def check_quarantine_commit(metadata: Json, updates: Sequence[Json]) -> None:

@@ -94,8 +94,8 @@ def build_effective_sql(pair: Pair) -> str:
     """
     if pair.folding is not None:
         values = [f"{_fold_value(pair, i)} AS {quote_name(name)}" for i, name in enumerate(pair.columns)]
-        given = f"array({', '.join(_is_given(pair, i) for i in range(len(pair.columns)))}) AS {SET}"
-        return f"WITH {_build_folded(pair)}\nSELECT {', '.join([*values, f'f.o AS {OP}', given])} FROM folded AS f"
+        set_column = f"array({', '.join(_is_given(pair, i) for i in range(len(pair.columns)))}) AS {SET}"
+        return f"WITH {_build_folded(pair)}\nSELECT {', '.join([*values, f'f.o AS {OP}', set_column])} FROM folded AS f"
     return f"WITH {_build_ctes(pair)}\nSELECT {_list_columns(pair, 'c')}, c.{OP} {_build_from_effective(pair)}"
 
 

@@ -12,7 +12,7 @@ from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, measure_gain
-from catalog.maintenance.kind import MaintenanceKind
+from catalog.maintenance.kind import WITH_QUARANTINES, MaintenanceKind
 from catalog.names import TableName
 from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
@@ -193,5 +193,10 @@ def _read_manifest_lists(run: DryRun, metadata: Json, snapshots: list[Json]) -> 
 
 
 EXPIRE = MaintenanceKind(
-    name=JobKind.EXPIRE, max_wait=timedelta(hours=3), trigger=trigger, build_task=build_task, dry_run=dry_run
+    name=JobKind.EXPIRE,
+    max_wait=timedelta(hours=3),
+    trigger=trigger,
+    build_task=build_task,
+    dry_run=dry_run,
+    tables=WITH_QUARANTINES,
 )

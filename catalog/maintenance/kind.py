@@ -19,6 +19,10 @@ from catalog.planning.trigger_result import JobTrigger
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.base import Task
 
+WITHOUT_QUARANTINES = frozenset({RelationKind.TABLE, RelationKind.KEYED})
+WITH_QUARANTINES = WITHOUT_QUARANTINES | {RelationKind.QUARANTINE}
+"""Jobs that change files and snapshots, and no rows, also work on the bad records of streams."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
@@ -65,7 +69,7 @@ class MaintenanceKind:
     dry_run: Callable[[DryRun], DryRunResult] | None = None
     """Computes the job's effect now; None if only the job itself can."""
     options: type[JobOptions] = JobOptions
-    tables: frozenset[RelationKind] = frozenset({RelationKind.TABLE, RelationKind.KEYED})
+    tables: frozenset[RelationKind] = WITHOUT_QUARANTINES
     """The kinds of tables that take such a job."""
     check_takes: Callable[[Relation, TableFacts], None] = takes_any_table
     """Raises Invalid, with the reason, for a table whose state does not allow the job."""

@@ -19,7 +19,7 @@ from catalog.keyed.file_tasks import build_rewrite_task, name_files_table
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
-from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.maintenance.kind import WITH_QUARANTINES, JobOptions, MaintenanceKind
 from catalog.planning.dry_run import NOTHING_TO_DO, AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.file_rules import rewrite_policy
@@ -277,6 +277,7 @@ REWRITE = MaintenanceKind(
     dry_run=dry_run,
     options=RewriteOptions,
     check_takes=check_takes,
+    tables=WITH_QUARANTINES,
     commits={RelationKind.BASE: frozenset({"replace"})},
     idle_note=idle_note,
     is_for_gain=True,

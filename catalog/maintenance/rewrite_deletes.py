@@ -24,7 +24,7 @@ from catalog.maintenance.dry_run import (
     read_size_property,
 )
 from catalog.maintenance.estimate import Effect, TableSize
-from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.maintenance.kind import WITH_QUARANTINES, JobOptions, MaintenanceKind
 from catalog.maintenance.rewrite import WITH_VECTORS
 from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
@@ -115,6 +115,7 @@ REWRITE_DELETES = MaintenanceKind(
     build_task=build_task,
     dry_run=dry_run,
     options=DeletesOptions,
+    tables=WITH_QUARANTINES,
     commits={RelationKind.BASE: frozenset({"replace"})},
     is_for_gain=True,
 )

@@ -14,7 +14,7 @@ from catalog.keyed.file_tasks import build_manifests_task
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_size_property
-from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.maintenance.kind import WITH_QUARANTINES, JobOptions, MaintenanceKind
 from catalog.names import TableName
 from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
@@ -103,5 +103,6 @@ REWRITE_MANIFESTS = MaintenanceKind(
     build_task=build_task,
     dry_run=dry_run,
     options=ManifestsOptions,
+    tables=WITH_QUARANTINES,
     commits={RelationKind.BASE: frozenset({"replace"}), RelationKind.CHANGE: frozenset({"replace"})},
 )

@@ -1,6 +1,6 @@
 """Backfills of pipelines' tables: which chunks are done, and which ones a run takes.
 
-docs/protocols.md, rules 8.9 to 8.13.
+docs/protocols.md, rules 8.9 to 8.13. `catalog.pipelines.beside` has the rules of chunks beside live runs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,30 @@ MOST_OPEN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkTake:
+    """A job's hold on a chunk that it computes beside live runs. `id` is new with each take."""
+
+    id: str
+    job: str
+    at: CheckpointId
+    """The checkpoint at which it reads the inputs."""
+    store: str
+    """The change store of the table, which another table of the same name does not have."""
+    version: int
+    """The version of the table with whose rows it compares."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoneBeside:
+    """The commit of a chunk beside live runs. Without rows, `snapshot` is the head that had nothing to change."""
+
+    take: str
+    store: str
+    version: int
+    snapshot: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """A part of a backfill."""
 
@@ -43,6 +67,15 @@ class Chunk:
     done_by: int | None = None
     """The number of the checkpoint that ended it."""
     done_at: datetime | None = None
+    take: ChunkTake | None = None
+    """The job that computes it beside live runs."""
+    beside: DoneBeside | None = None
+    """The commit that ended it beside live runs; `done_by` is None then."""
+
+    @property
+    def is_stored_done(self) -> bool:
+        """Whether the stored chunk is done, whatever the table has by now."""
+        return self.done_by is not None or self.beside is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +98,18 @@ class Backfill:
     last_seconds: float | None = None
     finished_by: int | None = None
     """The number of the checkpoint that ended the last chunk, of a finished backfill."""
+    beside: int | None = None
+    """The number of jobs that compute chunks beside live runs; None if the runs themselves do."""
+    active_since: datetime | None = None
+    """When a user resumed it after a failure; None if no user did."""
+    waits_for: CheckpointId | None = None
+    """The checkpoint of a run of all rows, for which chunks beside live runs wait."""
     chunks: Sequence[Chunk]
 
     @property
     def pending(self) -> list[Chunk]:
         """The chunks that are not done, as they are stored."""
-        return [chunk for chunk in self.chunks if chunk.done_by is None]
+        return [chunk for chunk in self.chunks if not chunk.is_stored_done]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +122,8 @@ class Reached:
     position: str
     number: int | None
     at: datetime
+    store: str | None = None
+    """The change store of the table; None if it is not known."""
     seconds: float | None = None
     """How long the run took that has brought the table there, once it has ended."""
 
@@ -99,7 +140,9 @@ def check_table(definition: TableDefinition, *, is_built: bool) -> None:
 
 
 def is_done(chunk: Chunk, reached: Reached) -> bool:
-    """Whether the table has the rows of a chunk (rules 8.9 and 8.11)."""
+    """Whether the table has the rows of a chunk (rules 8.9, 8.11 and 8.28)."""
+    if chunk.beside is not None and reached.store in (None, chunk.beside.store):
+        return True
     if chunk.done_by is not None and (reached.number is None or chunk.done_by <= reached.number):
         return True
     return chunk.claim is not None and chunk.claim == reached.position
@@ -108,7 +151,7 @@ def is_done(chunk: Chunk, reached: Reached) -> bool:
 def settle_chunk(chunk: Chunk, reached: Reached) -> Chunk:
     """The chunk as pins store it: done, or free for the next run."""
     if not is_done(chunk, reached):
-        return replace(chunk, claim=None, done_by=None, done_at=None)
+        return replace(chunk, claim=None, done_by=None, done_at=None, beside=None)
     if chunk.claim != reached.position:
         return replace(chunk, claim=None)
     return replace(chunk, claim=None, done_by=reached.number, done_at=reached.at, attempts=0, tried_by=None)
@@ -123,7 +166,8 @@ def settle_backfill(backfill: Backfill, reached: Reached) -> Backfill:
         settled = replace(settled, last_chunks=len(ended), last_seconds=reached.seconds)
     if not settled.pending and backfill.status.is_open:
         by = max(chunk.done_by or 0 for chunk in chunks)
-        return replace(settled, status=BackfillStatus.FINISHED, ended_at=reached.at, finished_by=by)
+        ended_at = max((chunk.done_at for chunk in chunks if chunk.beside and chunk.done_at), default=reached.at)
+        return replace(settled, status=BackfillStatus.FINISHED, ended_at=max(ended_at, reached.at), finished_by=by)
     if settled.pending and backfill.status is BackfillStatus.FINISHED:
         return replace(settled, status=BackfillStatus.ACTIVE, ended_at=None, finished_by=None)
     return settled
@@ -170,6 +214,9 @@ def change_status(backfill: Backfill, status: BackfillStatus, now: datetime) -> 
     is_again = status is BackfillStatus.ACTIVE and backfill.status is BackfillStatus.FAILED
     if not backfill.status.is_open and not is_again:
         raise Conflict(f"backfill {backfill.id} is {backfill.status}", hint="request another one")
-    chunks = [replace(chunk, attempts=0, tried_by=None) for chunk in backfill.chunks] if is_again else backfill.chunks
+    chunks = backfill.chunks
+    if is_again:
+        chunks = [replace(chunk, attempts=0, tried_by=None, take=None) for chunk in chunks]
     ended_at = None if status.is_open else now
-    return replace(backfill, status=status, ended_at=ended_at, error=None, chunks=chunks)
+    active_since = now if is_again else backfill.active_since
+    return replace(backfill, status=status, ended_at=ended_at, error=None, chunks=chunks, active_since=active_since)

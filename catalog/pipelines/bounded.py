@@ -44,7 +44,7 @@ def bound_commits(
     if not bounds:
         return None
     until = min(bounds)
-    taken = {name: sum(at <= until for at in of) for name, of in times.items()}
-    left = len(in_order) - sum(taken.values())
-    newest = {name: commits[name][count - 1].version if count else None for name, count in taken.items()}
+    counts = {name: sum(at <= until for at in of) for name, of in times.items()}
+    left = len(in_order) - sum(counts.values())
+    newest = {name: commits[name][count - 1].version if count else None for name, count in counts.items()}
     return BoundedCommits(newest, left) if left else None

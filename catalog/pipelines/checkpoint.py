@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from catalog.commits.positions import NO_POSITION
 from catalog.names import TableName
 from catalog.pipelines.pipeline import RESET, PipelineTable, StoredCheckpoint
-from firn.protocol.pipelines import InputPin
+from firn.protocol.pipeline_pins import InputPin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

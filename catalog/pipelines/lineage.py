@@ -13,12 +13,12 @@ _Column = tuple[str, str]
 
 def trace_tables(definitions: Sequence[TableDefinition]) -> list[TableLineageOut]:
     """The lineage of each table. A table stands after those that it reads."""
-    made = {fold_case(definition.name) for definition in definitions}
+    own_tables = {fold_case(definition.name) for definition in definitions}
     origins: dict[_Column, dict[_Column, ColumnSourceOut]] = {}
     return [
         TableLineageOut(
             table=definition.name,
-            columns=[_trace_column(definition.name, entry, made, origins) for entry in definition.lineage],
+            columns=[_trace_column(definition.name, entry, own_tables, origins) for entry in definition.lineage],
         )
         for definition in definitions
     ]
@@ -27,11 +27,11 @@ def trace_tables(definitions: Sequence[TableDefinition]) -> list[TableLineageOut
 def _trace_column(
     table: str,
     entry: ColumnLineage,
-    made: Collection[str],
+    own_tables: Collection[str],
     origins: dict[_Column, dict[_Column, ColumnSourceOut]],
 ) -> ColumnLineageOut:
     """One column. `origins` has those of the tables before, and gets those of this column."""
-    sources = [_show_source(source, made) for source in entry.sources]
+    sources = [_show_source(source, own_tables) for source in entry.sources]
     behind: dict[_Column, ColumnSourceOut] = {}
     for source in sources:
         key = (fold_case(source.table), fold_case(source.column))
@@ -40,8 +40,8 @@ def _trace_column(
     return ColumnLineageOut(column=entry.column, sources=sources, origins=list(behind.values()))
 
 
-def _show_source(source: ColumnSource, made: Collection[str]) -> ColumnSourceOut:
-    return ColumnSourceOut(table=source.table, column=source.column, is_input=fold_case(source.table) not in made)
+def _show_source(source: ColumnSource, own_tables: Collection[str]) -> ColumnSourceOut:
+    return ColumnSourceOut(table=source.table, column=source.column, is_input=fold_case(source.table) not in own_tables)
 
 
 def find_foreign_source(definition: TableDefinition) -> ColumnSource | None:

@@ -13,7 +13,8 @@ from catalog.commits.writers import PIPELINE, check_writer_name
 from catalog.errors import Invalid
 from catalog.jobs.job import JobId
 from catalog.names import CatalogName, RelationId, TableName
-from firn.protocol.pipelines import InputPin, PipelineFile, TableDefinition
+from firn.protocol.pipeline_pins import InputPin
+from firn.protocol.pipelines import PipelineFile, TableDefinition
 
 PipelineId = NewType("PipelineId", UUID)
 PipelineTableId = NewType("PipelineTableId", UUID)

@@ -12,7 +12,7 @@ from firn.protocol.pipeline_sets import explain_wrong_sets
 from firn.protocol.pipelines import DefinitionChange, TableChange, TableDefinition
 
 _PLACE = frozenset({"path", "line"})
-_VERDICT = frozenset({"incremental", "scope", "reasons", "lineage", "extends"})
+_VERDICT = frozenset({"incremental", "scope", "reasons", "terms", "prunes", "lineage", "extends"})
 
 
 def parse_definitions(definitions: Sequence[TableDefinition]) -> dict[TableName, TableDefinition]:

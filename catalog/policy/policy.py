@@ -6,7 +6,7 @@ MiB`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -20,6 +20,7 @@ from catalog.keyed.spec import INSERT_ONLY, KEY_SCOPE, LOG_PREFIX, PRIMARY_KEY, 
 from catalog.policy.log_settings import check_log_setting
 from catalog.policy.settings import SETTINGS
 from catalog.policy.units import parse_flag
+from catalog.tables.description import check_label_property
 from firn.protocol.partial import is_merge_property
 
 OWN = "firn."
@@ -67,6 +68,10 @@ class Policy:
     def is_default(self, key: str) -> bool:
         """Whether no source has a readable value."""
         return self.values.get(key, _get_default(key)).source == DEFAULT
+
+    def restrict(self, is_kept: Callable[[str], bool]) -> Policy:
+        """The policy in which all other settings have their defaults."""
+        return Policy({key: value for key, value in self.values.items() if is_kept(key)})
 
     def explained(self) -> dict[str, Sourced]:
         """Every setting with its source."""
@@ -133,6 +138,8 @@ def check_settings(properties: Mapping[str, str]) -> None:
             check_log_setting(key, text)
         elif key in (PROTECTED, REBASE):
             _check_flag(key, text)
+        elif check_label_property(key, text):
+            continue
         elif key.startswith(OWN) and key not in FIXED and not is_merge_property(key):
             raise Invalid(f"unknown policy property {key}", hint=_suggest_settings(key))
 

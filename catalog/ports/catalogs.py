@@ -63,7 +63,7 @@ class Namespaces(Protocol):
         """The namespaces directly under `parent` (() = the top), by name."""
 
     def below(self, catalog: CatalogName, namespace: Namespace) -> Sequence[Namespace]:
-        """The namespace and all namespaces below it, parents first."""
+        """The namespace and all namespaces below it, parents first; () for those of the whole catalog."""
 
     def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
         """NamespaceNotEmpty while it holds namespaces or relations."""

@@ -61,6 +61,8 @@ class ImageParts:
     key: ImageKey
     base: Json
     change: Json
+    base_version: int
+    """The format version of base itself, in which its manifests may be."""
     sequence_number: int
     layer: Layer
     directory: str

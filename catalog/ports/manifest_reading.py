@@ -1,8 +1,8 @@
-"""The port to manifests for dry runs. They count first, so that no user waits for a table with very many."""
+"""The ports to manifests. Dry runs count first, so that no user waits for a table with very many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from catalog.files.manifest_entries import ManifestEntry, ManifestFile
@@ -21,3 +21,18 @@ class ManifestReading(Protocol):
 
     def files(self, metadata: Json, line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         """The live files of a manifest."""
+
+
+class ColumnSearch(Protocol):
+    """Searches manifests for files that lack a column. Failures as of ManifestReading."""
+
+    def confined(self, rule: FileRule) -> ColumnSearch:
+        """See ManifestReading."""
+
+    def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestFile]:
+        """See ManifestReading."""
+
+    def find_missing_column(
+        self, metadata: Json, line: ManifestFile, columns: Mapping[int, frozenset[int]]
+    ) -> int | None:
+        """One of these columns (field ids by spec) for which a data file of the manifest counts no values."""

@@ -68,6 +68,9 @@ class Metastore(Protocol):
     def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
         """Many tables in few calls; missing tables are left out, whenever they were dropped."""
 
+    def primary_key(self, database: str, name: str) -> list[str]:
+        """The columns of the declared primary key in their order, which Hive does not enforce; [] without one."""
+
     def partition_names(self, database: str, name: str) -> list[str]:
         """Names of all partitions, however many; [] for an unpartitioned table."""
 

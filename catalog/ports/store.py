@@ -25,6 +25,7 @@ from catalog.ports.images import ImageBuilds
 from catalog.ports.imports import ImportEntries
 from catalog.ports.kafka import Connections
 from catalog.ports.launch import Launches
+from catalog.ports.notifications import NotificationRules, Notifications, ProblemFacts
 from catalog.ports.operations import Operations
 from catalog.ports.optimizers import Blockers, Optimizers
 from catalog.ports.orphans import OrphanBatches
@@ -32,7 +33,9 @@ from catalog.ports.pipelines import Backfills, Checkpoints, PipelineFacts, Pipel
 from catalog.ports.queries import Queries, SavedQueries
 from catalog.ports.relations import KeyedTables, Relations, Stats
 from catalog.ports.scan import Plans
+from catalog.ports.search import SearchedObjects, SearchIndex
 from catalog.ports.streams import Streams
+from catalog.ports.trends import Trends
 from catalog.ports.work import FileLayouts, Groups, Jobs, Queue, TableStatuses
 from catalog.ports.writers import Writers
 from catalog.tables.relation import (
@@ -48,9 +51,12 @@ class UnitOfWork(Protocol):
     relations: Relations
     stats: Stats
     table_statuses: TableStatuses
+    trends: Trends
     layouts: FileLayouts
     keyed: KeyedTables
     events: Events
+    search_index: SearchIndex
+    searched_objects: SearchedObjects
     writers: Writers
     streams: Streams
     connections: Connections
@@ -75,6 +81,9 @@ class UnitOfWork(Protocol):
     plans: Plans
     queries: Queries
     saved_queries: SavedQueries
+    notification_rules: NotificationRules
+    notifications: Notifications
+    problem_facts: ProblemFacts
     images: ImageBuilds
     hive: HiveTables
     waves: HiveWaves

@@ -58,7 +58,15 @@ class TableStatuses(Protocol):
     def list(
         self, catalog: CatalogName, listing: Listing, *, limit: int, cursor: str | None = None
     ) -> Page[Relation]: ...
-    def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
+    def worst_within(
+        self, catalog: CatalogName, namespaces: Collection[Namespace] | None, *, limit: int
+    ) -> Sequence[tuple[Relation, TableStatus]]:
+        """The least healthy tables of a catalog or of some of its namespaces, without those that are healthy."""
+
+    def count_written(self, catalog: CatalogName, since: Sequence[datetime]) -> Sequence[int]:
+        """The numbers of tables of a catalog that have a commit since each of these times."""
+
+    def by_health(self, grades: Mapping[str, int], catalog: CatalogName | None = None) -> Mapping[str, int]:
         """The number of tables of each grade; `grades` gives each grade's least health."""
 
     def worst(self, *, limit: int) -> Sequence[tuple[Relation, TableStatus]]:
@@ -124,10 +132,17 @@ class Jobs(Protocol):
         """The newest jobs of each kind, at most `limit` of each, without withdrawn ones; all of them newest first."""
 
     def next_pending(
-        self, group: str, kinds: Collection[JobKind], *, requested: bool, long: bool = True, lock: bool
+        self,
+        group: str,
+        kinds: Collection[JobKind],
+        *,
+        requested: bool,
+        long: bool = True,
+        allow_code: bool = False,
+        lock: bool,
     ) -> Job | None:
         """The pending job with the earliest deadline, either among requested or among planned ones; with `long`, also
-        long jobs.
+        long jobs. Without `allow_code` it has no Python to run.
 
         With `lock` the row is locked for this transaction, so that one of two optimizers gets it.
         """

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import Invalid
+from catalog.files.column_statistics import SKETCH
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, current_snapshot_id, schema_by_id
 from firn.protocol.tasks.retention import StatisticsTask
 
 _UNFIT = frozenset({"unknown", "variant", "geometry", "geography"})
-SKETCH = "apache-datasketches-theta-v1"
-"""The blob type of the table specification for a column's distinct values."""
 
 
 def choose_statistics_columns(metadata: Json, wanted: Sequence[str] | None, *, all_without: bool) -> list[str]:

@@ -34,6 +34,11 @@ class RelationKind(StrEnum):
         return self in (RelationKind.BASE, RelationKind.CHANGE, RelationKind.QUARANTINE)
 
     @property
+    def is_planned(self) -> bool:
+        """Whether it has jobs of its own. Those of a keyed table work on base and the change store, too."""
+        return self in (RelationKind.TABLE, RelationKind.KEYED, RelationKind.QUARANTINE)
+
+    @property
     def is_table(self) -> bool:
         """Whether it has Iceberg metadata of its own, to which engines commit. A keyed table has none."""
         return self is RelationKind.TABLE or self.is_store

@@ -32,8 +32,11 @@ class TableStatus:
     health: int = PERFECT
     parts: Mapping[str, float] = field(default_factory=dict)
     """The points that each part takes from the health."""
+    rows: int = 0
+    """Of base for a keyed table, without deleted ones as far as the statistics say."""
     bytes: int = 0
     data_files: int = 0
+    small_files: int = 0
     pending_rows: int = 0
     last_commit_at: datetime | None = None
 

@@ -90,9 +90,9 @@ class CdcCluster:
     def _list_offsets(
         self, client: admin.AdminClient, topic: str, numbers: Sequence[int], which: admin.OffsetSpec
     ) -> dict[int, int]:
-        asked = {kafka.TopicPartition(topic, number): which for number in numbers}
+        specs = {kafka.TopicPartition(topic, number): which for number in numbers}
         level = kafka.IsolationLevel.READ_COMMITTED
-        answers = client.list_offsets(asked, isolation_level=level, request_timeout=self.seconds)
+        answers = client.list_offsets(specs, isolation_level=level, request_timeout=self.seconds)
         return {partition.partition: self._wait(answer).offset for partition, answer in answers.items()}
 
     def _wait(self, answer: Future[Any]) -> Any:

@@ -28,8 +28,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:  # noqa: FBT001  # Typer calls it with the option's value alone
-    if asked:
+def _show_version(requested: bool) -> None:  # noqa: FBT001  # Typer calls it with the option's value alone
+    if requested:
         sys.stdout.write(f"firn {version('firn')}\n")
         raise typer.Exit
 

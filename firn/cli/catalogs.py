@@ -9,6 +9,7 @@ import typer
 from firn.catalogs import ALLOWED
 from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
+from firn.cli.describe import add_catalog_to
 from firn.protocol.answers.catalogs import CatalogOut
 
 CatalogArg = Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")]
@@ -16,6 +17,7 @@ CatalogArg = Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the 
 app = typer.Typer(
     help="Manage catalogs: warehouses with a name, each optionally linked to a Hive Metastore.", no_args_is_help=True
 )
+add_catalog_to(app)
 
 
 @command(app, "create")

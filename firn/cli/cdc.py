@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import firn.spark
 from firn.cdc.cluster import open_cluster
 from firn.cdc.config import read_config
 from firn.cli.context import CliContext, command
@@ -80,9 +81,7 @@ def run(
     config = read_config(file)
     cluster = open_cluster(config, ctx.client)
     with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
-        from firn.spark.cdc_run import CdcRun  # noqa: PLC0415 -- PySpark is an extra, and its import is slow
-
-        runner = CdcRun(config=config, client=ctx.client, cluster=cluster, spark=spark, say=ctx.show.note)
+        runner = firn.spark.CdcRun(config=config, client=ctx.client, cluster=cluster, spark=spark, say=ctx.show.note)
         while True:
             began = time.monotonic()
             progress = runner.run_once()

@@ -68,10 +68,25 @@ COMMANDS = {
     ),
     "optimizer": Entry(Panel.START, "Run an optimizer, or manage the running ones.", "optimizers", "app"),
     "admin": Entry(Panel.START, "Check the server.", "processes", "admin"),
+    "search": Entry(
+        Panel.TABLES,
+        "Find tables, columns, comments, labels, owners, jobs, pipelines, saved queries, groups and settings.",
+        "search",
+    ),
+    "trends": Entry(
+        Panel.TABLES,
+        "Show rows, bytes, files, health, jobs and more of a table, namespace or catalog over time.",
+        "trends",
+    ),
     "sql": Entry(
         Panel.TABLES,
         "Run SQL on the server's catalogs. Names without a catalog belong to --catalog.",
         "sql",
+    ),
+    "mcp": Entry(
+        Panel.TABLES,
+        "Give an assistant tools to search, explain and query tables, over standard input and output.",
+        "mcp",
     ),
     "table": Entry(Panel.TABLES, "Manage plain and keyed tables.", "tables history metrics imports", "app"),
     "namespace": Entry(Panel.TABLES, "Manage namespaces, which hold tables and other namespaces.", "namespaces", "app"),
@@ -82,7 +97,10 @@ COMMANDS = {
         "app",
     ),
     "hive": Entry(
-        Panel.TABLES, "Manage the tables of the catalog's Hive Metastore.", "upgrade convert migration", "app"
+        Panel.TABLES,
+        "Manage the tables of the catalog's Hive Metastore.",
+        "upgrade convert migration hive_views",
+        "app",
     ),
     "policy": Entry(Panel.TABLES, "Show and set policies: how the server maintains tables.", "policies", "app"),
     "changes": Entry(
@@ -129,6 +147,9 @@ COMMANDS = {
         "List, pause and cancel operations: upgrades and imports, which the server runs itself.",
         "operations",
         "app",
+    ),
+    "notification": Entry(
+        Panel.WORK, "Report problems by webhook, Slack or mail. They need an administrator.", "notifications", "app"
     ),
     "group": Entry(Panel.WORK, "Manage groups of optimizers.", "groups", "app"),
     "whoami": Entry(Panel.ACCESS, "Show the owner of the token and its privileges.", "roles"),

@@ -20,12 +20,18 @@ def show_report(ctx: CliContext, report: Json) -> None:
             "location": report["location"],
             "partitions": report["partitions"],
             "files": f"{report['files']:,} ({size(report['bytes'])})",
-            "possible keys": report["primary_key_candidates"] or None,
+            "suggested key": _describe_suggestions(report["key_suggestions"]),
             "verdict": "can be upgraded" if report["eligible"] else "blocked",
         }
     )
     show_checks(show, report["checks"])
     show_column_differences(ctx, report["column_differences"])
+
+
+def _describe_suggestions(suggestions: list[Json]) -> str | None:
+    """Each key with its evidence, the best first."""
+    keys = [f"{', '.join(key['columns'])} ({key['confidence']}: {'; '.join(key['evidence'])})" for key in suggestions]
+    return ", or ".join(keys) or None
 
 
 def show_checks(show: Show, checks: list[Json]) -> None:

@@ -53,6 +53,7 @@ def _describe_partitions(gap: Json) -> str:
 def describe_publish_preview(preview: Json) -> Json:
     """Describe what a publish has to do, and the permissions of the new directories."""
     facts = {"table": preview["table"], "not published yet": _describe_partitions(preview)}
+    facts |= _describe_work(preview)
     permissions = preview["permissions"]
     if permissions is None:
         return facts
@@ -61,6 +62,24 @@ def describe_publish_preview(preview: Json) -> Json:
     if permissions["refused"]:
         facts["refused"] = permissions["refused"]
     return facts | ({"hint": permissions["hint"]} if permissions["hint"] else {})
+
+
+def _describe_work(preview: Json) -> Json:
+    """What a publish merges and writes, and what Hive's readers notice."""
+    facts: Json = {}
+    if preview["pending_rows"]:
+        facts["merges first"] = f"{_count(preview['pending_rows'], 'pending change')}, which may change more partitions"
+    if preview["differing"]:
+        written = (
+            f"{_count(preview['rows'], 'row')}, now {size(preview['bytes'])} in {_count(preview['files'], 'file')}"
+        )
+        facts["writes"] = f"{written}; Hive's readers see them when the metastore points to the new directories"
+        rewritten = preview["differing"] - preview["new"]
+        names = ", ".join(preview["names"]) + (", …" if preview["names"] and rewritten > len(preview["names"]) else "")
+        parts = [f"{_count(preview['new'], 'new partition')}"] if preview["new"] else []
+        parts += [f"{_count(rewritten, 'partition')} to replace" + (f": {names}" if names else "")] if rewritten else []
+        facts["partitions"] = "; ".join(parts)
+    return facts
 
 
 def describe_publish_request(status: Json) -> Json:

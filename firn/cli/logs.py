@@ -10,6 +10,9 @@ import firn.spark
 from firn.cli.context import CliContext, command
 from firn.cli.spark_session import open_session
 from firn.cli.tables import TableArg
+from firn.drains.attempt import LightAttempt
+from firn.drains.engine import Engine
+from firn.errors import Refused
 from firn.logs import TableLog, suggest_remedy
 from firn.protocol.answers.logs import LogOut, LogRecordOut, LogResetOut
 
@@ -77,8 +80,8 @@ def reset(
 ) -> None:
     """Set the position of a log. Records between stay missing in the table, or come again. A running drain ends."""
     log = ctx.client.tables[table].log
-    made = log.reset(to, dry_run=dry_run) if dry_run or yes else _agree(table, log, to)
-    ctx.show.emit(made.json_value(), lambda: _print_reset(ctx, table, made))
+    result = log.reset(to, dry_run=dry_run) if dry_run or yes else _agree(table, log, to)
+    ctx.show.emit(result.json_value(), lambda: _print_reset(ctx, table, result))
 
 
 def _agree(table: str, log: TableLog, to: str) -> LogResetOut:
@@ -90,27 +93,47 @@ def _agree(table: str, log: TableLog, to: str) -> LogResetOut:
     return log.reset(plan.position, start=plan.start or "none")
 
 
-def _print_reset(ctx: CliContext, table: str, made: LogResetOut) -> None:
-    goes = "would go" if made.dry_run else "goes"
-    ctx.show.line(f"{table} {goes} from {made.start or 'none'} to {made.position}")
-    for warning in made.warnings:
+def _print_reset(ctx: CliContext, table: str, result: LogResetOut) -> None:
+    goes = "would go" if result.dry_run else "goes"
+    ctx.show.line(f"{table} {goes} from {result.start or 'none'} to {result.position}")
+    for warning in result.warnings:
         ctx.show.line(f"  {warning}")
-    rows = [(step.partition, step.start, step.position, step.left_out, step.repeated) for step in made.partitions]
+    rows = [(step.partition, step.start, step.position, step.left_out, step.repeated) for step in result.partitions]
     ctx.show.table(("partition", "from", "to", "left out", "again"), rows, none="no partitions")
 
 
-def drain(ctx: CliContext, table: TableArg, *, master: Master = "local[2]", memory: Memory = "2g") -> None:
+def drain(
+    ctx: CliContext,
+    table: TableArg,
+    *,
+    engine: Annotated[
+        Engine, typer.Option(help="light needs no Java; auto takes Spark for tables that only Spark can drain.")
+    ] = Engine.AUTO,
+    master: Master = "local[2]",
+    memory: Memory = "2g",
+) -> None:
     """Bring the records of a table's topic into the table, up to the last stable offset, once each.
 
     If the connection has a user, the command takes the password from $FIRN_KAFKA_PASSWORD.
     """
-    name = str(ctx.client.name(table))
-    with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
-        drained = firn.spark.drain(name, spark)
-    result = {"commits": drained.commits, "most_records": drained.most_records, "position": drained.position}
-    commits = "1 commit" if drained.commits == 1 else f"{drained.commits:,} commits"
-    done = f"up to {drained.most_records:,} records in {commits}"
-    text = f"{table} is at {drained.position or 'none'}: {done}"
+    commits = records = 0
+    drained, done_by = None, Engine.SPARK
+    if engine is not Engine.SPARK:
+        light = LightAttempt(ctx.client.tables[table])
+        drained, done_by = light.run(), Engine.LIGHT
+        if drained is None and engine is Engine.LIGHT:
+            raise Refused(f"{table} needs Spark: {light.reason}", hint="--engine auto drains it in Spark")
+        if drained is None:
+            ctx.show.note(f"{table} needs Spark: {light.reason}")
+            commits, records, done_by = light.commits, light.records, Engine.SPARK
+    if drained is None:
+        name = str(ctx.client.name(table))
+        with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
+            drained = firn.spark.drain(name, spark)
+    commits, records = commits + drained.commits, records + drained.most_records
+    result = {"commits": commits, "most_records": records, "position": drained.position, "engine": str(done_by)}
+    in_commits = "1 commit" if commits == 1 else f"{commits:,} commits"
+    text = f"{table} is at {drained.position or 'none'}: up to {records:,} records in {in_commits}"
     ctx.show.emit(result, lambda: ctx.show.line(text))
 
 

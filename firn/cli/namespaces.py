@@ -8,12 +8,14 @@ import typer
 
 from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
+from firn.cli.describe import add_namespace_to
 from firn.cli.dropped import DryRun, show_undropped
 from firn.cli.show import moment
 from firn.errors import Invalid, NotFound
 from firn.protocol.answers.dropped import NamespaceDropOut
 
 app = typer.Typer(help="Manage namespaces, which hold tables and other namespaces.", no_args_is_help=True)
+add_namespace_to(app)
 
 NamespaceArg = Annotated[
     str, typer.Argument(metavar="NAMESPACE", help="Name of the namespace, such as sales or sales.eu.")

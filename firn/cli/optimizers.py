@@ -11,6 +11,7 @@ import typer
 from firn.cli.context import CliContext, command
 from firn.cli.processes import run_optimizer
 from firn.cli.show import moment, size
+from firn.drains.engine import Engine
 from firn.embedded.pyspark_jars import require_pyspark
 from firn.embedded.python import require_server
 from firn.node_package import NodePackage, write_package
@@ -27,7 +28,7 @@ UPLOAD_TO = "hdfs:///apps/firn"
 
 
 @app.callback(invoke_without_command=True)
-def start_optimizer(  # noqa: PLR0913, PLR0917 -- one option each
+def start_optimizer(  # noqa: PLR0913 -- one option each
     ctx: typer.Context,
     group: Annotated[str, typer.Option(help="Group whose jobs it runs.")] = "default",
     slots: Annotated[
@@ -38,6 +39,14 @@ def start_optimizer(  # noqa: PLR0913, PLR0917 -- one option each
     ] = 0,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap size of the JVM.")] = "2g",
+    *,
+    drain_engine: Annotated[
+        Engine, typer.Option(help="What drains streams: auto takes Spark for tables that only Spark can drain.")
+    ] = Engine.AUTO,
+    allow_code: Annotated[
+        bool,
+        typer.Option("--allow-code", help="Run the Python of pipelines, too: it can do all that this process can."),
+    ] = False,
     server: Annotated[str | None, typer.Option(envvar="FIRN_SERVER", help="Address of the server.")] = None,
     token: Annotated[
         str | None, typer.Option(envvar="FIRN_TOKEN", help="Access token of a service with the role `optimizer`.")
@@ -45,7 +54,9 @@ def start_optimizer(  # noqa: PLR0913, PLR0917 -- one option each
 ) -> None:
     """Run jobs until Ctrl-C or SIGTERM."""
     if ctx.invoked_subcommand is None:
-        run_optimizer(server, token, group=group, slots=slots, streams=streams, master=master, memory=memory)
+        flags: tuple[str, ...] = ("--drain-engine", str(drain_engine)) if streams else ()
+        flags += ("--allow-code",) if allow_code else ()
+        run_optimizer(server, token, flags, group=group, slots=slots, streams=streams, master=master, memory=memory)
 
 
 @command(app, "list")

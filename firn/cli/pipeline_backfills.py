@@ -14,7 +14,7 @@ from firn.cli.show import moment
 from firn.durations import duration_ms
 from firn.errors import Invalid, NotFound
 from firn.pipeline_client import Pipeline
-from firn.protocol.backfills import BackfillOut
+from firn.protocol.backfills import MOST_BESIDE, BackfillOut
 
 app = pipeline_runs.app  # these are commands of `firn pipeline` too
 CHUNK_COLUMNS = ("chunk", "condition", "state", "attempts", "done")
@@ -24,7 +24,7 @@ BackfillArg = Annotated[
 
 
 @command(app, "backfill")
-def backfill(
+def backfill(  # noqa: PLR0913 -- its options are what people type
     ctx: CliContext,
     name: NameArg,
     table: TableArg,
@@ -36,15 +36,22 @@ def backfill(
     chunks: Annotated[
         int | None, typer.Option("--chunks", min=1, help="The number of chunks (default: Firn chooses it).")
     ] = None,
+    beside: Annotated[
+        int | None,
+        typer.Option(
+            "--beside", metavar="N", min=1, max=MOST_BESIDE, help="Compute the chunks in N jobs beside the runs."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the chunks, and change nothing.")] = False,
 ) -> None:
     """Compute the rows of a table again that a condition selects, also if no input has changed.
 
-    Firn starts runs until all chunks are committed. Each run also brings the changes of the inputs.
+    Firn starts runs until all chunks are committed. Each run also brings the changes of the inputs. With --beside, jobs
+    of their own compute the chunks, and the runs go on as before.
     """
     handle, seconds = ctx.client.pipelines[name], max(1, (duration_ms(chunk) or 0) // 1_000)
-    made = handle.backfill(table, where, chunks=chunks, chunk_seconds=seconds, dry_run=dry_run)
-    ctx.show.emit(made.json_value(), lambda: show_backfill(ctx, made))
+    result = handle.backfill(table, where, chunks=chunks, chunk_seconds=seconds, beside=beside, dry_run=dry_run)
+    ctx.show.emit(result.json_value(), lambda: show_backfill(ctx, result))
 
 
 @command(app, "reset")
@@ -74,8 +81,8 @@ def reset(
         ctx.show.emit({}, lambda: ctx.show.line(f"the next run of {table} computes all rows"))
         return
     at = None if to is None else parse_time(to)
-    made = handle.replay(table, checkpoint=None if at is not None else to, at=at)
-    ctx.show.emit(made.json_value(), lambda: show_backfill(ctx, made))
+    result = handle.replay(table, checkpoint=None if at is not None else to, at=at)
+    ctx.show.emit(result.json_value(), lambda: show_backfill(ctx, result))
 
 
 @command(app, "pause")
@@ -132,6 +139,7 @@ def show_backfill(ctx: CliContext, shown: BackfillOut) -> None:
             "since checkpoint": shown.since,
             "status": shown.status,
             "progress": describe_progress(shown),
+            "beside the runs": describe_jobs(shown),
             "error": shown.error,
         }
     )
@@ -139,6 +147,14 @@ def show_backfill(ctx: CliContext, shown: BackfillOut) -> None:
         (chunk.number, chunk.condition, chunk.state, chunk.attempts, moment(chunk.done_at)) for chunk in shown.chunks
     ]
     ctx.show.table(CHUNK_COLUMNS, rows, none="no chunks")
+
+
+def describe_jobs(shown: BackfillOut) -> str | None:
+    """The jobs that compute chunks beside the runs; None if the runs themselves do."""
+    if shown.beside is None:
+        return None
+    limit = f"up to {shown.beside} job{'s' if shown.beside > 1 else ''}"
+    return f"{limit}: {', '.join(shown.jobs)}" if shown.jobs else limit
 
 
 def describe_progress(shown: BackfillOut) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import firn.spark
 from firn import pipelines
 from firn.cli.context import CliContext
 from firn.cli.show import Show
@@ -92,14 +93,11 @@ def _compare_in_spark(
     ctx: CliContext, pipeline: Pipeline, catalog: str, name: str, old: str, request: Request
 ) -> Comparison:
     with _open_spark(ctx, catalog) as spark:
-        import firn.spark  # noqa: PLC0415 -- PySpark is an extra
-        from firn.spark.table_comparison import Options, compare_tables, compute_table  # noqa: PLC0415 -- likewise
-
-        options = Options(key=pipeline.definitions[name].key, tolerance=request.tolerance)
+        options = firn.spark.ComparisonOptions(key=pipeline.definitions[name].key, tolerance=request.tolerance)
         try:
             with ctx.show.progress(f"comparing {name} with {old}"):
-                new = compute_table(spark, catalog, pipeline.definitions, name)
-                return compare_tables(new, firn.spark.read(old, spark), options)
+                new = firn.spark.compute_table(spark, catalog, pipeline.definitions, name)
+                return firn.spark.compare_tables(new, firn.spark.read(old, spark), options)
         except FirnError:
             raise
         except Exception as error:  # Java throws many types of errors; the user gets one line of them
@@ -113,10 +111,8 @@ def _open_spark(ctx: CliContext, catalog: str) -> Iterator[SparkSession]:
 
     active = SparkSession.getActiveSession()
     if active is not None:
-        from firn.spark.sessions import catalog_conf  # noqa: PLC0415 -- likewise
-
         session = active.newSession()
-        for key, value in catalog_conf(ctx.client, catalog).items():
+        for key, value in firn.spark.catalog_conf(ctx.client, catalog).items():
             session.conf.set(key, value)
         yield session
         return

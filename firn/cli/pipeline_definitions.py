@@ -14,6 +14,8 @@ from firn.pipeline_client import Pipeline
 from firn.protocol.names import join_name
 from firn.protocol.pipelines import PutOut
 
+DEFAULT_NAMESPACE = "default"
+"""The namespace of names without one, if `spark-pipeline.yml` names none: Spark's own default database."""
 _CHANGES = {
     "new": "the first run computes all rows",
     "unchanged": "",
@@ -26,16 +28,17 @@ _CHANGES = {
 
 def put_folder(ctx: CliContext, folder: Path, *, rebuild: bool, dry_run: bool) -> PutOut:
     """Store the folder's definitions as a new version; a dry run only answers what they would do."""
-    pipeline = pipelines.read_folder(folder)
+    pipeline = pipelines.read_folder(folder, namespace=DEFAULT_NAMESPACE)
     catalog = pipeline.catalog or ctx.catalog
     handle = ctx.client.pipelines[pipeline.name]
 
     def load(name: str) -> Mapping[str, str]:
         return _load_columns(ctx, catalog, name)
 
-    # The server's columns decide: those in firn-pipeline.yml may be old.
+    # The server's columns decide: those in firn-pipeline.yml may be old. It does not know those that Python will give.
+    own = {name: columns for name, columns in pipeline.sources.items() if name in pipeline.definitions}
     definition = pipelines.build_put(
-        replace(pipeline, sources={}),
+        replace(pipeline, sources=own),
         load,
         catalog=catalog,
         stored=_load_stored(handle),
@@ -61,8 +64,8 @@ def _load_stored(handle: Pipeline) -> dict[str, pipelines.StoredQuery]:
         return {}
     stored = {table.name: table.definition for table in tables if {"query", "fingerprint"} <= {*table.definition}}
     return {
-        name: pipelines.StoredQuery(made["query"], made["fingerprint"], made.get("extends"))
-        for name, made in stored.items()
+        name: pipelines.StoredQuery(entry["query"], entry["fingerprint"], entry.get("extends"))
+        for name, entry in stored.items()
     }
 
 

@@ -81,7 +81,7 @@ def run(
         raise Invalid("--full and --to exclude each other", hint="a run of all rows reads the inputs as they are now")
     started = ctx.client.pipelines[name].run(table, full=full, to=until)
     if not wait:
-        note_waiting_run(ctx, started.started)
+        note_waiting_run(ctx, started)
     ended = watch_run(ctx, started) if wait else started.started
     ctx.show.emit(ended.json_value(), lambda: show_run(ctx, ended))
     if ended.status in (JobStatus.FAILED, JobStatus.CANCELED):
@@ -280,8 +280,8 @@ def _show_table(ctx: CliContext, table: PipelineTableOut, backfills: Sequence[Ba
     }
     ctx.show.facts(facts)
     for backfill in backfills:
-        what = backfill.where if backfill.since is None else f"what has changed since checkpoint {backfill.since}"
-        progress = f"{backfill.done:,} of {backfill.total:,} chunks of {what}"
+        scope = backfill.where if backfill.since is None else f"what has changed since checkpoint {backfill.since}"
+        progress = f"{backfill.done:,} of {backfill.total:,} chunks of {scope}"
         ctx.show.line(
             ": ".join(filter(None, (f"backfill {backfill.id}: {backfill.status}, {progress}", backfill.error)))
         )
@@ -289,8 +289,8 @@ def _show_table(ctx: CliContext, table: PipelineTableOut, backfills: Sequence[Ba
         line = "" if reason.get("line") is None else f" (line {reason['line']})"
         ctx.show.line(f"full because of: {reason.get('text')}{line}. {reason.get('remedy') or ''}".rstrip())
     for pin in (table.checkpoint or {}).get("pins", ()):
-        what = "version" if pin.get("keyed") else "snapshot"
-        ctx.show.line(f"checkpoint: {pin.get('table')} at {what} {pin.get('version') or 'none (empty)'}")
+        unit = "version" if pin.get("keyed") else "snapshot"
+        ctx.show.line(f"checkpoint: {pin.get('table')} at {unit} {pin.get('version') or 'none (empty)'}")
     ctx.show.line(str(definition.get("query")))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import firn.spark
 from firn import pipelines
 from firn.cli.context import CliContext
 from firn.cli.show import Show, cell
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from firn.pipelines.cases import Case
+    from firn.pipelines.definition import Pipeline
     from firn.spark.local_pipeline import LocalPipeline
     from firn.spark.pipeline_tests import CaseResult, RandomResult
 
@@ -37,20 +39,16 @@ _SHOWN_ROWS = 20
 
 def run_tests(ctx: CliContext, folder: Path, load: LoadColumns, rounds: int, seed: int | None) -> None:
     """Run the tests; exits with 1 if one fails. Raises InvalidDefinition for a definition that is wrong."""
-    from firn.pipelines.cases import read_cases  # noqa: PLC0415 -- sqlglot and PyYAML are extras
-
     pipeline = pipelines.read_folder(folder)
     plans, schemas = _plan(pipeline, load)
-    cases = read_cases(folder, pipeline.qualify)
+    cases = pipelines.read_cases(folder, pipeline.qualify)
     if not cases and not rounds:
         raise FirnError(f"{folder} has no tests", hint="write tests/NAME.yml, or add --random 20")
     require_pyspark("firn pipeline test")
     require_java()
     with _open_spark(ctx.show) as spark:
-        from firn.spark.local_pipeline import LocalPipeline  # noqa: PLC0415 -- PySpark is an extra
-
         ready = {name: table.plan for name, table in plans.items() if table.plan is not None}
-        local = LocalPipeline(spark, ready, schemas)
+        local = firn.spark.LocalPipeline(spark, ready, schemas, _list_code(spark, pipeline, plans))
         passed, tests = _run_cases(ctx.show, local, cases)
         equal, compared = True, list[dict[str, Any]]()
         if rounds:
@@ -61,7 +59,7 @@ def run_tests(ctx: CliContext, folder: Path, load: LoadColumns, rounds: int, see
         raise typer.Exit(1)
 
 
-def _plan(pipeline: Any, load: LoadColumns) -> tuple[dict[str, pipelines.TablePlan], dict[str, Mapping[str, str]]]:
+def _plan(pipeline: Pipeline, load: LoadColumns) -> tuple[dict[str, pipelines.TablePlan], dict[str, Mapping[str, str]]]:
     """The plans of all tables, and the columns of the inputs that the pipeline does not make."""
     if pipeline.problems:
         raise pipeline.problems[0]
@@ -83,12 +81,16 @@ def _plan(pipeline: Any, load: LoadColumns) -> tuple[dict[str, pipelines.TablePl
     return plans, schemas
 
 
-def _run_cases(show: Show, local: LocalPipeline, cases: list[Case]) -> tuple[bool, list[dict[str, Any]]]:
-    from firn.spark.pipeline_tests import run_case  # noqa: PLC0415 -- PySpark is an extra
+def _list_code(spark: SparkSession, pipeline: Pipeline, plans: Mapping[str, pipelines.TablePlan]) -> dict[str, Any]:
+    """How to compute the tables that Python computes, and queries that only their rows allow to plan."""
+    chosen = {name: table for name, table in plans.items() if table.definition.code is not None or table.is_later}
+    return {name: firn.spark.compute_by_code(spark, pipeline, table.definition) for name, table in chosen.items()}
 
+
+def _run_cases(show: Show, local: LocalPipeline, cases: list[Case]) -> tuple[bool, list[dict[str, Any]]]:
     documents, failed = [], 0
     for case in cases:
-        results = list(run_case(local, case))
+        results = list(firn.spark.run_case(local, case))
         passed = all(result.has_passed for result in results)
         failed += not passed
         documents.append(_write_case(case, results, passed=passed))
@@ -102,15 +104,13 @@ def _run_cases(show: Show, local: LocalPipeline, cases: list[Case]) -> tuple[boo
 def _run_random(
     show: Show, local: LocalPipeline, plans: Mapping[str, pipelines.TablePlan], rounds: int, seed: int
 ) -> tuple[bool, list[dict[str, Any]]]:
-    from firn.spark.pipeline_tests import run_random  # noqa: PLC0415 -- PySpark is an extra
-
     with show.progress(f"running {rounds} rounds"):
-        results = list(run_random(local, plans, rounds, seed))
+        results = list(firn.spark.run_random(local, plans, rounds, seed))
     if not show.json:
         for result in results:
             _show_random(show, result, seed)
         for name, table in plans.items():
-            if table.plan is not None and not table.plan.is_incremental:
+            if table.plan is not None and (not table.plan.is_incremental or name in local.compute_by):
                 show.line(f"{name}  full: nothing to compare")
     documents = [
         {"table": result.table, "rounds": result.rounds, "seed": seed, "equal": result.difference is None}

@@ -13,9 +13,11 @@ from firn import pipelines
 from firn.cli.context import CliContext, command
 from firn.cli.pipeline_comparison import CompareOption, Request, TableOption, ToleranceOption, compare
 from firn.cli.pipeline_definitions import put_folder, show_put
+from firn.cli.pipeline_plans import analyze
 from firn.cli.pipeline_tests import RandomOption, SeedOption, run_tests
 from firn.errors import Invalid, NotFound
 from firn.pipelines import example
+from firn.protocol.pipeline_plan import NextMode
 
 if TYPE_CHECKING:
     from firn.pipelines.definition import Pipeline
@@ -137,18 +139,32 @@ def plan(
     definition: Annotated[
         bool, typer.Option("--definition", help="Show what `put` would do to the tables of the server.")
     ] = False,
+    analyzes: Annotated[
+        bool, typer.Option("--analyze", help="Show what the next runs on the server do; DIR may be a pipeline's name.")
+    ] = False,
 ) -> None:
     """Show how each table is kept up to date: incrementally or in full, by which columns, and why.
 
     Columns of inputs come from --schema, `firn-pipeline.yml`, and the server, if --server names one. Exits with 2 if a
     definition is wrong, and with 1 if the columns of an input are not known.
 
-    With --definition: nothing, new columns, or a rebuild.
+    With --definition: nothing, new columns, or a rebuild. With --analyze: the changes of each input since the last run,
+    and what either way would read. Exits with 1 if a run would be refused.
     """
+    if sum((sql, definition, analyzes)) > 1:
+        raise Invalid("--sql, --definition and --analyze exclude each other", hint="say one of them")
+    if analyzes:
+        if any(run.mode == NextMode.FAILS for run in analyze(ctx, folder, table).tables):
+            raise typer.Exit(1)
+        return
     if definition:
         result = put_folder(ctx, folder, rebuild=False, dry_run=True)
         ctx.show.emit(result.json_value(), lambda: show_put(ctx, result, dry_run=True))
         return
+    _plan_folder(ctx, folder, table, schema, sql=sql)
+
+
+def _plan_folder(ctx: CliContext, folder: Path, table: str | None, schema: Path | None, *, sql: bool) -> None:
     pipeline = pipelines.read_folder(folder)
     if pipeline.problems:
         raise pipeline.problems[0]
@@ -217,7 +233,7 @@ def _load_columns(ctx: CliContext, path: Path | None) -> Callable[[str], Mapping
 
 
 def _list_sql(planned: pipelines.TablePlan) -> dict[str, str]:
-    if planned.plan is None:
+    if planned.plan is None or planned.is_later or not planned.definition.is_planned:
         return {}
     if not planned.is_incremental:
         return {"full": planned.plan.full()}

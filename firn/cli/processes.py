@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "kafka", local=True)(kafka)
 
 
-def up(
+def up(  # noqa: PLR0913 -- one for each option
     ctx: CliContext,
     data_dir: Annotated[Path, typer.Option(help="Directory for the database, tables and logs.")] = Path("firn-data"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 takes a free one.")] = 8630,
@@ -49,6 +49,10 @@ def up(
     kafka_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the Kafka broker; 0 takes a free one.")
     ] = KAFKA_PORT,
+    allow_code: Annotated[
+        bool,
+        typer.Option("--allow-code", help="Let the optimizer run the Python of pipelines: it can do all that you can."),
+    ] = False,
 ) -> None:
     """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
     require_server("firn up", extra="spark")
@@ -56,6 +60,7 @@ def up(
     show = ctx.show
     local = LocalFirn(data_dir, port=port, master=master, memory=memory, notify=show.note, show_token=show.warn)
     local.kafka_port = kafka_port if with_kafka else None
+    local.allow_code = allow_code
     with stop_event() as stopping, local:
         facts = {"url": local.url, "metastore": local.metastore.uri, "data_dir": str(local.data_dir)}
         if local.kafka is not None:
@@ -94,10 +99,18 @@ def become_server(flags: Mapping[str, object], *more: str, needed_by: str) -> No
     _become(python_module("server", *arguments, *more))
 
 
-def run_optimizer(
-    server: str | None, token: str | None, *, group: str, slots: int | None, streams: int, master: str, memory: str
+def run_optimizer(  # noqa: PLR0913 -- one for each option
+    server: str | None,
+    token: str | None,
+    flags: Sequence[str] = (),
+    *,
+    group: str,
+    slots: int | None,
+    streams: int,
+    master: str,
+    memory: str,
 ) -> None:
-    """Replace this process by an optimizer."""
+    """Replace this process by an optimizer. It gets the `flags` as they are."""
     require_server("firn optimizer", extra="spark")
     require_pyspark("firn optimizer")
     require_java()
@@ -108,7 +121,7 @@ def run_optimizer(
     slot_flags: tuple[str, ...] = () if slots is None else ("--slots", str(slots))
     slot_flags += ("--streams", str(streams)) if streams else ()
     spark_flags = ("--master", master, "--driver-memory", memory)
-    _become(python_module("optimizer", "--server", url, "--group", group, *spark_flags, *slot_flags))
+    _become(python_module("optimizer", "--server", url, "--group", group, *spark_flags, *slot_flags, *flags))
 
 
 def metastore(

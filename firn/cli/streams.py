@@ -57,6 +57,7 @@ def show_stream(ctx: CliContext, table: TableArg) -> None:
                 "last commit": stream.last_commit_at,
                 "group": stream.group,
                 "optimizer": stream.owner,
+                "engine": _describe_engine(stream),
             }
         )
         show.facts(
@@ -122,6 +123,14 @@ def _describe(stream: StreamOut) -> tuple[str | int | None, ...]:
         stream.owner,
         stream.reason,
     )
+
+
+def _describe_engine(stream: StreamOut) -> str | None:
+    """What the newest attempt drains with, and why it is Spark."""
+    newest = stream.attempts[-1] if stream.attempts else None
+    if newest is None or newest.engine is None:
+        return None
+    return newest.engine if newest.engine_reason is None else f"{newest.engine}: {newest.engine_reason}"
 
 
 def _format_seconds(seconds: float) -> str:

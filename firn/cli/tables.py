@@ -10,6 +10,7 @@ import typer
 from firn.cli import blockers, health
 from firn.cli.columns import parse_columns, parse_pairs
 from firn.cli.context import CliContext, command
+from firn.cli.describe import add_table_to as add_describe_to
 from firn.cli.dropped import add_to, list_dropped
 from firn.cli.keys import add_to as add_keys_to
 from firn.cli.keys import describe_keys
@@ -28,6 +29,7 @@ health.add_to(app)
 blockers.add_to(app)
 add_orphans_to(app)
 add_keys_to(app)
+add_describe_to(app)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 Limit = Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,11 +15,12 @@ from firn.cli.context import CliContext, command
 from firn.cli.hive import PATTERN, SubdirectoriesOption, check_hive, properties_of, split_names
 from firn.cli.hive_where import Where, parse_where
 from firn.cli.show import size
+from firn.cli.suggested_keys import write_suggested_keys
 from firn.cli.unique import check_unique
 from firn.cli.watch import check_operation, watch_batch, watch_operation
 from firn.errors import Invalid
 from firn.hive import Key
-from firn.protocol.answers.operations import OperationOut
+from firn.protocol.answers.operations import OperationOut, StartedOut
 from firn.transport import Json
 
 app = hive.app  # `upgrade` is a command of `firn hive`
@@ -55,6 +56,12 @@ KeysFile = Annotated[
     Path | None,
     typer.Option("--keys", help="CSV with the columns table, primary_key and, if you like, sequence_field, key_scope."),
 ]
+SuggestedKeys = Annotated[
+    Path | None,
+    typer.Option(
+        "--suggest-keys", help="With --dry-run: write the likely keys of the tables to this file, for --keys."
+    ),
+]
 WaveName = Annotated[str, typer.Option("--name", help="The name of the wave, for people.")]
 StopAfter = Annotated[
     int | None, typer.Option("--stop-after", min=1, help="Pause the wave when this many tables have failed.")
@@ -69,6 +76,7 @@ class _Wave:
     key_file: str
     name: str
     stop_after: int | None
+    suggest_keys: Path | None
 
 
 def read_key_file(path: Path | None) -> str:
@@ -94,6 +102,7 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     *,
     where: Where = None,
     keys_file: KeysFile = None,
+    suggest_keys: SuggestedKeys = None,
     name: WaveName = "",
     stop_after: StopAfter = None,
     unique: Unique = False,
@@ -106,16 +115,18 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     tables, only = tables or [], None if where is None else parse_where(where)
     if not tables and only is None:
         raise Invalid("no tables are named", hint="name tables or patterns, or select by --where, such as state=hive")
-    is_wave = only is not None or keys_file is not None or bool(name) or stop_after is not None
+    if suggest_keys is not None and not dry_run:
+        raise Invalid("--suggest-keys only looks for keys", hint="add --dry-run, and upgrade with --keys afterwards")
+    is_wave = any(option is not None for option in (suggest_keys, only, keys_file, stop_after)) or bool(name)
     are_many = is_wave or len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
     if unique and (dry_run or not keys or are_many):
-        raise Invalid(
-            "--unique checks the keys of one table after its upgrade",
-            hint="give one table and --primary-key, without --dry-run; `firn table check-keys` checks other tables",
-        )
+        hint = "give one table and --primary-key, without --dry-run; `firn table check-keys` checks other tables"
+        raise Invalid("--unique checks the keys of one table after its upgrade", hint=hint)
     properties = properties_of(subdirectories)
     if are_many:
-        wave = _Wave(only=only, key_file=read_key_file(keys_file), name=name, stop_after=stop_after)
+        wave = _Wave(
+            only=only, key_file=read_key_file(keys_file), name=name, stop_after=stop_after, suggest_keys=suggest_keys
+        )
         _upgrade_many(ctx, tables, keys, properties, wave, dry_run=dry_run)
         return
     key = keys.get(_full_name(ctx, tables[0]), keys.get(""))
@@ -149,7 +160,7 @@ def _upgrade_many(
     dry_run: bool,
 ) -> None:
     """Start an upgrade of each table, one wave for each catalog, and wait for the ends."""
-    show, operations = ctx.show, list[OperationOut]()
+    operations = list[OperationOut]()
     by_catalog = _group_by_catalog(ctx, tables)
     if wave.only is not None and by_catalog.keys() - {ctx.client.catalog}:
         raise Invalid("--where selects tables of one catalog", hint="name no tables of other catalogs")
@@ -167,22 +178,30 @@ def _upgrade_many(
             name=wave.name,
             stop_after=wave.stop_after,
         )
-        if started.unused_keys:
-            show.note(f"{started.unused_keys:,} keys of the file belong to tables that this wave does not have")
-        for name, reason in started.skipped.items():
-            show.note(f"{name} is skipped: {reason}")
-        if started.batch is not None:
-            ended = watch_batch(ctx, started.batch, catalog, or_paused=wave.stop_after is not None)
-            if ended.unfinished:
-                show.note(
-                    f"the wave has stopped with {ended.unfinished:,} tables to go; "
-                    f"`firn operation resume --batch {started.batch.id}` goes on"
-                )
-            operations += ctx.client.operations.list(batch=started.batch.id)
+        operations += _wait_for_wave(ctx, started, catalog, wave)
     documents = [_build_report(operation) if dry_run else operation.json_value() for operation in operations]
-    show.emit(documents, lambda: _show_operations(ctx, operations))
-    if not all(operation.outcome in _GOOD for operation in operations):
+    ctx.show.emit(documents, lambda: _show_operations(ctx, operations))
+    if wave.suggest_keys is not None:
+        write_suggested_keys(ctx, operations, wave.suggest_keys)
+    elif not all(operation.outcome in _GOOD for operation in operations):
         raise typer.Exit(1)
+
+
+def _wait_for_wave(ctx: CliContext, started: StartedOut, catalog: str, wave: _Wave) -> Iterable[OperationOut]:
+    """Wait until a wave ends, or pauses; return its operations."""
+    if started.unused_keys:
+        ctx.show.note(f"{started.unused_keys:,} keys of the file belong to tables that this wave does not have")
+    for name, reason in started.skipped.items():
+        ctx.show.note(f"{name} is skipped: {reason}")
+    if started.batch is None:
+        return []
+    ended = watch_batch(ctx, started.batch, catalog, or_paused=wave.stop_after is not None)
+    if ended.unfinished:
+        ctx.show.note(
+            f"the wave has stopped with {ended.unfinished:,} tables to go; "
+            f"`firn operation resume --batch {started.batch.id}` goes on"
+        )
+    return ctx.client.operations.list(batch=started.batch.id)
 
 
 def _build_report(operation: OperationOut) -> Json:

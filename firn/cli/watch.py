@@ -16,6 +16,7 @@ from firn.protocol.answers.operations import BatchOut, OperationOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.operations import OperationStatus
 from firn.protocol.pipelines import RunOut
+from firn.protocol.validators import ValidatorKind
 from firn.transport import Json
 
 NOTHING_TO_DO = "nothing to do"
@@ -25,6 +26,7 @@ _ROUND_PACE = 10
 """Items a second from which the pace has no decimals."""
 _OPERATION_COMMANDS = "; `firn operation show` shows its progress, `firn operation cancel` cancels it"
 _NO_OPTIMIZER = "the job waits, because no optimizer is registered: start one with `firn optimizer`"
+_NO_CODE = "the run waits, because no optimizer runs Python of pipelines: start one with `firn optimizer --allow-code`"
 _COUNTS = ("done", "total")
 _JOB_COMMANDS = "; `firn job show` shows its progress, `firn job cancel` cancels it"
 
@@ -42,7 +44,7 @@ def watch_job(ctx: CliContext, job: JobOut) -> JobOut:
 
 def watch_run(ctx: CliContext, run: Run) -> RunOut:
     """Wait for the end of a run of a pipeline's table, and show its progress."""
-    note_waiting_run(ctx, run.started)
+    note_waiting_run(ctx, run)
     hint = f"; `firn pipeline runs {run.pipeline.name}` shows its state, `firn job cancel {run.id}` cancels it"
     work = f"run {run.id}"
     with _continues(ctx, work, hint), ctx.show.progress(f"run {run.started.table}") as report:
@@ -55,10 +57,22 @@ def watch_run(ctx: CliContext, run: Run) -> RunOut:
         return run.wait(seconds=ctx.timeout, on_progress=report_state)
 
 
-def note_waiting_run(ctx: CliContext, run: RunOut) -> None:
+def note_waiting_run(ctx: CliContext, run: Run) -> None:
     """Note that no optimizer can begin a pending run."""
-    if run.status == JobStatus.PENDING and not ctx.client.optimizers():
+    if run.started.status != JobStatus.PENDING:
+        return
+    optimizers = ctx.client.optimizers()
+    if not optimizers:
         ctx.show.note(_NO_OPTIMIZER)
+    elif not any(optimizer["facts"].get("code") for optimizer in optimizers) and _has_code(run):
+        ctx.show.note(_NO_CODE)
+
+
+def _has_code(run: Run) -> bool:
+    """Whether the table of the run is computed or checked by Python."""
+    definition = next(table.definition for table in run.pipeline.show().tables if table.name == run.started.table)
+    kinds = [validator["kind"] for validator in definition.get("validators", ())]
+    return definition.get("code") is not None or ValidatorKind.PYTHON in kinds
 
 
 def note_missing_optimizers(ctx: CliContext, job: JobOut) -> None:

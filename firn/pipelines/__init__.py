@@ -19,6 +19,7 @@ from firn.errors import FirnError
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
+    from firn.pipelines.cases import read_cases
     from firn.pipelines.dbt_import import import_dbt
     from firn.pipelines.explain import explain_reason, explain_table, write_table
     from firn.pipelines.folder import read_folder
@@ -42,6 +43,7 @@ __all__ = [
     "import_hudi",
     "incremental",
     "plan_pipeline",
+    "read_cases",
     "read_folder",
     "read_schema",
     "read_spark_type",
@@ -49,6 +51,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "firn.pipelines.cases": ("read_cases",),
     "firn.pipelines.dbt_import": ("import_dbt",),
     "firn.pipelines.explain": ("explain_reason", "explain_table", "write_table"),
     "firn.pipelines.folder": ("read_folder",),

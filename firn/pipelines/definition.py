@@ -12,6 +12,7 @@ from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.outputs import PLAIN_OUTPUT, Output
 from firn.pipelines.plan import Reason
 from firn.protocol.names import join_name
+from firn.protocol.pipeline_code import TableCode
 from firn.protocol.pipeline_outputs import OutputMode, choose_mode
 from firn.protocol.pipelines import BY_HAND, Refresh, Trigger
 from firn.protocol.validators import Validator
@@ -38,6 +39,17 @@ class Definition:
     output: Output = PLAIN_OUTPUT
     consistent: tuple[str, ...] = ()
     """The tables that move together with this one, which is among them."""
+    code: TableCode | None = None
+    """The Python that computes it. Without a query in SQL, `query` only names the tables that it reads."""
+    declared: Mapping[str, str] = field(default_factory=dict)
+    """The columns that Python declares; empty if they are not known before a run."""
+    source: str = ""
+    """The text of the function, or of the query that reads views in Python."""
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether its rows are those of a query in SQL alone, before any transform."""
+        return self.code is None or self.code.is_sql
 
     @property
     def mode(self) -> OutputMode:

@@ -24,12 +24,26 @@ def explain_table(table: TablePlan) -> list[str]:
         lines.append(f"  a run takes at most {definition.output.max_commits:,} new commits, and the next one continues")
     if table.is_append:
         return [*lines, *(f"  {line}" for line in _align(list(_describe_streams(table, plan))))]
+    lines += [f"  {line}" for line in _describe_code(table)]
     if table.is_incremental:
         lines += [f"  {line}" for line in _align(list(_describe_inputs(plan)))]
         lines += [f"  {line}" for line in _describe_pruning(plan)]
     else:
         lines += [f"  {explain_reason(reason, definition.path)}" for reason in plan.reasons]
     return lines + [f"  warning: {explain_reason(warning, definition.path)}" for warning in plan.warnings]
+
+
+def _describe_code(table: TablePlan) -> Iterator[str]:
+    code = table.definition.code
+    if code is None:
+        return
+    if code.function is not None:
+        yield f"{code.function.name} of {code.function.path} computes it; an optimizer with --allow-code runs it"
+    if not code.is_sql and table.is_incremental:
+        names = _join(code.scope)
+        yield f"its promise: rows with equal {names} depend on rows of the inputs with the same {names} alone"
+    for entry in code.transforms:
+        yield f"then {entry.function.name} of {entry.function.path}, scope {entry.scope}"
 
 
 def explain_reason(reason: Reason, path: str = "") -> str:

@@ -41,6 +41,11 @@ def _digest(form: exp.Expr) -> str:
     return hashlib.sha256(f"{_VERSION}\n{text}".encode()).hexdigest()
 
 
+def fingerprint_text(query: exp.Query) -> str:
+    """The digest of a query over inputs whose columns are not known: all but comments, layout and case counts."""
+    return _digest(normalize_identifiers(query.copy(), dialect=DIALECT))
+
+
 def find_extended(query: exp.Query, schema: Schema, old: exp.Query, old_fingerprint: str) -> str | None:
     """The fingerprint of the old query, if this one gives its columns with the same values, and more columns.
 

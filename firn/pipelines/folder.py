@@ -13,8 +13,11 @@ from sqlglot import exp
 from firn.errors import Invalid
 from firn.names import split_name
 from firn.pipelines.append_queries import check_append
+from firn.pipelines.code_definitions import build_code, read_python_statements, refuse_hidden, write_reads
+from firn.pipelines.code_files import check_code, load_code
+from firn.pipelines.code_settings import NO_CODE, CodeSettings
 from firn.pipelines.definition import Definition, Pipeline, qualify_name
-from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.flows import PlacedStatement, add_flows
 from firn.pipelines.graph import order_definitions, read_inputs
 from firn.pipelines.outputs import Output, check_output
@@ -34,6 +37,7 @@ from firn.pipelines.tables import find_tables, table_name
 from firn.pipelines.templated_statements import read_file
 from firn.pipelines.triggers import read_fresh_within
 from firn.pipelines.views import View, is_view, resolve_views
+from firn.protocol.pipeline_code import CodeFunction
 from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipeline_sets import explain_wrong_sets
 from firn.protocol.pipelines import Refresh, Trigger
@@ -45,9 +49,13 @@ if TYPE_CHECKING:
 _MOST_FILES = 2_000
 
 
-def read_folder(folder: Path) -> Pipeline:
-    """Read a folder. Raises Invalid only if its YAML files cannot be read; other problems are in the result."""
+def read_folder(folder: Path, *, namespace: str | None = None) -> Pipeline:
+    """Read a folder. Raises Invalid only if its YAML files cannot be read; other problems are in the result.
+
+    `namespace` is that of names without one, if `spark-pipeline.yml` names none.
+    """
     spark = read_spark_settings(_find_settings(folder, SPARK_FILES, is_required=True))
+    spark = spark if spark.namespace else replace(spark, namespace=namespace)
     firn_path = _find_settings(folder, FIRN_FILES, is_required=False)
     firn = FirnSettings() if firn_path == folder else read_firn_settings(firn_path)
     return _FolderReader(folder, spark, firn).read()
@@ -76,7 +84,8 @@ class _FolderReader:
         self._refuse_unknown(tables, definitions)
         self._refuse_unknown_references(definitions)
         resolved = resolve_views(definitions, self.views)
-        ordered, problems = order_definitions(self._check_outputs(resolved.definitions))
+        loaded = load_code(resolved.definitions, self._load_module, self.spark.namespace, self.problems)
+        ordered, problems = order_definitions(self._check_outputs(loaded))
         ordered = self._add_sets(ordered)
         sources = {self._qualify(split_name(name)): columns for name, columns in self.firn.sources.items() if columns}
         return Pipeline(
@@ -96,13 +105,17 @@ class _FolderReader:
         if len(files) > _MOST_FILES:
             raise InvalidDefinition(f"the folder has {len(files):,} files; {_MOST_FILES:,} are allowed")
         if not files:
-            hint = "transformations/ holds the SQL files"
+            hint = "transformations/ holds the SQL and Python files"
             self.problems.append(InvalidDefinition(f"{self.folder} has no definitions", hint=hint))
         for path in files:
-            if path.suffix == ".sql":
+            if path.suffix in (".sql", ".py") and "__pycache__" not in path.parts:
                 yield path
-            elif path.suffix == ".py":
-                self._note(path, InvalidDefinition("Firn plans no Python definitions yet", hint="write SQL"))
+
+    def _load_module(self, path: str) -> str | None:
+        """The text of a Python file of the folder, which becomes one of the definition's files."""
+        if path not in self.files and (self.folder / path).is_file():
+            self.files[path] = _read_text(self.folder / path)
+        return self.files.get(path)
 
     def _match(self, pattern: str) -> Iterator[Path]:
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
@@ -114,6 +127,9 @@ class _FolderReader:
     def _read_file(self, path: Path) -> Iterator[Statement]:
         try:
             text = self.files[str(path.relative_to(self.folder))] = _read_text(path)
+            if path.suffix == ".py":
+                yield from read_python_statements(text)
+                return
             statements, references = read_file(text, self.firn.variables)
             self.references += [(path, reference) for reference in references]
             yield from statements
@@ -146,7 +162,9 @@ class _FolderReader:
             query = self._name_tables(statement.query, named)
             relative = str(path.relative_to(self.folder))
             mark_file(query, relative)
-            self.views[name] = View(statement.name[0], query, relative, statement.line, statement.columns)
+            python = statement.python
+            function = None if python is None else CodeFunction(path=relative, name=python.function)
+            self.views[name] = View(statement.name[0], query, relative, statement.line, statement.columns, function)
 
     def _name_tables(self, query: exp.Query, views: Container[str]) -> exp.Query:
         """A copy of a query that names its tables within the catalog, and views as it did."""
@@ -158,38 +176,44 @@ class _FolderReader:
 
     def _define(self, statement: Statement, path: Path, tables: Mapping[str, TableSettings]) -> Definition:
         name = self._qualify(statement.name)
-        query = self._name_tables(statement.query, self.views)
         settings = tables.get(name)
+        relative = str(path.relative_to(self.folder))
+        code_settings = NO_CODE if settings is None else settings.code
+        code, declared, source = build_code(statement, code_settings, relative)
+        query = self._name_tables(_choose_reads(statement, code_settings), self.views)
         key = _read_key(statement, settings)
         return Definition(
             name=name,
             query=query,
-            path=str(path.relative_to(self.folder)),
+            path=relative,
             line=statement.line,
-            columns=statement.columns,
+            columns=statement.columns or tuple(declared),
             key=key,
             refresh=_read_refresh(statement, settings) or self.firn.refresh,
             partitioned_by=statement.partitioned_by,
             trigger=_read_trigger(statement, settings) or self.firn.trigger,
             validators=self._read_validators(statement, settings),
             output=self._read_output(statement, settings),
+            code=code,
+            declared=declared,
+            source=source,
         )
 
     def _read_output(self, statement: Statement, settings: TableSettings | None) -> Output:
         """How the table is written, with the names of its streams within the catalog, as far as YAML has them."""
-        given = Output() if settings is None else settings.output
-        streams = tuple(self._qualify(split_name(name)) for name in given.streams)
+        configured = Output() if settings is None else settings.output
+        streams = tuple(self._qualify(split_name(name)) for name in configured.streams)
         mode = OutputMode.APPEND if statement.kind is StatementKind.STREAMING else None
-        if mode is not None and given.mode not in (None, mode):
-            text = f"a streaming table is appended to, and firn-pipeline.yml says mode: {given.mode}"
+        if mode is not None and configured.mode not in (None, mode):
+            text = f"a streaming table is appended to, and firn-pipeline.yml says mode: {configured.mode}"
             raise InvalidDefinition(text, line=statement.line, hint="write CREATE MATERIALIZED VIEW")
         return replace(
-            given,
-            mode=mode or given.mode,
+            configured,
+            mode=mode or configured.mode,
             streams=streams,
-            on_change=given.on_change or self.firn.on_change,
-            audit=given.audit or self.firn.audit,
-            max_commits=given.max_commits or self.firn.max_commits,
+            on_change=configured.on_change or self.firn.on_change,
+            audit=configured.audit or self.firn.audit,
+            max_commits=configured.max_commits or self.firn.max_commits,
         )
 
     def _check_outputs(self, definitions: Mapping[str, Definition]) -> dict[str, Definition]:
@@ -201,8 +225,9 @@ class _FolderReader:
             output = replace(definition.output, streams=streams)
             try:
                 check_output(output, definition.key, inputs, definition.line)
-                if streams:
+                if streams and definition.is_planned:
                     check_append(definition.query, streams)
+                check_code(replace(definition, output=output))
                 checked[name] = replace(definition, output=output)
             except InvalidDefinition as problem:
                 self.problems.append(problem.in_file(definition.path))
@@ -210,15 +235,15 @@ class _FolderReader:
 
     def _read_validators(self, statement: Statement, settings: TableSettings | None) -> tuple[Validator, ...]:
         """Those of the statement and of the settings, with the tables that they name within the catalog."""
-        given = () if settings is None else settings.validators
-        names = [validator.name for validator in (*statement.validators, *given)]
+        configured = () if settings is None else settings.validators
+        names = [validator.name for validator in (*statement.validators, *configured)]
         if repeated := next((name for name in names if names.count(name) > 1), None):
             raise InvalidDefinition(f"the validator {repeated} stands in firn-pipeline.yml, too", line=statement.line)
         return tuple(
             validator
             if validator.table is None
             else validator.model_copy(update={"table": self._qualify(split_name(validator.table))})
-            for validator in (*statement.validators, *given)
+            for validator in (*statement.validators, *configured)
         )
 
     def _add(
@@ -284,6 +309,16 @@ class _FolderReader:
         self.problems.append(problem.in_file(str(path.relative_to(self.folder))))
 
 
+def _choose_reads(statement: Statement, settings: CodeSettings) -> exp.Query:
+    """The query of a statement; of Python one that names the tables of `reads`, or those that its text names."""
+    if statement.python is None:
+        return statement.query
+    if settings.reads is None:
+        refuse_hidden(statement.python)
+        return statement.query
+    return write_reads({tuple(split_name(name)): Place(statement.line, 1) for name in settings.reads})
+
+
 def _find_settings(folder: Path, names: Sequence[str], *, is_required: bool) -> Path:
     """The one file of these names; the folder itself if there is none and none is required."""
     paths = [folder / name for name in names if (folder / name).is_file()]
@@ -329,10 +364,10 @@ def _read_key(statement: Statement, settings: TableSettings | None) -> tuple[str
 
 def _read_trigger(statement: Statement, settings: TableSettings | None) -> Trigger | None:
     value, line = statement.properties.get("firn.fresh-within", ("", 0))
-    given = None if settings is None else settings.trigger
-    if value and given is not None:
+    configured = None if settings is None else settings.trigger
+    if value and configured is not None:
         raise InvalidDefinition("a trigger stands in firn-pipeline.yml, too", line=line, hint="keep one of them")
-    return read_fresh_within(value, line) if value else given
+    return read_fresh_within(value, line) if value else configured
 
 
 def _read_refresh(statement: Statement, settings: TableSettings | None) -> Refresh | None:

@@ -97,8 +97,8 @@ class _Target:
         if self.name in self.result.statements:
             self.miss("an earlier part of the file defines this table, too: give one of them another name")
             return
-        taken = frozenset(name.lower() for name in self.result.statements)
-        chain = Chain(self.settings, self.result, self.name, self.table, _quote(self.source), taken)
+        names_in_use = frozenset(name.lower() for name in self.result.statements)
+        chain = Chain(self.settings, self.result, self.name, self.table, _quote(self.source), names_in_use)
         try:
             query = chain.read()
             table = self._read_table()

@@ -89,10 +89,10 @@ def write_query(query: exp.Query) -> str:
     return text
 
 
-def _choose_file(name: str, taken: Mapping[str, str]) -> str:
+def _choose_file(name: str, used_names: Mapping[str, str]) -> str:
     stem, number = re.sub(r"[^A-Za-z0-9_]+", "_", name)[:100].strip("_") or "table", 2
     path = f"transformations/{stem}.sql"
-    while path.lower() in {other.lower() for other in taken}:
+    while path.lower() in {other.lower() for other in used_names}:
         path, number = f"transformations/{stem}_{number}.sql", number + 1
     return path
 

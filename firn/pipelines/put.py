@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from firn.errors import FirnError, Invalid
 from firn.names import split_name
+from firn.pipelines.code_definitions import fingerprint_code
 from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition, Place
-from firn.pipelines.fingerprint import find_extended, fingerprint_append, fingerprint_query
+from firn.pipelines.explain import describe_term
+from firn.pipelines.fingerprint import find_extended, fingerprint_append, fingerprint_query, fingerprint_text
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.lineage import trace_columns
 from firn.pipelines.parsing import DIALECT, parse_query
-from firn.pipelines.plan import Plan, Reason
+from firn.pipelines.plan import Access, Plan, Reason, Term
 from firn.pipelines.table_plans import TablePlan, hide_filled, plan_pipeline
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode
+from firn.protocol.pipeline_plan import QueryTerm
 from firn.protocol.pipelines import MOST_TABLES, FullReason, PipelineFile, PutPipeline, Refresh, TableDefinition
 
 
@@ -73,6 +76,7 @@ class _Columns:
 
     def __init__(self, pipeline: Pipeline, load: LoadColumns) -> None:
         self.known: dict[str, Mapping[str, str]] = {**pipeline.sources}
+        self.files = pipeline.files
         self._load = load
 
     def load(self, name: str) -> Mapping[str, str] | None:
@@ -81,23 +85,27 @@ class _Columns:
             self.known[name] = columns
         return columns
 
-    def add(self, name: str, plan: Plan) -> None:
-        self.known[name] = {column.name: column.type or "unknown" for column in plan.columns}
+    def add(self, table: TablePlan) -> None:
+        if table.columns:
+            self.known[table.definition.name] = table.columns
+
+    def hide_filled(self, definition: Definition, inputs: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """The columns of inputs, without those that the definition itself fills."""
+        known = {name: self.known[name] for name in inputs}
+        return hide_filled(known, definition.name, definition.output.columns)
 
 
 def _define_table(table: TablePlan, columns: _Columns, stored: StoredQuery | None) -> TableDefinition:
-    definition, plan = table.definition, table.plan
-    if table.problem is not None:
-        raise table.problem
-    if plan is None:
-        names = ", ".join(table.unknown)
-        raise FirnError(f"{definition.name}: the columns of {names} are not known", hint="create these tables first")
+    definition, plan = table.definition, _require_plan(table)
     inputs = read_inputs(definition)
     _check_names(definition, inputs)
-    schema = hide_filled({name: columns.known[name] for name in inputs}, definition.name, definition.output.columns)
+    is_planned = definition.is_planned and not table.is_later
+    schema = columns.hide_filled(definition, inputs) if is_planned else {}
     if definition.mode is not OutputMode.COLUMNS:  # others made that table, and it has more columns
-        columns.add(definition.name, plan)
-    query, fingerprint = _write_query(definition, schema)
+        columns.add(table)
+    query, fingerprint = _write_query(definition, schema) if is_planned else _write_unplanned(definition)
+    if definition.code is not None:
+        fingerprint = fingerprint_code(definition, columns.files, fingerprint)
     is_append = definition.mode is OutputMode.APPEND
     return TableDefinition(
         name=definition.name,
@@ -105,6 +113,7 @@ def _define_table(table: TablePlan, columns: _Columns, stored: StoredQuery | Non
         path=definition.path,
         line=definition.line,
         inputs=[*inputs],
+        code=definition.code,
         key=[*definition.key],
         partitioned_by=[*definition.partitioned_by],
         mode=definition.output.mode,
@@ -118,23 +127,45 @@ def _define_table(table: TablePlan, columns: _Columns, stored: StoredQuery | Non
         trigger=definition.trigger,
         validators=[*definition.validators],
         fingerprint=fingerprint_append(fingerprint, definition.output.streams) if is_append else fingerprint,
-        extends=None if is_append or stored is None else _find_extended(definition, schema, stored, fingerprint),
+        extends=_find_extended(definition, schema, stored, fingerprint) if is_planned and not is_append else None,
         incremental=table.is_incremental,
         scope=[] if is_append else [*plan.scope],
-        lineage=trace_columns(definition.query, schema),
-        reasons=[] if is_append else [*_write_reasons(plan.reasons)],
+        terms=[] if is_append else [_write_term(term) for term in plan.terms],
+        prunes=not is_append and bool(plan.pruned_columns()),
+        lineage=trace_columns(definition.query, schema) if is_planned and definition.code is None else [],
+        reasons=[] if is_append or table.is_later else [*_write_reasons(plan.reasons)],
     )
 
 
+def _require_plan(table: TablePlan) -> Plan:
+    if table.problem is not None:
+        raise table.problem
+    if table.plan is None:
+        text = f"{table.definition.name}: the columns of {', '.join(table.unknown)} are not known"
+        raise FirnError(text, hint="create these tables first")
+    return table.plan
+
+
 def _find_extended(
-    definition: Definition, schema: Mapping[str, Mapping[str, str]], stored: StoredQuery, fingerprint: str
+    definition: Definition, schema: Mapping[str, Mapping[str, str]], stored: StoredQuery | None, fingerprint: str
 ) -> str | None:
+    if stored is None or definition.code is not None:
+        return None
     if stored.fingerprint == fingerprint:
         return stored.extends  # the server may not have run it yet
     try:
         return find_extended(definition.query, schema, parse_query(stored.query), stored.fingerprint)
     except InvalidDefinition:  # an older version of Firn may have taken the old query
         return None
+
+
+def _write_unplanned(definition: Definition) -> tuple[str, str]:
+    """The text of code, or of a query that only a run can plan, and what stands for its fingerprint."""
+    if definition.is_planned:
+        text = definition.query.sql(DIALECT, pretty=True, comments=False)
+        return text, fingerprint_text(definition.query)
+    is_python = definition.code is not None and definition.code.function is not None
+    return definition.source, "" if is_python else fingerprint_text(parse_query(definition.source))
 
 
 def _write_query(definition: Definition, schema: Mapping[str, Mapping[str, str]]) -> tuple[str, str]:
@@ -161,6 +192,11 @@ def _refuse_message(error: ValidationError) -> Invalid:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return Invalid(f"the definition cannot be sent: {place}: {first['msg']}", hint="make it shorter")
+
+
+def _write_term(term: Term) -> QueryTerm:
+    joined = [] if term.access is Access.ROWS else [*dict.fromkeys(term.joined)]
+    return QueryTerm(inputs=[*term.inputs], joined=joined, text=describe_term(term))
 
 
 def _write_reasons(reasons: Sequence[Reason]) -> Iterator[FullReason]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from firn.names import split_name
+from firn.pipelines.code_settings import NO_CODE, CodeSettings, read_code_settings
 from firn.pipelines.outputs import PLAIN_OUTPUT, Output, read_audit, read_max_commits, read_on_change, read_output
 from firn.pipelines.triggers import read_trigger
 from firn.pipelines.validate_settings import read_validators
@@ -45,6 +46,7 @@ class TableSettings:
     trigger: Trigger | None = None
     validators: tuple[Validator, ...] = ()
     output: Output = PLAIN_OUTPUT
+    code: CodeSettings = NO_CODE
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def _read_table(section: Section) -> TableSettings:
         read_trigger(section),
         read_validators(section),
         read_output(section),
+        read_code_settings(section),
     )
     section.finish()
     return settings

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from firn.pipelines.auto_cdc import read_changes_flow
 from firn.pipelines.parsing import parse_query, tokenize
+from firn.pipelines.python_files import PythonDefinition
 from firn.pipelines.streams import hide_streams, mark_streams
 from firn.pipelines.token_reader import TokenReader, place_of
 from firn.pipelines.validate_settings import explain_limits
@@ -52,6 +53,8 @@ class Statement:
     properties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     target: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    python: PythonDefinition | None = None
+    """The function that computes it; `query` then only names the tables that it reads."""
 
     @property
     def is_empty(self) -> bool:
@@ -191,8 +194,8 @@ class _StatementReader(TokenReader):
         word = self.word()
         clauses = self._clauses()
         if word not in clauses:
-            what = "" if self.kind is StatementKind.TABLE else f" for {self.kind.value}"
-            self.refuse(f"{word} is not understood here{what}: {', '.join(clauses)} or AS may follow")
+            place = "" if self.kind is StatementKind.TABLE else f" for {self.kind.value}"
+            self.refuse(f"{word} is not understood here{place}: {', '.join(clauses)} or AS may follow")
         self.position += 1
         clauses[word]()
 

@@ -37,15 +37,15 @@ def table_name(table: exp.Table) -> str:
 
 def rename_tables(tree: exp.Query) -> dict[str, str]:
     """Give each table of the query a name without dots, in place. Returns these prefixes by the names of the tables."""
-    taken = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
+    used = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
     prefixes: dict[str, str] = {}
     tables = list(find_tables(tree))
     _shorten_columns(tree, {tuple(part.name.lower() for part in table.parts) for table in tables})
     for table in tables:
         name = table_name(table)
         if name not in prefixes:
-            prefixes[name] = _choose_prefix(name, taken)
-            taken.add(prefixes[name])
+            prefixes[name] = _choose_prefix(name, used)
+            used.add(prefixes[name])
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
         identifier = exp.to_identifier(prefixes[name], quoted=True)
@@ -65,9 +65,9 @@ def _shorten_columns(tree: exp.Query, tables: set[tuple[str, ...]]) -> None:
             column.set("catalog", None)
 
 
-def _choose_prefix(name: str, taken: set[str]) -> str:
+def _choose_prefix(name: str, used: set[str]) -> str:
     stem = "t_" + re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     prefix, number = stem, 2
-    while prefix in taken:
+    while prefix in used:
         prefix, number = f"{stem}_{number}", number + 1
     return prefix

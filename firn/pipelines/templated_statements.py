@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from firn.lazy_names import load_name
 from firn.pipelines.errors import InvalidDefinition, Place
 from firn.pipelines.parsing import set_place, start_of
 from firn.pipelines.statements import Statement, read_statements
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
     from firn.pipelines.templates import Reference, Rendered
 
 _SIGNS = ("{{", "{%")
+_TEMPLATES = {"firn.pipelines.templates": ("render",)}
+"""jinja2 costs time that most folders need not spend."""
 
 
 def read_file(text: str, variables: Mapping[str, Any]) -> tuple[Iterator[Statement], tuple[Reference, ...]]:
     """The statements of a file, and the tables that its `ref()` name. Raises InvalidDefinition with line and column."""
     if not any(sign in text for sign in _SIGNS):
         return read_statements(text), ()
-    from firn.pipelines.templates import render  # noqa: PLC0415 -- jinja2 costs time that most folders need not spend
-
+    render = cast("Callable[[str, Mapping[str, Any]], Rendered]", load_name(__name__, _TEMPLATES, "render"))
     rendered = render(text, variables)
     return _read_rendered(rendered), rendered.references
 

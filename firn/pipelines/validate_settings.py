@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from firn.pipelines.code_settings import read_function
 from firn.protocol.validators import MOST_VALIDATORS, MOST_VALUES, Severity, Validator, ValidatorKind
 from firn.yaml_reading import Section
 
 _PERCENT: Final = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d+)?)\s*%\s*\.\.\s*([+-]?\d{1,9}(?:\.\d+)?)\s*%\s*")
+_SHARE: Final = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3})?)\s*%\s*")
 _FIELDS: Final = {"condition" if kind is ValidatorKind.EXPECT else str(kind): kind for kind in ValidatorKind}
 
 
@@ -29,11 +31,11 @@ def read_validators(section: Section) -> tuple[Validator, ...]:
 
 
 def _read_entry(entry: Section) -> Validator:
-    given = [name for name in _FIELDS if entry.has(name)]
-    if len(given) != 1:
+    kinds = [name for name in _FIELDS if entry.has(name)]
+    if len(kinds) != 1:
         raise entry.error(f"a validator is one of {', '.join(_FIELDS)}")
-    kind = _FIELDS[given[0]]
-    fields = _READERS[kind](entry, given[0])
+    kind = _FIELDS[kinds[0]]
+    fields = _READERS[kind](entry, kinds[0])
     name = entry.text("name") or _name(kind, fields)
     severity = Severity(entry.choice("severity", [str(severity) for severity in Severity], Severity.FAIL))
     entry.finish()
@@ -52,6 +54,7 @@ def explain_limits(error: ValidationError) -> str:
 def _name(kind: ValidatorKind, fields: Mapping[str, Any]) -> str:
     """A name such as `not_null(driver, day)`."""
     about = ", ".join(fields.get("columns") or []) or fields.get("condition") or ""
+    about = about or getattr(fields.get("function"), "name", "")
     return f"{kind}({about})" if about else str(kind)
 
 
@@ -120,6 +123,18 @@ def _read_sql(entry: Section, kind: str) -> dict[str, Any]:
     return {"sql": entry.require(kind), "expected": entry.require("expect")}
 
 
+def _read_python(entry: Section, kind: str) -> dict[str, Any]:
+    return {"function": read_function(entry, kind)}
+
+
+def _read_same(entry: Section, kind: str) -> dict[str, Any]:
+    text = entry.require(kind)
+    match = _SHARE.fullmatch(text)
+    if match is None or not 0 < float(match[1]) <= 100:
+        raise entry.field_error(kind, f"{text!r} is no part of the rows", hint='write one such as "5 %"')
+    return {"minimum": match[1], "percent": True}
+
+
 def _read_count(section: Section, name: str) -> str | None:
     text = section.text(name)
     if text is not None and not (text.isascii() and text.isdecimal() and len(text) <= 18):
@@ -151,4 +166,6 @@ _READERS: Mapping[ValidatorKind, Callable[[Section, str], dict[str, Any]]] = {
     ValidatorKind.UNIQUE: _read_columns,
     ValidatorKind.ROW_COUNT: _read_row_count,
     ValidatorKind.SQL: _read_sql,
+    ValidatorKind.PYTHON: _read_python,
+    ValidatorKind.SAME_AS_FULL: _read_same,
 }

@@ -41,6 +41,8 @@ def check_validator(validator: Validator, columns: Sequence[str], inputs: Sequen
         raise _refuse(validator, f"{validator.table} is no input of the query, so a run has no state of it", hint)
     if validator.kind is ValidatorKind.UNIQUE and not key:
         raise _refuse(validator, "unique needs a table with a key", "give the table a key")
+    if (validator.kind is ValidatorKind.PYTHON) != (validator.function is not None):
+        raise _refuse(validator, "python names a function, and only python does", 'write python: "checks:find_wrong"')
     if validator.kind is ValidatorKind.SQL:
         write_query(validator)
     elif validator.kind.is_of_rows and columns:

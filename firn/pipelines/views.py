@@ -6,16 +6,18 @@ The planner sees through CTEs, so a view never makes a plan full. The server and
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
 
+from firn.pipelines.code_definitions import add_views
 from firn.pipelines.definition import Definition
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.parsing import find_place
 from firn.pipelines.plan import Reason
 from firn.pipelines.tables import find_tables
+from firn.protocol.pipeline_code import CodeFunction
 
 References: TypeAlias = dict[str, exp.Table]
 """References to views by the names of the views in lower case."""
@@ -30,6 +32,8 @@ class View:
     path: str
     line: int
     columns: tuple[str, ...] = ()
+    function: CodeFunction | None = None
+    """The Python that computes it; `query` then only names the tables that it reads."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,9 @@ def resolve_views(definitions: Mapping[str, Definition], views: Mapping[str, Vie
         used |= needed
         if needed <= ordered.keys():
             chosen = [view for key, view in ordered.items() if key in needed]
-            resolved[name] = replace(definition, query=_add_views(definition.query, chosen)) if chosen else definition
+            resolved[name] = (
+                add_views(definition, chosen, _add_views(definition.query, chosen)) if chosen else definition
+            )
     warnings = tuple(_warn_unused(view) for key, view in ordered.items() if key not in used)
     return ResolvedViews(resolved, tuple(cycles), warnings)
 
@@ -152,15 +158,15 @@ def _add_views(query: exp.Query, views: list[View]) -> exp.Query:
 def _choose_names(tree: exp.Query, views: list[View]) -> dict[str, str]:
     """A name for each CTE that nothing else in the queries has: neither a CTE nor a table may hide the other."""
     names = {view.name.lower(): view.name for view in views}
-    taken: set[str] = set()
+    used: set[str] = set()
     for query in (tree, *(view.query for view in views)):
-        taken.update(cte.alias.lower() for cte in query.find_all(exp.CTE))
-        taken.update(table.name.lower() for table in find_tables(query) if not table.db and not is_view(table, names))
+        used.update(cte.alias.lower() for cte in query.find_all(exp.CTE))
+        used.update(table.name.lower() for table in find_tables(query) if not table.db and not is_view(table, names))
     for key, name in names.items():
         chosen, number = name, 2
-        while chosen.lower() in taken:
+        while chosen.lower() in used:
             chosen, number = f"{name}_{number}", number + 1
-        taken.add(chosen.lower())
+        used.add(chosen.lower())
         names[key] = chosen
     return names
 

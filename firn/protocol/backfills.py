@@ -16,6 +16,8 @@ MOST_DEFAULT_CHUNKS = 100
 HASHED_CHUNKS = 8
 """The number of chunks of a condition that has no range, unless the user says another one."""
 CHUNK_SECONDS = 300
+MOST_BESIDE = 32
+"""The most jobs that compute chunks of one backfill beside live runs."""
 
 
 class BackfillStatus(StrEnum):
@@ -38,11 +40,15 @@ class BackfillRequest(Request):
 
     `where` is Spark SQL over columns of the table's scope. `chunks` is the number of chunks; None lets the server
     choose. A run takes as many chunks as it computes in about `chunk_seconds`. With `dry_run` nothing is stored.
+
+    With `beside`, so many jobs compute the chunks beside the live runs, instead of these
+    (docs/protocols.md, rule 8.24).
     """
 
     where: Annotated[str, Field(min_length=1, max_length=LONGEST_CONDITION)]
     chunks: Annotated[int | None, Field(ge=1, le=MOST_CHUNKS)] = None
     chunk_seconds: Annotated[int, Field(ge=1, le=86_400)] = CHUNK_SECONDS
+    beside: Annotated[int | None, Field(ge=1, le=MOST_BESIDE)] = None
     dry_run: bool = False
 
 
@@ -72,7 +78,8 @@ class BackfillOut(Out):
     """A backfill with its chunks. `id` is empty for a dry run, and times are None until they have come.
 
     `done` of `total` chunks are committed. A replay has no `where`. It computes again what has changed `since` a
-    checkpoint, by its id.
+    checkpoint, by its id. With `beside`, at most so many jobs compute chunks beside the live runs; `jobs` are the ids
+    of those that wait or work now.
     """
 
     id: str
@@ -86,6 +93,8 @@ class BackfillOut(Out):
     created_by: str | None
     ended_at: datetime | None
     chunk_seconds: int
+    beside: int | None = None
+    jobs: list[str] = []
     total: int
     done: int
     chunks: list[ChunkOut]

@@ -11,7 +11,7 @@ from pydantic import Field
 from firn.protocol.base import Message, Request
 from firn.protocol.jobs import JobKind
 
-PROTOCOL = 8
+PROTOCOL = 9
 """The version of the protocol. A change that an older server or optimizer would misunderstand raises it."""
 LONGEST_WAIT = 20
 MOST_LOCATIONS = 1_000
@@ -21,10 +21,14 @@ Memory = dict[Annotated[str, Field(max_length=32)], Annotated[int, Field(ge=0, l
 
 
 class LeaseRequest(Request):
-    """The job kinds that an optimizer can run, and the time that it waits for a job."""
+    """The job kinds that an optimizer can run, and the time that it waits for a job.
+
+    With `allow_code` it also takes runs of pipelines with Python.
+    """
 
     optimizer_id: str
     kinds: list[JobKind]
+    allow_code: bool = False
     wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT)] = LONGEST_WAIT
     memory: Memory = {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from firn.protocol.pipeline_code import MOST_TRANSFORMS, CodeScope
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode
 from firn.protocol.pipeline_sets import MOST_TOGETHER
 from firn.protocol.pipelines import Refresh
@@ -93,6 +94,16 @@ _CHECKS: Final[dict[str, dict[str, Any]]] = {
         **_write_object({"min": {"type": "integer"}, "max": {"type": "integer"}, "change": {"type": "string"}}, []),
         "anyOf": [{"required": [name]} for name in ("min", "max", "change")],
     },
+    "python": {
+        "type": "string",
+        "description": "a function(spark, audited, changed) of a Python file that gives wrong rows or a list of texts",
+        "examples": ["checks:find_wrong"],
+    },
+    "same_as_full": {
+        "type": "string",
+        "description": "a part of the rows that an incremental run compares with a full computation",
+        "examples": ["5 %"],
+    },
     "sql": {"type": "string", "description": "a query over `audited` and `changed` whose first value is `expect`"},
 }
 _MAX_COMMITS: Final[dict[str, Any]] = {
@@ -115,6 +126,21 @@ _VALIDATOR: Final[dict[str, Any]] = {
         for name, check in _CHECKS.items()
     ]
 }
+
+_TRANSFORM: Final[dict[str, Any]] = _write_object(
+    {
+        "python": {
+            "type": "string",
+            "description": "a function(spark, df, context) of a Python file of the folder",
+            "examples": ["transforms.enrich:transform"],
+        },
+        "scope": {
+            "enum": [str(scope) for scope in CodeScope],
+            "description": "a promise: a row of the result depends on one row, on the rows of its key, or on all rows",
+        },
+    },
+    ["python", "scope"],
+)
 
 FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -169,6 +195,13 @@ FIRN_PIPELINE_SCHEMA: Final[dict[str, Any]] = {
                     "max_commits": _MAX_COMMITS,
                     "trigger": _TRIGGER,
                     "validate": {"type": "array", "items": _VALIDATOR},
+                    "transforms": {"type": "array", "items": _TRANSFORM, "maxItems": MOST_TRANSFORMS},
+                    "reads": {**_NAMES, "description": "the tables that Python reads, if its text does not say so"},
+                    "scope": {
+                        **_NAMES,
+                        "description": "a promise for Python: rows with equal values in these columns depend on rows "
+                        "of the inputs with the same values alone",
+                    },
                 },
             },
         },

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
-from firn.protocol.answers.writers import WriterOut
-from firn.protocol.backfills import RunChunks
 from firn.protocol.base import Message, Open, Out, Request
 from firn.protocol.held_rows import RowSample
+from firn.protocol.pipeline_code import TableCode
 from firn.protocol.pipeline_graph import ColumnLineage
 from firn.protocol.pipeline_outputs import AuditMode, OnChange, OutputMode, StreamInput, choose_mode
+from firn.protocol.pipeline_pins import MoveCheckpoint
+from firn.protocol.pipeline_plan import QueryTerm
 from firn.protocol.pipeline_quarantine import name_quarantine
 from firn.protocol.pipeline_sets import MOST_TOGETHER
-from firn.protocol.validators import MOST_VALIDATORS, Severity, Validator, ValidatorResult
+from firn.protocol.validators import MOST_VALIDATORS, Severity, Validator, ValidatorKind, ValidatorResult
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 200_000
@@ -100,15 +101,18 @@ class TableDefinition(Request):
     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `extends` is that
     of an older query, if this one gives its columns with the same values, and more columns: a claim of the client, by
     which the server takes the query without `rebuild`, and no run relies on it. `incremental`,
-    `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
-    people from which columns of the inputs each column comes.
+    `scope`, `terms`, `prunes` (the affected values bound what is read of an input) and `reasons` are the planner's
+    verdict, which an optimizer never trusts: it plans again. `lineage` says for people from which columns of the inputs
+    each column comes. With `code`, Python computes the table, or changes the rows of the query; `query` is then the
+    text of the function if there is no query.
     """
 
     name: _Name
     query: _Text
     path: Annotated[str, Field(max_length=1_000)]
     line: Annotated[int, Field(ge=1)]
-    inputs: Annotated[list[_Name], Field(min_length=1, max_length=MOST_INPUTS)]
+    inputs: Annotated[list[_Name], Field(max_length=MOST_INPUTS)]
+    code: TableCode | None = None
     key: _Columns = []
     partitioned_by: _Columns = []
     mode: OutputMode | None = None
@@ -125,6 +129,8 @@ class TableDefinition(Request):
     extends: Annotated[str | None, Field(pattern=r"^[0-9a-f]{64}$")] = None
     incremental: bool
     scope: _Columns = []
+    terms: Annotated[list[QueryTerm], Field(max_length=1_000)] = []
+    prunes: bool = False
     lineage: Annotated[list[ColumnLineage], Field(max_length=MOST_COLUMNS)] = []
     reasons: Annotated[list[FullReason], Field(max_length=100)] = []
 
@@ -138,6 +144,11 @@ class TableDefinition(Request):
         """The table that gets the rows that validators drop; None if no validator drops any."""
         drops = any(validator.severity is Severity.DROP for validator in self.validators)
         return name_quarantine(self.name) if drops else None
+
+    @property
+    def has_code(self) -> bool:
+        """Whether a run of the table runs Python of its owner."""
+        return self.code is not None or any(item.kind is ValidatorKind.PYTHON for item in self.validators)
 
 
 class PutPipeline(Request):
@@ -180,84 +191,6 @@ class PutOut(Out):
     name: str
     version: int
     tables: list[TableChange]
-
-
-class InputPin(Message):
-    """The state of an input: a version of a keyed table, or a snapshot of a plain one; None for an empty table."""
-
-    table: str
-    table_uuid: str
-    keyed: bool
-    version: str | None
-
-
-class Checkpoint(Message):
-    """The pins that a table's rows were computed from. `id` is the position of the pipeline's writer on the table."""
-
-    id: str
-    fingerprint: str
-    pinned_at: datetime
-    pins: list[InputPin]
-
-
-class PinTarget(Request):
-    """A table that a run computes, and the fingerprint of the query that the optimizer will run for it."""
-
-    table: _Name
-    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-class PinRequest(Request):
-    """Asked by an optimizer with its lease, when all targets of the run exist."""
-
-    targets: Annotated[list[PinTarget], Field(min_length=1, max_length=MOST_TOGETHER)]
-
-
-class TargetPins(Message):
-    """What a run computes for one target: changes of the inputs from `since` to `until`, or all rows at `until`.
-
-    `since` is None, and `full_reason` says why, if the rows cannot be computed from a checkpoint. `is_fallback` says
-    that nobody wants this: it is not the first run, nor one after a reset, a new query, or a request for all rows.
-
-    The registration of `writer` has ended all earlier copies of the run: a commit has to name its epoch,
-    `writer.position` and `until.id`.
-
-    `chunks` are part of the run: their rows are computed at `until`, too, and committed together (rule 8.9). With
-    `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
-    With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13). `commits_left` are the
-    new commits of the inputs that the next run takes, because this one is bounded (rule 8.14). `quarantine_writer` is
-    the writer at the table's quarantine, if it has one (rule 8.22).
-    """
-
-    table: str
-    writer: WriterOut
-    since: Checkpoint | None
-    full_reason: str | None
-    is_fallback: bool = False
-    until: Checkpoint
-    chunks: RunChunks | None = None
-    has_backfills: bool = False
-    replay: Checkpoint | None = None
-    commits_left: int = 0
-    quarantine_writer: WriterOut | None = None
-
-
-class Pins(Message):
-    """The pins of a run: one entry for each target, in the order of the task.
-
-    One transaction pins all inputs of all targets, so `until` names one state of an input that several targets read.
-    """
-
-    targets: list[TargetPins]
-
-
-class MoveCheckpoint(Request):
-    """Asked by an optimizer with its lease, if its inputs do not change `table`: the step without a commit."""
-
-    table: _Name
-    epoch: Annotated[int, Field(ge=1)]
-    start: Annotated[str, Field(min_length=1, max_length=255)]
-    end: Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class TableChanges(Request):

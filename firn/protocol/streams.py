@@ -83,6 +83,10 @@ class StreamHeartbeat(Request):
     rows_per_second: Annotated[float | None, Field(ge=0, le=1e15)] = None
     has_progressed: bool = False
     """Whether this attempt has committed, or has found nothing to commit."""
+    engine: Annotated[str | None, Field(max_length=32)] = None
+    """`light` or `spark`, by which the optimizer drains now."""
+    engine_reason: _Reason | None = None
+    """Why it is not the light one."""
     log: _Lines = []
     memory: Memory = {}
 

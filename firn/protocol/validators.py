@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from firn.protocol.base import Message, Request
+from firn.protocol.pipeline_code import CodeFunction
 
 MOST_VALIDATORS = 100
 MOST_VALUES = 1_000
@@ -36,6 +37,8 @@ class ValidatorKind(StrEnum):
     UNIQUE = "unique"  # no other row has the same values
     ROW_COUNT = "row_count"  # the number of rows, or how it changes
     SQL = "sql"  # a query gives a value
+    PYTHON = "python"  # a function gives violations
+    SAME_AS_FULL = "same_as_full"  # a sample of the rows equals a full computation
 
     @property
     def is_of_rows(self) -> bool:
@@ -47,6 +50,7 @@ class Validator(Request):
     """One validator. The fields that its kind does not use stay empty.
 
     `minimum` and `maximum` are texts of values, of row_count numbers of rows, or of percents of change with `percent`.
+    Of same_as_full, `minimum` is the sample's part of the rows in percent. `modules` are the files of `function`.
     """
 
     name: _Name
@@ -63,6 +67,8 @@ class Validator(Request):
     table_column: Annotated[str | None, Field(max_length=255)] = None
     sql: Annotated[str | None, Field(max_length=20_000)] = None
     expected: _Text | None = None
+    function: CodeFunction | None = None
+    modules: Annotated[list[Annotated[str, Field(max_length=1_000)]], Field(max_length=2_000)] = []
 
 
 class ValidatorResult(Message):

@@ -64,7 +64,7 @@ def list_lineage_files(table: Table, *, above: int = ALL, may_have_deletes: bool
         return []
     return [
         file
-        for manifest in _manifests(table.io, snapshot.manifest_list)
+        for manifest in read_manifests(table.io, snapshot.manifest_list)
         if _has_data(table, manifest, may_have_deletes=may_have_deletes) and manifest.sequence_number > above
         for file in _files(table.io, manifest)
         if file.sequence_number > above
@@ -78,7 +78,7 @@ def list_added_files(table: Table, snapshot_id: int) -> list[LineageFile]:
         raise KeyError(snapshot_id)
     return [
         file
-        for manifest in _manifests(table.io, snapshot.manifest_list)
+        for manifest in read_manifests(table.io, snapshot.manifest_list)
         if manifest.added_snapshot_id == snapshot_id and _has_data(table, manifest, may_have_deletes=False)
         for file in _files(table.io, manifest)
         if file.sequence_number == snapshot.sequence_number  # an engine may merge older manifests into the new one
@@ -93,7 +93,7 @@ def _has_data(table: Table, manifest: ManifestFile, *, may_have_deletes: bool) -
     return False
 
 
-def _manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
+def read_manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
     """Read a manifest list as v3. PyIceberg's own reader reads each one as v2, which has no row ids."""
     with AvroFile[ManifestFile](
         io.new_input(manifest_list),

@@ -85,7 +85,7 @@ def decode_tail(records: Iterable[TailRecord], layout: RecordLayout, target: pa.
     """
     if layout.format not in (FIRN_JSON, UPSERT_JSON):
         raise Refused(f"records of the format {layout.format} are decoded in Spark only", hint=_IN_SPARK)
-    convert = {field.name: _build_converter(field.field_type) for field in layout.columns.fields}
+    convert = {field.name: build_converter(field.field_type) for field in layout.columns.fields}
     parts, rows = [target.empty_table()], list[dict[str, Any]]()
     for record in records:
         if (row := _decode(record, layout, convert)) is not None:
@@ -174,16 +174,16 @@ def _build_table(rows: Sequence[Mapping[str, Any]], target: pa.Schema) -> pa.Tab
     return pa.table(arrays, schema=target)
 
 
-def _build_converter(kind: IcebergType) -> Convert:
+def build_converter(kind: IcebergType) -> Convert:
     """A function from a JSON value that is not null to the value in Arrow; ValueError for a value that does not fit."""
     match kind:
         case DecimalType():
             return lambda value: _to_decimal(value, kind)
         case StructType():
-            fields = {field.name: _build_converter(field.field_type) for field in kind.fields}
+            fields = {field.name: build_converter(field.field_type) for field in kind.fields}
             return lambda value: _to_struct(value, fields)
         case ListType():
-            element = _build_converter(kind.element_type)
+            element = build_converter(kind.element_type)
             return lambda value: [_or_null(item, element) for item in _require(value, list)]
         case MapType():
             return _build_map_converter(kind)
@@ -196,7 +196,7 @@ def _build_converter(kind: IcebergType) -> Convert:
 def _build_map_converter(kind: MapType) -> Convert:
     if not isinstance(kind.key_type, StringType):
         return _refuse
-    values = _build_converter(kind.value_type)
+    values = build_converter(kind.value_type)
     return lambda value: [(key, _or_null(item, values)) for key, item in _require(value, dict).items()]
 
 
@@ -222,7 +222,7 @@ def _to_integer(value: Any, bits: int) -> int:
 
 
 def _to_double(value: Any) -> float:
-    return float(value if isinstance(value, Decimal) else _require(value, int))
+    return float(value if isinstance(value, Decimal | float) else _require(value, int))
 
 
 def _to_decimal(value: Any, kind: DecimalType) -> Decimal:
@@ -260,8 +260,8 @@ def _to_bytes(value: Any, length: int | None = None) -> bytes:
 
 
 def _to_struct(value: Any, fields: Mapping[str, Convert]) -> dict[str, Any]:
-    given = _require(value, dict)
-    return {name: _or_null(given.get(name), convert) for name, convert in fields.items()}
+    struct = _require(value, dict)
+    return {name: _or_null(struct.get(name), convert) for name, convert in fields.items()}
 
 
 _SIMPLE: Mapping[type[IcebergType], Convert] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from urllib.parse import quote
 
 import requests
@@ -27,6 +27,10 @@ class Served:
     token: str | None
     catalog: str
     table: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of each request to the Iceberg catalog."""
+    seconds: float | None = None
+    """How long a request to it may take; PyIceberg waits for ever."""
 
     @property
     def is_keyed(self) -> bool:
@@ -54,7 +58,13 @@ class Served:
     @cached_property
     def _catalog(self) -> RestCatalog:
         token = {"token": self.token} if self.token else {}
-        return RestCatalog(self.catalog, uri=f"{self.transport.url}/iceberg", warehouse=self.catalog, **token)
+        headers = {f"header.{name}": value for name, value in self.headers.items()}
+        uri = f"{self.transport.url}/iceberg"
+        catalog = RestCatalog(self.catalog, uri=uri, warehouse=self.catalog, **token, **headers)
+        if self.seconds is not None:
+            session = catalog._session  # noqa: SLF001 -- PyIceberg has no setting for it
+            session.request = partial(session.request, timeout=self.seconds)  # type: ignore[method-assign]
+        return catalog
 
 
 @contextmanager
@@ -66,7 +76,7 @@ def _translate_errors(url: str) -> Iterator[None]:
         raise NotFound(f"the table cannot be read: {error}", hint="`firn table list` lists all tables") from error
     except RESTError as error:
         raise _translate(error) from error
-    except requests.ConnectionError as error:
+    except (requests.ConnectionError, requests.Timeout) as error:
         raise build_unreachable(url, error) from error
 
 

@@ -15,18 +15,27 @@ from typing import TYPE_CHECKING
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
+    from firn.drains.drain import Drained
+    from firn.drains.errors import DrainStopped
+    from firn.spark.cdc_run import CdcRun as CdcRun
     from firn.spark.changes import on_changes, read_changes
-    from firn.spark.drain_errors import DrainStopped
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
-    from firn.spark.log_drain import Drained, drain, skip
+    from firn.spark.local_code import compute_by_code as compute_by_code
+    from firn.spark.local_pipeline import LocalPipeline as LocalPipeline
+    from firn.spark.log_drain import drain, skip
     from firn.spark.log_reading import read_log
     from firn.spark.lookup import enrich
+    from firn.spark.pipeline_tests import run_case as run_case
+    from firn.spark.pipeline_tests import run_random as run_random
     from firn.spark.quarantine_retry import Retried, retry_quarantine
     from firn.spark.reading import read
     from firn.spark.real_time import realtime
     from firn.spark.sessions import catalog_conf, configure, session, sql
     from firn.spark.sinks import append_sink, resume, upsert_sink, write_stream
     from firn.spark.statements import sync_before_statement
+    from firn.spark.table_comparison import ComparisonOptions as ComparisonOptions
+    from firn.spark.table_comparison import compare_tables as compare_tables
+    from firn.spark.table_comparison import compute_table as compute_table
     from firn.spark.write import Written, delete, upsert, write_changes
 
 __all__ = [
@@ -65,8 +74,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "firn.spark.drain_errors": ("DrainStopped",),
-    "firn.spark.log_drain": ("Drained", "drain", "skip"),
+    "firn.drains.drain": ("Drained",),
+    "firn.drains.errors": ("DrainStopped",),
+    "firn.spark.log_drain": ("drain", "skip"),
     "firn.spark.errors": (
         "CommitRefused",
         "NotKeyed",
@@ -86,6 +96,12 @@ _HOMES = {
     "firn.spark.sinks": ("append_sink", "resume", "upsert_sink", "write_stream"),
     "firn.spark.statements": ("sync_before_statement",),
     "firn.spark.write": ("Written", "delete", "upsert", "write_changes"),
+    # For the command line:
+    "firn.spark.cdc_run": ("CdcRun",),
+    "firn.spark.local_code": ("compute_by_code",),
+    "firn.spark.local_pipeline": ("LocalPipeline",),
+    "firn.spark.pipeline_tests": ("run_case", "run_random"),
+    "firn.spark.table_comparison": ("ComparisonOptions", "compare_tables", "compute_table"),
 }
 
 

@@ -26,12 +26,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from firn.drains.decoders import build_columns, build_decoder, name_set
 from firn.protocol.answers.logs import LogOut
-from firn.protocol.avro.wire_format import AVRO_FORMATS, DEBEZIUM_AVRO
 from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.envelope import BadRecord
-from firn.protocol.cdc.rows import EMPTY, STOP, Row, RowColumns
-from firn.protocol.cdc.sources import parse_sources
+from firn.protocol.cdc.rows import RowColumns
 from firn.spark.decoded import COLUMN, INDEX, OFFSET, PARTITION, REASON, RECORD, carry_record
 from firn.spark.target import SET_COLUMN, Target, read_field_ids
 
@@ -60,7 +59,7 @@ def decode_rows(records: DataFrame, log: LogOut, target: Target, schemas: Schema
 
     `schemas` are those of Avro records.
     """
-    return decode_with(records, _build_decoder(log, target, schemas), target)
+    return decode_with(records, build_decoder(log, build_row_columns(log, target), schemas), target)
 
 
 def decode_with(records: DataFrame, decoder: EnvelopeDecoder | AvroDecoder, target: Target) -> DataFrame:
@@ -81,17 +80,6 @@ def decode_with(records: DataFrame, decoder: EnvelopeDecoder | AvroDecoder, targ
     return carried.mapInArrow(batch_decoder.decode, schema)
 
 
-def _build_decoder(log: LogOut, target: Target, schemas: Schemas) -> EnvelopeDecoder | AvroDecoder:
-    if log.format not in AVRO_FORMATS:
-        return EnvelopeDecoder(log.format, build_row_columns(log, target))
-    # They need fastavro, which a driver may lack.
-    from firn.protocol.avro.debezium import DebeziumAvroDecoder  # noqa: PLC0415
-    from firn.protocol.avro.decoding import AvroDecoder  # noqa: PLC0415
-
-    decoder = DebeziumAvroDecoder if log.format == DEBEZIUM_AVRO else AvroDecoder
-    return decoder(schemas, build_row_columns(log, target))
-
-
 def use_own_python(spark: SparkSession) -> None:
     """Let Python tasks on this machine run in this program's Python, which has Firn and PyArrow.
 
@@ -104,16 +92,13 @@ def use_own_python(spark: SparkSession) -> None:
 
 def build_row_columns(log: LogOut, target: Target) -> RowColumns:
     """The columns for which the table's records are decoded. A truncate is bad in a batch: it has one of its own."""
-    return RowColumns(
-        types={column.name: name_type(column.dataType) for column in target.fields},
-        keys=target.key,
+    return build_columns(
+        log,
+        {column.name: name_type(column.dataType) for column in target.fields},
+        key=target.key,
         needed_by_deletes=target.delete_columns,
         is_partial=target.has_partial_columns,
         is_insert_only=target.is_insert_only,
-        sources=parse_sources(log.source_tables) if log.source_tables else (),
-        source_column=log.source_column,
-        schema_changes=log.schema_changes,
-        truncates=STOP if log.truncates == EMPTY else log.truncates,
     )
 
 
@@ -150,12 +135,6 @@ class BatchDecoder:
             added = [pa.array([row.get(name) for row in rows.rows], types.field(name).type) for name in types.names]
             yield pa.RecordBatch.from_arrays([*carried, *added], names=[*_CARRIED, *types.names])
 
-    def name_set(self, row: Row) -> str | None:
-        """The ids of the columns that a row sets; None for all."""
-        if row.given is None:
-            return None
-        return ",".join(str(self.field_ids[name]) for name in row.given if name not in self.key)
-
 
 @dataclass
 class _Rows:
@@ -173,6 +152,7 @@ class _Rows:
             self.rows.append({REASON: bad.reason, COLUMN: bad.column, INDEX: 0})
             return
         for index, row in enumerate(decoded):
-            own = {"_op": row.op, INDEX: index, SET_COLUMN: self.decoder.name_set(row)}
+            set_ids = name_set(row, self.decoder.field_ids, self.decoder.key)
+            own = {"_op": row.op, INDEX: index, SET_COLUMN: set_ids}
             self.records.append(number)
             self.rows.append({**row.values, **own})

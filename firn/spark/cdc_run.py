@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from firn.cdc.cluster import Bounds, CdcCluster
 from firn.client import Client, TableHandle
+from firn.drains.drain import LOG_WRITER
 from firn.errors import FirnError, NotFound, Refused
 from firn.logs import PASSWORD_VARIABLE, LogBatch, PlainBrokers, build_kafka_options
 from firn.protocol.answers.logs import LogOut
@@ -25,7 +26,7 @@ from firn.protocol.names import format_sql_name, quote_name
 from firn.protocol.streams import StreamStatus
 from firn.spark.cdc_observing import observe_range
 from firn.spark.errors import reason
-from firn.spark.log_drain import LOG_WRITER, LogDrain
+from firn.spark.log_drain import LogDrain
 from firn.spark.target import load_target
 
 MOST_OBSERVED = 2_000_000

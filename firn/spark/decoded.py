@@ -56,8 +56,3 @@ def fail_on_bad(decoded: DataFrame) -> DataFrame:
     where = F.concat_ws(" ", F.lit(_BAD), F.col(PARTITION).cast("string"), F.col(OFFSET).cast("string"))
     op = F.when(F.col(REASON).isNotNull(), F.raise_error(where).cast("string")).otherwise(F.col("_op"))
     return decoded.withColumn("_op", op)
-
-
-def describe_reason(reason: str, column: str | None) -> str:
-    """A reason for people, with its column."""
-    return reason if column is None else f"{reason} (column {column})"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -60,6 +60,8 @@ class LocalPipeline:
     spark: SparkSession
     plans: Mapping[str, Plan]
     schemas: Mapping[str, Mapping[str, str]]
+    compute_by: Mapping[str, Callable[[Mapping[str, DataFrame]], DataFrame]] = field(default_factory=dict)
+    """Tables that are computed otherwise than by the SQL of their plans, and always in full."""
     rows: dict[str, Rows] = field(default_factory=dict)
     types: dict[str, StructType] = field(default_factory=dict)
 
@@ -83,9 +85,13 @@ class LocalPipeline:
         """The rows of a table, computed in full from the current rows of its inputs."""
         plan = self.plans[name]
         with _explain(name):
-            for source in plan.inputs:
-                self._show(source.relation(State.NEW), source.name, self.rows[source.name])
-            frame = self.spark.sql(plan.full())
+            if name in self.compute_by:
+                read = {source.name: self._read(source.name, self.rows[source.name]) for source in plan.inputs}
+                frame = self.compute_by[name](read)
+            else:
+                for source in plan.inputs:
+                    self._show(source.relation(State.NEW), source.name, self.rows[source.name])
+                frame = self.spark.sql(plan.full())
             self.types[name] = frame.schema
             return _collect(frame)
 
@@ -95,7 +101,7 @@ class LocalPipeline:
         self.rows |= inputs
         for name, plan in self.plans.items():
             changed = {source.name for source in plan.inputs if self._has_changed(source.name, old)}
-            if not plan.is_incremental:
+            if not plan.is_incremental or name in self.compute_by:
                 self.rows[name] = self.compute(name)
             elif changed:
                 with _explain(name):
@@ -134,14 +140,17 @@ class LocalPipeline:
         return bool(compare_rows(old[table], self.rows[table]))
 
     def _show(self, view: str, table: str, rows: Rows) -> None:
-        create_local_frame(self.spark, rows, self.types[table]).createOrReplaceTempView(view)
+        self._read(table, rows).createOrReplaceTempView(view)
+
+    def _read(self, table: str, rows: Rows) -> DataFrame:
+        return create_local_frame(self.spark, rows, self.types[table])
 
 
 def compare_rows(expected: Sequence[Sequence[Any]], actual: Sequence[Sequence[Any]]) -> Difference:
     """The rows that only one side has; floating-point numbers are equal if their first nine digits are."""
-    wanted, given = (Counter(_canonical_row(row) for row in rows) for rows in (expected, actual))
+    wanted, actual_rows = (Counter(_canonical_row(row) for row in rows) for rows in (expected, actual))
     samples = {_canonical_row(row): tuple(row) for row in [*expected, *actual]}
-    missing, surplus = wanted - given, given - wanted
+    missing, surplus = wanted - actual_rows, actual_rows - wanted
     return Difference([samples[row] for row in missing.elements()], [samples[row] for row in surplus.elements()])
 
 

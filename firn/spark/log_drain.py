@@ -1,8 +1,4 @@
-"""Drains bring the records of a table's log to its change store (docs/streams.md#log-store).
-
-A drain has no checkpoint. It reads from the table's position to the last stable offset, commits the changes and the new
-position together, and begins again. If it dies, the next drain goes on from the table's position.
-"""
+"""Drains in Spark bring the records of a table's log to its change store (docs/streams.md#log-store)."""
 
 from __future__ import annotations
 
@@ -17,37 +13,20 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.client import TableHandle
-from firn.errors import FirnError, Refused
-from firn.logs import LogBatch, build_kafka_options, cut_at_truncate, plan_batch, suggest_remedy
+from firn.drains.drain import LOG_WRITER, TRIES, Drain, Drained, refuse_running
+from firn.logs import PASSWORD_VARIABLE, LogBatch, build_kafka_options, cut_at_truncate
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
-from firn.protocol.streams import StreamStatus
 from firn.spark.avro_schemas import BatchSchemas
 from firn.spark.bad_records import BadRecords
 from firn.spark.change_append import append_changes
 from firn.spark.decoded import INDEX, OWN, fail_on_bad
-from firn.spark.drain_errors import DrainOvertaken, DrainStopped
 from firn.spark.errors import reason
 from firn.spark.log_order import order_changes
 from firn.spark.log_records import decode_changes, read_records
 from firn.spark.sessions import client_of, find_session
 from firn.spark.target import Target, load_target
 from firn.spark.truncates import build_deletes, can_empty, find_first, select_truncates
-from firn.streams import Streams
-
-TRIES = 4
-PASSWORD_VARIABLE = "FIRN_KAFKA_PASSWORD"  # noqa: S105 -- the name of a variable
-LOG_WRITER = "log"
-
-
-@dataclass(frozen=True, slots=True)
-class Drained:
-    """The result of a drain: commits, and at most so many records, because some offsets have none."""
-
-    table: str
-    commits: int
-    most_records: int
-    position: str | None
 
 
 def drain(table: str, spark: SparkSession | None = None, *, password: str | None = None) -> Drained:
@@ -78,26 +57,15 @@ def _open(table: str, spark: SparkSession | None, password: str | None) -> LogDr
     active = find_session(spark)
     client, name = client_of(active, table)
     handle = client.tables[name]
-    _refuse_running(handle)
+    refuse_running(handle)
     writer = handle.writers.register(LOG_WRITER)  # before the position is read (docs/protocols.md, rule 6.2)
     secret = password if password is not None else os.environ.get(PASSWORD_VARIABLE)
     return LogDrain(active, handle, load_target(active, table), writer, secret)
 
 
-def _refuse_running(handle: TableHandle) -> None:
-    """Raise Refused if an optimizer drains the table: each of the two would end the other one."""
-    name = handle.name
-    running = Streams(handle.transport).list(catalog=name.catalog, table=name.table, status=[StreamStatus.RUNNING])
-    for stream in running:
-        raise Refused(
-            f"optimizer {stream.owner} drains {name.table} already",
-            hint=f"`firn stream show {name}` shows how far it is; `firn stream pause {name}` ends it",
-        )
-
-
 @dataclass
-class LogDrain:
-    """One copy of the log's writer. `check` is called between steps, and raises if the drain has to end."""
+class LogDrain(Drain):
+    """One copy of the log's writer, in Spark."""
 
     spark: SparkSession
     handle: TableHandle
@@ -126,30 +94,9 @@ class LogDrain:
             check=self.check,
         )
 
-    def run(self) -> Drained:
-        """Commit batches until the table has all records up to the end of the first look, or later ones."""
-        commits = records = 0
-        goal: dict[int, int] | None = None
-        while True:
-            log = self.look()
-            goal = log.end if goal is None else goal
-            batch = None if _has_reached(log, goal, commits) else self.plan(log)
-            if batch is None:
-                return Drained(self.table, commits, records, log.position)
-            self.commit(log, batch)
-            commits, records = commits + 1, records + batch.most_records
-
-    def look(self) -> LogOut:
-        """Ask the server for the log; DrainStopped if a user has to act first."""
-        log = self.handle.log.show()
-        if log.problem is not None:
-            remedy = suggest_remedy(log, str(self.handle.name))
-            raise DrainStopped(f"{self.table}: {log.problem.message}", hint=remedy)
-        return log
-
     def plan(self, log: LogOut) -> LogBatch | None:
         """The next batch, which ends before a truncate that empties the table; None if there is nothing to commit."""
-        batch = plan_batch(log)
+        batch = super().plan(log)
         if batch is None or not batch.most_records or not can_empty(log, self.target):
             return batch
         records = read_records(self.spark, batch, build_kafka_options(log, self.password))
@@ -162,7 +109,7 @@ class LogDrain:
         nullable = [StructField(column.name, column.dataType) for column in self.target.fields]
         return self.spark.createDataFrame([], StructType([*nullable, StructField("_op", StringType())]))
 
-    def commit(self, log: LogOut, batch: LogBatch) -> None:
+    def commit(self, log: LogOut, batch: LogBatch) -> LogBatch:
         """Append the changes of a batch; after an error, ask the server whether they are in the table.
 
         Bad records go to the quarantine before (docs/protocols.md, rule 6.11). A batch without any costs nothing more:
@@ -170,7 +117,7 @@ class LogDrain:
         """
         if batch.truncate is not None:
             self._commit_truncate(log, batch)
-            return
+            return batch
         is_split = self.bad_records.are_likely()
         changes = self._split(log, batch) if is_split else self._read_without_reasons(log, batch)
         tries = 0
@@ -179,27 +126,17 @@ class LogDrain:
                 self.append(self._order(changes, log, batch), log, batch)
             except Exception as error:  # Java throws many types of errors; the table's position matters
                 self.check()
-                if self._has_committed(batch):
-                    return
+                if self.has_committed(batch):
+                    return batch
                 if not is_split and self.bad_records.are_in(self._read(log, batch)):
                     is_split, changes = True, self._split(log, batch)
                     continue
                 tries += 1
-                if self._is_hopeless(log, tries):
-                    raise self._fail(batch, error) from error
+                if self.is_hopeless(log, tries):
+                    raise self.build_failure(batch, reason(error)) from error
                 self.pause(0.5 * 2**tries)
             else:
-                return
-
-    def _is_hopeless(self, log: LogOut, tries: int) -> bool:
-        """Whether another try cannot succeed, or the tries are used up."""
-        return tries == TRIES or self.handle.log.show().position != log.position
-
-    def _fail(self, batch: LogBatch, error: Exception) -> FirnError:
-        return FirnError(
-            f"{self.table}: the drain could not commit records up to {batch.position}: {reason(error)}",
-            hint="start the drain again: it goes on from the table's position",
-        )
+                return batch
 
     def _commit_truncate(self, log: LogOut, batch: LogBatch) -> None:
         """Delete all rows of the table, with the step over the truncate (docs/protocols.md, rule 6.16)."""
@@ -208,10 +145,10 @@ class LogDrain:
                 self.append(build_deletes(self.spark, self.handle.log, log, batch, self.target), log, batch)
             except Exception as error:  # as in `commit`
                 self.check()
-                if self._has_committed(batch):
+                if self.has_committed(batch):
                     return
-                if self._is_hopeless(log, tries):
-                    raise self._fail(batch, error) from error
+                if self.is_hopeless(log, tries):
+                    raise self.build_failure(batch, reason(error)) from error
                 self.pause(0.5 * 2**tries)
             else:
                 return
@@ -236,23 +173,4 @@ class LogDrain:
 
     def append(self, frame: DataFrame, log: LogOut, batch: LogBatch) -> None:
         """Append changes, with the step of the position in the summary."""
-        summary = {
-            "firn.writer-id": self.writer.name,
-            "firn.writer-epoch": str(self.writer.epoch),
-            "firn.position-from": log.position or "none",
-            "firn.position": batch.position,
-            "firn.log-topic-id": log.topic_id,
-        }
-        append_changes(frame, self.target, summary)
-
-    def _has_committed(self, batch: LogBatch) -> bool:
-        """Whether the table has the batch; DrainStopped if another drain has started."""
-        now = self.handle.writers.get(LOG_WRITER)
-        if now.epoch != self.writer.epoch or now.fenced_at is not None:
-            raise DrainOvertaken.by(self.table, now.registered_at)
-        return now.position == batch.position
-
-
-def _has_reached(log: LogOut, goal: dict[int, int], commits: int) -> bool:
-    """Whether the table has what the log had at the first look. Without this, a drain of a busy topic never ends."""
-    return commits > 0 and all(log.start.get(number, 0) >= at for number, at in goal.items())
+        append_changes(frame, self.target, self.build_summary(log, batch))

@@ -50,8 +50,8 @@ def run_case(pipeline: LocalPipeline, case: Case) -> Iterator[CaseResult]:
     """Run one case; a result for each table that it expects something of."""
     try:
         _check_names(pipeline, case)
-        given = {table: pipeline.read_texts(table, rows) for table, rows in case.given.items()}
-        pipeline.build(given)
+        inputs = {table: pipeline.read_texts(table, rows) for table, rows in case.given.items()}
+        pipeline.build(inputs)
         pipeline.change({table: _apply(pipeline, table, change) for table, change in case.change.items()})
         for table, rows in case.expect.items():
             yield _judge(pipeline, table, rows)
@@ -70,7 +70,8 @@ def run_random(
     literals = find_literals([plan.definition.query for plan in plans.values()])
     sources = {name: RowSource(name, columns, literals, chance) for name, columns in pipeline.schemas.items()}
     pipeline.build({name: source.make(_FIRST_ROWS) for name, source in sources.items()})
-    incremental = [name for name, plan in pipeline.plans.items() if plan.is_incremental]
+    own = pipeline.compute_by
+    incremental = [name for name, plan in pipeline.plans.items() if plan.is_incremental and name not in own]
     for number in range(1, rounds + 1):
         chosen = [name for name in sources if chance.random() < 0.6] or [chance.choice(list(sources))]
         pipeline.change({name: sources[name].change(pipeline.rows[name]) for name in chosen})

@@ -6,6 +6,8 @@ quarantine, the next one does that first.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +30,8 @@ from firn.spark.log_records import decode_changes, keep_newest
 from firn.spark.sessions import client_of, find_session
 from firn.spark.target import Target, load_target
 
+TRIES = 4
+"""How often a retry tries to remove what it has sent: jobs may pack the files of the quarantine meanwhile."""
 MOST_RECORDS = 5_000
 """How many records one commit takes at most."""
 _RECORD = ("topic", "timestamp", "key", "value", "headers", "partition", "offset")
@@ -74,6 +78,7 @@ class Retry:
     handle: TableHandle
     target: Target
     writer: WriterOut
+    pause: Callable[[float], None] = time.sleep
     _still_bad: int = field(default=0, init=False)
 
     def run(self) -> Retried:
@@ -158,8 +163,21 @@ class Retry:
             for partition, offsets in by_partition.items()
         )
         condition = f"topic_id = '{names.topic_id}' AND ({where})"
-        if not self._read().where(condition).isEmpty():
-            self.spark.sql(f"DELETE FROM {_sql_name(self.target.name)} WHERE {condition}")  # noqa: S608 -- checked parts
+        for attempt in range(1, TRIES + 1):
+            if self._read().where(condition).isEmpty():
+                return
+            try:
+                self.spark.sql(f"DELETE FROM {_sql_name(self.target.name)} WHERE {condition}")  # noqa: S608 -- checked parts
+            except Exception as error:  # a job may have packed the files that hold the rows
+                if attempt == TRIES:
+                    raise FirnError(
+                        f"{self.handle.name}: the table has {len(names.keys)} records that the retry could not remove "
+                        f"from the quarantine: {reason(error)}",
+                        hint="start the retry again: it removes them first, and sends no record twice",
+                    ) from error
+                self.pause(0.5 * 2**attempt)
+            else:
+                return
 
     def _read(self) -> DataFrame:
         name = _sql_name(self.target.name)

@@ -27,7 +27,7 @@ _KINDS: Final = ("equal", "different", "missing", "additional")
 
 
 @dataclass(frozen=True)
-class Options:
+class ComparisonOptions:
     """`key` finds the row of the other table; without one, rows are equal if all their values are.
 
     Values of FLOAT and DOUBLE are equal if they differ by no more than `tolerance` times the larger one. `examples` is
@@ -90,7 +90,7 @@ def compute_table(spark: SparkSession, catalog: str, definitions: Mapping[str, D
     return compute(name)
 
 
-def compare_tables(new: DataFrame, old: DataFrame, options: Options) -> Comparison:
+def compare_tables(new: DataFrame, old: DataFrame, options: ComparisonOptions) -> Comparison:
     """Compare two tables by the columns that both have. Raises Invalid if these are none, or lack the key."""
     names = {name.lower(): name for name in old.columns}
     common = [name for name in new.columns if name.lower() in names]
@@ -107,7 +107,12 @@ def compare_tables(new: DataFrame, old: DataFrame, options: Options) -> Comparis
 
 
 def _summarize(
-    joined: DataFrame, new: DataFrame, old: DataFrame, common: Sequence[str], key: Sequence[str], options: Options
+    joined: DataFrame,
+    new: DataFrame,
+    old: DataFrame,
+    common: Sequence[str],
+    key: Sequence[str],
+    options: ComparisonOptions,
 ) -> Comparison:
     counts = {row["kind"]: row["count"] for row in joined.groupBy("kind").count().collect()}
     return Comparison(
@@ -152,7 +157,7 @@ def _identify(value: Column, kind: DataType) -> Column:
     return make_comparable(value, kind)
 
 
-def _join(new: DataFrame, old: DataFrame, key: Sequence[str], options: Options) -> DataFrame:
+def _join(new: DataFrame, old: DataFrame, key: Sequence[str], options: ComparisonOptions) -> DataFrame:
     names = [*(f"firn_key_{place}" for place in range(len(key))), _NUMBER]
     left, right = new.alias("n"), old.alias("o")
     condition = reduce(and_, (F.col(f"n.{name}").eqNullSafe(F.col(f"o.{name}")) for name in names))
@@ -162,11 +167,11 @@ def _join(new: DataFrame, old: DataFrame, key: Sequence[str], options: Options) 
     return joined.withColumn("kind", kind.when(same, "equal").otherwise("different"))
 
 
-def _are_equal(joined: DataFrame, options: Options) -> Column:
+def _are_equal(joined: DataFrame, options: ComparisonOptions) -> Column:
     return reduce(and_, (_is_equal(joined, name, options) for name in joined.schema["new"].dataType.names))  # type: ignore[attr-defined]
 
 
-def _is_equal(joined: DataFrame, name: str, options: Options) -> Column:
+def _is_equal(joined: DataFrame, name: str, options: ComparisonOptions) -> Column:
     kinds = [joined.schema[side].dataType[name].dataType for side in ("new", "old")]  # type: ignore[index]
     new, old = (F.col(side).getField(name) for side in ("new", "old"))
     if any(isinstance(kind, (FloatType, DoubleType)) for kind in kinds):
@@ -178,7 +183,7 @@ def _is_equal(joined: DataFrame, name: str, options: Options) -> Column:
 
 
 def _list_examples(
-    joined: DataFrame, kind: str, key: Sequence[str], columns: Sequence[str], options: Options
+    joined: DataFrame, kind: str, key: Sequence[str], columns: Sequence[str], options: ComparisonOptions
 ) -> list[dict[str, Any]]:
     rows = joined.where(F.col("kind") == kind)
     if kind != "different":

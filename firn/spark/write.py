@@ -300,8 +300,8 @@ def _add_checks(df: DataFrame, target: Target, op: str | None) -> DataFrame:
         ranked = df.withColumn("_firn_arrival", arrival).withColumn(_RANK, F.row_number().over(window.orderBy(*newest)))
         ranked = ranked.where(F.col(_RANK) == 1).drop("_firn_arrival")
     failed = F.raise_error(F.lit(f"{target.name}: null or repeated keys, or a null in a sequence field")).cast("string")
-    given = F.col(_OP) if op is None else F.lit(op)
-    return ranked.withColumn(_OP, F.when(wrong, failed).otherwise(given)).drop(_RANK)
+    operation = F.col(_OP) if op is None else F.lit(op)
+    return ranked.withColumn(_OP, F.when(wrong, failed).otherwise(operation)).drop(_RANK)
 
 
 def _is_no_op(op: Column) -> Column:

@@ -49,8 +49,8 @@ def write_deletes(task: DeletesTask, check: Check) -> DeletedRows:
     hidden = read_hidden(image.io, deletes)
     if stale := next((path for path in deleted if deleted[path] & hidden.get(path, BitMap64())), None):
         return DeletedRows(stale=f"rows of {stale} have been changed")
-    whole = {path: hit[path].file.record_count - len(hidden.get(path, BitMap64())) for path in task.removed_files}
-    if (rows := sum(map(len, deleted.values())) + sum(whole.values())) > task.most_rows:
+    row_counts = {path: hit[path].file.record_count - len(hidden.get(path, BitMap64())) for path in task.removed_files}
+    if (rows := sum(map(len, deleted.values())) + sum(row_counts.values())) > task.most_rows:
         return DeletedRows(too_many=rows)
     live = _list_live(deleted, task.removed_files, hit, hidden)
     make_directory(task.directory)

@@ -296,13 +296,13 @@ def _write_hidden(
         if delete.file_format is FileFormat.PUFFIN
     }
     if plan.format_version >= _FIRST_WITH_VECTORS:
-        whole = {path: bits | deleted.get(path, BitMap64()) for path, bits in hidden.items()}
-        replaced = sorted(vectors & whole.keys())
-        written = write_vectors(plan.base.io, plan.directory, f"{plan.name}-b", whole) if whole else []
+        all_hidden = {path: bits | deleted.get(path, BitMap64()) for path, bits in hidden.items()}
+        replaced = sorted(vectors & all_hidden.keys())
+        written = write_vectors(plan.base.io, plan.directory, f"{plan.name}-b", all_hidden) if all_hidden else []
         return written, replaced
-    whole = hidden | {path: hidden.get(path, BitMap64()) | deleted[path] for path in vectors if path in deleted}
-    groups = _group_by_partition([task.file for task in plan.base_files if task.file.file_path in whole])
-    return write_position_files(plan.base.io, plan.directory, f"{plan.name}-b", groups, whole), sorted(vectors)
+    all_hidden = hidden | {path: hidden.get(path, BitMap64()) | deleted[path] for path in vectors if path in deleted}
+    groups = _group_by_partition([task.file for task in plan.base_files if task.file.file_path in all_hidden])
+    return write_position_files(plan.base.io, plan.directory, f"{plan.name}-b", groups, all_hidden), sorted(vectors)
 
 
 def _group_by_partition(files: Sequence[DataFile]) -> list[list[str]]:

@@ -14,14 +14,17 @@ import httpx
 
 from firn.errors import FirnError, OutcomeUnknown, ServerFault, Unavailable, Unreachable
 from firn.protocol.backfills import Claimed, ClaimRequest
+from firn.protocol.beside import ChunkState, CommitChunk, TakeChunk, TakenChunk
 from firn.protocol.leases import Outcome, Result
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun, RunResult
+from firn.protocol.pipeline_pins import MoveCheckpoint, PinRequest, Pins
+from firn.protocol.pipelines import PublishRun, RunResult
 from firn.protocol.tasks.pipeline import PipelineTask
 from firn.spark.errors import WriteError, WriteUnknown
 from optimizer.errors import Refused
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.pipelines.auditing import AuditFailed
+from optimizer.pipelines.beside_run import BesideRun
 from optimizer.pipelines.inputs import StateRead
 from optimizer.pipelines.run import PipelineRun
 from optimizer.read_checks import JobReads, TableRead, check_reads, reads_nothing
@@ -45,9 +48,10 @@ def run(work: JobRun) -> Result:
         stage=work.keeper.stage,
         say=work.keeper.say,
         check_reads=lambda reads: _check_reads(work, reads),
+        allow_code=work.allow_code,
     )
     try:
-        result = attempt.run()
+        result = attempt.run() if task.beside is None else BesideRun(attempt, _LeasedChunks(work)).run()
     except (WriteUnknown, *_AWAY) as error:
         # Nobody knows, or nobody answered: the next attempt finds the position that the table has.
         raise httpx.TransportError(str(error)) from error
@@ -84,6 +88,19 @@ class _LeasedCheckpoints:
 
     def claim(self, request: ClaimRequest) -> Claimed:
         return self.work.api.claim_chunks(self.work.lease, request)
+
+
+@dataclass(frozen=True)
+class _LeasedChunks:
+    """The server's part of a job beside live runs, under its lease."""
+
+    work: JobRun
+
+    def take(self, request: TakeChunk) -> TakenChunk:
+        return self.work.api.take_chunk(self.work.lease, request)
+
+    def commit(self, request: CommitChunk) -> ChunkState:
+        return self.work.api.commit_chunk(self.work.lease, request)
 
 
 JOB = OptimizerJob(run, reads_nothing)

@@ -155,8 +155,8 @@ def _write_avro(
     )
     counts_by_name = counted.get
     units = [
-        f"{counts_by_name[f'lost {at}']} rows have a value in {column.name} that is {what}"
-        for at, (column, what, _) in enumerate(lost)
+        f"{counts_by_name[f'lost {at}']} rows have a value in {column.name} that is {problem}"
+        for at, (column, problem, _) in enumerate(lost)
         if counts_by_name[f"lost {at}"]
     ]
     if not units:

@@ -74,10 +74,10 @@ def run(work: JobRun) -> Result:
         if work.keeper.is_stopping:
             raise LeaseLost("this optimizer is stopping")
         raise tried.refused or Unknown(f"none of {tried.failed} groups of files could be written and committed")
-    said: dict[str, Any] = {"groups_done": tried.done, "groups_failed": tried.failed, "left_files": tried.left_files}
+    counts: dict[str, Any] = {"groups_done": tried.done, "groups_failed": tried.failed, "left_files": tried.left_files}
     if tried.failed and tried.refused is not None:
-        said["failed_because"] = str(tried.refused)
-    result = said | _counted(changes) | {"gained": totals.gained(changes)}
+        counts["failed_because"] = str(tried.refused)
+    result = counts | _counted(changes) | {"gained": totals.gained(changes)}
     if not changes.commits:
         return Result(outcome=Outcome.NOTHING, result=result)
     work.keeper.say(f"{changes.removed_files} files became {changes.added_files}, {dangling} delete files dangled")

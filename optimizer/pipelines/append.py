@@ -11,7 +11,8 @@ from firn.pipelines.append_queries import check_append
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.parsing import parse_query
 from firn.protocol.pipeline_outputs import StreamInput
-from firn.protocol.pipelines import TableDefinition, TargetPins
+from firn.protocol.pipeline_pins import TargetPins
+from firn.protocol.pipelines import TableDefinition
 from optimizer.errors import Refused
 from optimizer.pipelines.computing import Computing
 from optimizer.pipelines.mode import Mode
@@ -19,7 +20,9 @@ from optimizer.pipelines.streams import read_new_rows
 from optimizer.pipelines.target import PipelineTarget
 
 
-def choose_append_mode(definition: TableDefinition, target: PipelineTarget, pins: TargetPins, *, asked: bool) -> Mode:
+def choose_append_mode(
+    definition: TableDefinition, target: PipelineTarget, pins: TargetPins, *, is_requested: bool
+) -> Mode:
     """Whether a run replaces all rows, which only a user decides: they may be more than its inputs have now.
 
     Raises Refused if the new rows cannot be told and nobody has asked for all rows, or if the query cannot append.
@@ -28,7 +31,7 @@ def choose_append_mode(definition: TableDefinition, target: PipelineTarget, pins
         check_append(parse_query(definition.query), [stream.table for stream in definition.streams])
     except InvalidDefinition as problem:
         raise Refused(f"{definition.path}: {problem.message}") from problem
-    if asked:
+    if is_requested:
         return Mode(is_full=True, reason="asked for")
     if pins.since is not None:
         return Mode(is_full=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -12,11 +12,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.errors import Invalid
 from firn.pipelines.validators import AUDITED, CHANGED, check_validator, write_condition, write_query
 from firn.protocol.names import quote_name
 from firn.protocol.validators import MOST_EXAMPLES, Severity, Validator, ValidatorKind, ValidatorResult
 from firn.spark.errors import reason
+from firn.spark.python_code import run_validator
 from optimizer.errors import Refused
+from optimizer.pipelines.full_comparison import find_different
 
 _LONGEST_VALUE = 200
 _SHOWN = 3
@@ -69,11 +72,20 @@ class Audit:
     inputs: Sequence[str]
     key: Sequence[str]
     read_input: Callable[[str], DataFrame]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The Python files of the run."""
+    compute_full: Callable[[], DataFrame] | None = None
+    """All rows as a full run would compute them; None if the run has computed all rows itself."""
 
     def __post_init__(self) -> None:
         lowered = [name.lower() for name in self.columns]
         for validator in self.validators:  # what the server stores is what a user sent
             check_validator(validator, lowered, self.inputs, self.key)
+
+    def select_full_comparisons(self) -> Audit:
+        """The validators that compare with a full computation alone."""
+        compared = [validator for validator in self.validators if validator.kind is ValidatorKind.SAME_AS_FULL]
+        return replace(self, validators=compared)
 
     def drop_wrong(self, rows: DataFrame) -> KeptRows:
         """Leave out the rows that violate a validator of the severity `drop`. Raises Refused if one cannot be run."""
@@ -127,11 +139,46 @@ class Audit:
             ValidatorKind.UNIQUE: self._check_unique,
             ValidatorKind.ROW_COUNT: self._check_row_count,
             ValidatorKind.SQL: self._check_query,
+            ValidatorKind.PYTHON: self._check_python,
+            ValidatorKind.SAME_AS_FULL: self._check_same,
         }
         try:
             return checks[validator.kind](validator, rows)
-        except PySparkException as error:
-            raise Refused(f"validator {validator.name} cannot be run: {reason(error)}") from error
+        except (PySparkException, Invalid) as error:
+            words = error.message if isinstance(error, Invalid) else reason(error)
+            raise Refused(f"validator {validator.name} cannot be run: {words}") from error
+
+    def _check_python(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
+        """A function gives the wrong rows, or sentences about what is wrong."""
+        assert validator.function is not None  # noqa: S101 -- check_validator has seen it
+        answer = run_validator(self.spark, validator.function, self.texts, rows.audited(), rows.changed)
+        if isinstance(answer, DataFrame):
+            return _build_result(validator, answer.count(), answer)
+        if (
+            not isinstance(answer, Sequence)
+            or isinstance(answer, str)
+            or not all(isinstance(part, str) for part in answer)
+        ):
+            raise Invalid(
+                f"{validator.function.name}() of {validator.function.path} returned {type(answer).__name__}: return a "
+                "DataFrame of wrong rows, or a list of texts"
+            )
+        examples: list[dict[str, str | None]] = [{"violation": _show(text)} for text in answer[:MOST_EXAMPLES]]
+        return ValidatorResult(
+            name=validator.name,
+            severity=validator.severity,
+            passed=not answer,
+            violations=len(answer),
+            examples=examples,
+        )
+
+    def _check_same(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
+        """Compare a sample with a full computation, chosen anew in each run, by the key or by whole rows."""
+        if self.compute_full is None:
+            words = "the run has computed all rows"
+            return ValidatorResult(name=validator.name, severity=validator.severity, passed=True, detail=words)
+        wrong = find_different(rows.audited(), self.compute_full(), self.key, float(validator.minimum or 100))
+        return _build_result(validator, wrong.count(), wrong)
 
     def _check_references(self, validator: Validator, rows: AuditedRows) -> ValidatorResult:
         name, other = quote_name(validator.columns[0]), validator.table_column or validator.columns[0]

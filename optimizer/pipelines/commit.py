@@ -6,15 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from firn.protocol.backfills import Claimed, ClaimRequest
-from firn.protocol.pipelines import (
-    CHECKPOINT_KEY,
-    MoveCheckpoint,
-    PinRequest,
-    Pins,
-    PublishRun,
-    RunResult,
-    TargetPins,
-)
+from firn.protocol.pipeline_pins import MoveCheckpoint, PinRequest, Pins, TargetPins
+from firn.protocol.pipelines import CHECKPOINT_KEY, PublishRun, RunResult
 from firn.spark.errors import CommitRefused, is_refusal, is_uncertain
 from firn.spark.stream_writer import SUMMARY_OPTION, StreamWriter
 from optimizer.errors import Refused

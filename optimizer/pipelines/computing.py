@@ -160,11 +160,8 @@ def _is_literal(value: Any) -> bool:
 
 
 @contextmanager
-def open_computing(
-    spark: SparkSession, plan: Plan, inputs: Mapping[str, PinnedInput], earlier: Affected | None = None
-) -> Iterator[Computing]:
+def open_computing(computing: Computing) -> Iterator[Computing]:
     """Views and kept frames of a run, which are gone at the end."""
-    computing = Computing(spark, plan, inputs, earlier)
     with computing.stack:
         yield computing
 

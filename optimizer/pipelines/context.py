@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
 from firn.protocol.backfills import Claimed, ClaimRequest
-from firn.protocol.pipelines import InputPin
+from firn.protocol.pipeline_pins import InputPin
 from optimizer.pipelines.inputs import PinnedInput, StateRead, open_input
 from optimizer.pipelines.lake import Lake
 from optimizer.pipelines.tuning import Tuning
@@ -23,7 +23,7 @@ class RunContext:
     lake: Lake
     run_id: str
     deterministic: Sequence[str]
-    is_full_asked: bool
+    is_full_requested: bool
     holds: bool
     """Whether the commit may have to wait for approval."""
     stage: Callable[[str], None]
@@ -34,6 +34,10 @@ class RunContext:
     """Lets the commit of a table with all rows end its backfills."""
     stack: ExitStack
     tuning: Tuning
+    pipeline: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The Python files of the run."""
+    allow_code: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from firn.protocol.names import quote_name
 from firn.spark.comparing import make_comparable
 from firn.spark.target import Target
 from optimizer.errors import Refused
+from optimizer.pipelines.computing import Affected
 
 UPSERT, DELETE, UNCHANGED, WRONG, ABSENT = "U", "D", "S", "X", "A"
 OP, OLD = "_op", "old"
@@ -66,6 +67,29 @@ def compare_columns(computed: DataFrame, current: DataFrame, target: Target, *, 
     )
     old_row = [F.col(OLD)] if keeps_old else []
     return compared.select(op.alias(OP), F.when(is_gone, cleared).otherwise(row).alias("row"), *old_row)
+
+
+def write_unchanged(changes: DataFrame, affected: Affected, target: Target) -> DataFrame:
+    """The changes with rows that are right already as upserts, and deletes of affected keys that have no row.
+
+    Chunks that are computed beside the run leave out the keys that it has written, so it has to write all affected
+    ones (docs/protocols.md, rule 8.26). `changes` have all affected rows.
+    """
+    op = F.when(F.col(OP) == UNCHANGED, UPSERT).otherwise(F.col(OP))
+    written, row = changes.withColumn(OP, op), F.col("row")
+    identity = find_identity(target)
+    names = {name.lower(): name for name in affected.scope}
+    kinds = {field.name: field.dataType for field in target.fields}
+    keys = affected.frame.select(
+        *(F.col(quote_name(names[key.lower()])).cast(kinds[key]).alias(f"k{i}") for i, key in enumerate(identity))
+    )
+    keys = keys.where(~_any(F.col(f"k{i}").isNull() for i in range(len(identity)))).distinct()
+    known = written.select(*(row.getField(key).alias(f"k{i}") for i, key in enumerate(identity)))
+    absent = keys.join(known, [f"k{i}" for i in range(len(identity))], "left_anti")
+    places = {key: F.col(f"k{i}") for i, key in enumerate(identity)}
+    values = (places.get(name, F.lit(None).cast(kinds[name])).alias(name) for name in target.columns)
+    deletes = absent.select(F.lit(DELETE).alias(OP), F.struct(*values).alias("row"))
+    return written.unionByName(deletes, allowMissingColumns=True)
 
 
 def check_keys(computed: DataFrame, target: Target) -> DataFrame:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.errors import Refused as FirnRefused
 from firn.protocol.answers.changes import ChangePlan, FileChangesOut
 from firn.protocol.names import join_name, quote_name, split_name
-from firn.protocol.pipelines import InputChanges, InputPin
+from firn.protocol.pipeline_pins import InputPin
+from firn.protocol.pipelines import InputChanges
 from firn.spark.changes import Feed, plan_feed
 from firn.spark.file_changes import read_net_rows
 from optimizer.pipelines.lake import Lake

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from firn.pipelines.plan import Access, Plan
-from firn.protocol.pipelines import Refresh, TargetPins
+from firn.protocol.pipeline_cost import weigh_bytes
+from firn.protocol.pipeline_pins import TargetPins
+from firn.protocol.pipelines import Refresh
 from optimizer.errors import Refused
 from optimizer.pipelines.inputs import PinnedInput
-
-SMALL_BYTES = 32 * 2**20
-"""With `auto`, a run over fewer bytes of inputs and target is full: an incremental one takes more Spark jobs."""
-UNPRUNED_SHARE = 0.5
-"""The cost of the recomputation as a share of a full one, where all rows are read to find the affected ones."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +27,25 @@ class Mode:
 
 
 def choose_mode(
-    plan: Plan, refresh: Refresh, pins: TargetPins, inputs: Mapping[str, PinnedInput], *, asked: bool
+    plan: Plan,
+    refresh: Refresh,
+    pins: TargetPins,
+    inputs: Mapping[str, PinnedInput],
+    *,
+    is_requested: bool,
+    obstacle: str | None = None,
 ) -> Mode:
     """Decide what a run computes; raise Refused if it would be full, and the owner's policy is strict.
 
-    The first build, and a run that a user asked to be full, are full under every policy.
+    The first build, and a run that a user asked to be full, are full under every policy. An `obstacle` keeps a run from
+    following the changes.
     """
-    if asked:
+    if is_requested:
         return Mode(is_full=True, reason="asked for")
     if refresh is Refresh.FULL and pins.since is not None:
         return Mode(is_full=True, reason="refresh: full")
     no_checkpoint = pins.full_reason or "there is no checkpoint"
-    reason = _find_obstacle(plan, inputs) if pins.since is not None else no_checkpoint
+    reason = (_find_obstacle(plan, inputs) or obstacle) if pins.since is not None else no_checkpoint
     if reason is None:
         return Mode(is_full=False)
     if refresh is Refresh.STRICT and (pins.since is not None or pins.is_fallback):
@@ -63,31 +67,11 @@ def _find_obstacle(plan: Plan, inputs: Mapping[str, PinnedInput]) -> str | None:
 
 def weigh(plan: Plan, measured: Mapping[str, tuple[int, int]], changed: Sequence[str], target_bytes: int) -> Mode:
     """Compare the bytes that both ways read, with `auto`. `measured` has those of each input, as it measures them."""
-    total = sum(whole for _, whole in measured.values())
-    full = total + target_bytes
-    if full < SMALL_BYTES:
-        reason = f"{_show(full)} of inputs and target are cheaper to compute in full"
-        return Mode(is_full=True, reason=reason, full_bytes=full)
-    partial = _estimate_partial(plan, measured, changed)
-    words = f"predicted to read {_show(partial)} incrementally, {_show(full)} in full"
-    return Mode(partial > full, words, incremental_bytes=partial, full_bytes=full)
-
-
-def _estimate_partial(plan: Plan, measured: Mapping[str, tuple[int, int]], changed: Sequence[str]) -> int:
-    """Bytes of an incremental run: the changes, the inputs that terms join at both states, and the recomputation."""
-    differing = sum(measured[name][0] for name in changed)
     joined = {
         name
         for term in plan.terms
         if term.access is not Access.ROWS and set(term.inputs) & set(changed)
         for name in term.joined
     }
-    share = UNPRUNED_SHARE
-    if plan.pruned_columns():
-        share = max((measured[name][0] / measured[name][1] for name in changed if measured[name][1]), default=0.0)
-    total = sum(whole for _, whole in measured.values())
-    return int(differing + 2 * sum(measured[name][1] for name in joined) + min(share, 1.0) * total)
-
-
-def _show(count: int) -> str:
-    return f"{count / 2**20:,.0f} MiB" if count >= 2**20 else f"{count / 2**10:,.0f} KiB"
+    weighed = weigh_bytes(measured, changed, joined, target_bytes, prunes=bool(plan.pruned_columns()))
+    return Mode(weighed.is_full, weighed.reason, weighed.incremental_bytes, weighed.full_bytes)

@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name
-from firn.protocol.pipelines import RunResult, TargetPins
+from firn.protocol.pipeline_pins import TargetPins
+from firn.protocol.pipelines import RunResult
 from firn.protocol.validators import ValidatorResult
 from firn.spark.target import Target
 from optimizer.pipelines.auditing import Audit, AuditedRows, KeptRows
-from optimizer.pipelines.computing import Computing
+from optimizer.pipelines.computing import Affected, Computing
 from optimizer.pipelines.difference import (
     ABSENT,
     DELETE,
@@ -29,6 +30,7 @@ from optimizer.pipelines.difference import (
     explain_wrong_keys,
     find_identity,
     unpack,
+    write_unchanged,
 )
 from optimizer.pipelines.plain_target import compare_plain
 from optimizer.pipelines.quarantine import Quarantine
@@ -110,15 +112,25 @@ class Publishing:
                 return self._build(RunResult(mode=""), None)
             return self._prepare_first(computed, keyed)
         current = self.target.read_rows()
-        return self._prepare_changes(computed, current if selection is None else selection.restrict(current), keyed)
+        if selection is None:
+            return self._prepare_changes(computed, current, keyed)
+        affected = selection.affected if self.pins.writes_unchanged else None
+        return self._prepare_changes(computed, selection.restrict(current), keyed, affected)
 
-    def _prepare_changes(self, computed: DataFrame, current: DataFrame, keyed: Target) -> ComputedTable:
+    def _prepare_changes(
+        self, computed: DataFrame, current: DataFrame, keyed: Target, affected: Affected | None = None
+    ) -> ComputedTable:
+        """With `affected`, right rows and deletes of affected keys without rows are written, too.
+
+        That is rule 8.26 of docs/protocols.md.
+        """
         counted = Observation()
         operations = (UPSERT, DELETE, UNCHANGED, WRONG, ABSENT)
         counts = [F.count_if(F.col(OP) == op).alias(op) for op in operations]
         compare = compare_columns if self.target.fills else compare_rows
         compared = compare(computed, current, keyed, keeps_old=self.holds).observe(counted, *counts)
-        changes = self.computing.keep(compared.where(~F.col(OP).isin(UNCHANGED, ABSENT)))
+        left_out = (UNCHANGED, ABSENT) if affected is None else (ABSENT,)
+        changes = self.computing.keep(compared.where(~F.col(OP).isin(*left_out)))
         count = changes.count()
         rows = {op: int(counted.get[op]) for op in operations}
         if rows[WRONG]:
@@ -131,8 +143,12 @@ class Publishing:
             deleted=rows[DELETE],
             absent=rows[ABSENT],
         )
+        if affected is not None:
+            changes = self.computing.keep(write_unchanged(changes, affected, keyed))
+            count = changes.count()
+            result = result.model_copy(update={"written": result.written + result.unchanged, "unchanged": 0})
         if not count:
-            return self._build(result, None)
+            return self._build(self._check_unchanged(result, self.target.read_rows), None)
         result = result.model_copy(update={"validators": self._check_changes(changes, keyed)})
         explain = partial(explain_wrong_keys, computed, keyed)
         rows_to_write = ChangeRows(changes, keyed, explain, is_partial=bool(self.target.fills))
@@ -159,7 +175,7 @@ class Publishing:
             mode="", written=difference.written, unchanged=difference.unchanged, deleted=difference.deleted
         )
         if difference.is_empty:
-            return self._build(result, None)
+            return self._build(self._check_unchanged(result, comparison.read_current), None)
         changed = difference.read_missing()
         validators = self._check(AuditedRows(changed, comparison.read_audited, comparison.read_current))
         result = result.model_copy(update={"validators": validators})
@@ -206,6 +222,13 @@ class Publishing:
             return kept.select(*map(quote_name, keyed.columns)).unionByName(changed)
 
         return self._check(AuditedRows(changed, read_audited, self.target.read_rows))
+
+    def _check_unchanged(self, result: RunResult, read: Callable[[], DataFrame]) -> RunResult:
+        """Rows that no run has changed have passed before. But a run may have missed that they are wrong by now."""
+        if self.audit is None or not (audit := self.audit.select_full_comparisons()).validators:
+            return result
+        self.stage("auditing")
+        return result.model_copy(update={"validators": audit.check(AuditedRows(read().limit(0), read, read))})
 
     def _check_all(self, computed: DataFrame) -> list[ValidatorResult]:
         """Run the validators on rows that are the whole table."""

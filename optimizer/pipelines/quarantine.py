@@ -31,8 +31,8 @@ class Quarantine:
         name = format_sql_name(self.lake.parts(self.table))
         columns = ", ".join(f"`{column}` {kind}" for column, kind in COLUMNS)
         self.lake.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING iceberg")
-        found = [(field.name, field.dataType.simpleString()) for field in self.lake.spark.table(name).schema.fields]
-        if found != list(COLUMNS):
+        existing = [(field.name, field.dataType.simpleString()) for field in self.lake.spark.table(name).schema.fields]
+        if existing != list(COLUMNS):
             raise Refused(
                 f"{self.lake.path(self.table)} gets the rows that validators drop, and has other columns than "
                 f"{', '.join(column for column, _ in COLUMNS)}: rename or drop it, and run again"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from firn.protocol.pipelines import PinRequest, PinTarget, RunResult, TableDefinition, TargetPins
+from firn.protocol.pipeline_pins import PinRequest, PinTarget, TargetPins
+from firn.protocol.pipelines import RunResult, TableDefinition
 from firn.protocol.tasks.pipeline import PipelineTask
 from optimizer.pipelines.commit import Checkpoints, commit_run
 from optimizer.pipelines.context import RunContext, SharedInputs
@@ -42,6 +43,8 @@ class PipelineRun:
     say: Callable[[str], None] = lambda _: None
     check_reads: Callable[[Sequence[StateRead]], None] = lambda _: None
     """Raises Refused if the run may not open the files of one of these."""
+    allow_code: bool = False
+    """Whether this process runs the Python of pipelines."""
 
     def run(self) -> RunResult:
         """Compute all targets up to new pins, and commit them; again if somebody else has changed a target meanwhile.
@@ -58,7 +61,7 @@ class PipelineRun:
 
     def _run_once(self) -> RunResult:
         with use_settings(self.spark, NO_VARIABLES), open_lake(self.spark, self.catalog) as lake, ExitStack() as stack:
-            tables = self._list_tables(self._build_context(lake, stack))
+            tables = self.list_tables(self.build_context(lake, stack))
             for table in tables:
                 table.prepare()
             pins = self._pin(tables)
@@ -69,7 +72,8 @@ class PipelineRun:
             update={"together": {table.name: result for table, result in zip(tables[1:], others, strict=True)}}
         )
 
-    def _build_context(self, lake: Lake, stack: ExitStack) -> RunContext:
+    def build_context(self, lake: Lake, stack: ExitStack) -> RunContext:
+        """What all tables of the run share, until `stack` closes."""
         tuning = Tuning(self.spark)
         stack.enter_context(tuning.stack)
         return RunContext(
@@ -77,7 +81,7 @@ class PipelineRun:
             lake=lake,
             run_id=self.run_id,
             deterministic=self.task.deterministic,
-            is_full_asked=self.task.full,
+            is_full_requested=self.task.full,
             holds=self.task.holds,
             stage=self.stage,
             say=self.say,
@@ -85,9 +89,13 @@ class PipelineRun:
             claim=self.checkpoints.claim,
             stack=stack,
             tuning=tuning,
+            pipeline=self.task.pipeline,
+            texts={file.path: file.text for file in self.task.modules},
+            allow_code=self.allow_code,
         )
 
-    def _list_tables(self, context: RunContext) -> list[TableRun]:
+    def list_tables(self, context: RunContext) -> list[TableRun]:
+        """The targets of the run."""
         return [
             TableRun(context, tuple(target.target), TableDefinition.model_validate(target.definition))
             for target in self.task.targets

@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from firn.errors import FirnError
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.held_rows import RowSample, SampledRow
-from firn.protocol.pipelines import CHECKPOINT_KEY, MoveCheckpoint, PublishRun, RunResult, TableChanges
+from firn.protocol.pipeline_pins import MoveCheckpoint
+from firn.protocol.pipelines import CHECKPOINT_KEY, PublishRun, RunResult, TableChanges
 from firn.spark.errors import WriteUnknown, is_refusal, is_uncertain
 from optimizer.errors import Refused, Unknown
 from optimizer.pipelines.publishing import ComputedTable

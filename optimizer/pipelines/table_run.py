@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -13,13 +14,16 @@ from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.table_plans import hide_filled
 from firn.pipelines.types import name_type
 from firn.protocol.backfills import ClaimRequest
+from firn.protocol.beside import Take
 from firn.protocol.names import format_sql_name, join_name
 from firn.protocol.pipeline_outputs import OutputMode
-from firn.protocol.pipelines import Refresh, RunResult, TableDefinition, TargetPins
+from firn.protocol.pipeline_pins import TargetPins
+from firn.protocol.pipelines import Refresh, RunResult, TableDefinition
 from optimizer.errors import Refused
 from optimizer.pipelines.append import choose_append_mode, compute_new_rows
 from optimizer.pipelines.auditing import Audit
-from optimizer.pipelines.computing import Computing, open_computing, read_result_schema
+from optimizer.pipelines.code import CodeComputing, RunCode, build_code, find_outside, plan_table
+from optimizer.pipelines.computing import Affected, Computing, open_computing, read_result_schema
 from optimizer.pipelines.context import RunContext, SharedInputs
 from optimizer.pipelines.inputs import BASE, PinnedInput, list_changed
 from optimizer.pipelines.lake import Lake
@@ -27,7 +31,7 @@ from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.publishing import ComputedTable, Publishing
 from optimizer.pipelines.quarantine import Quarantine
 from optimizer.pipelines.selection import Selection, build_condition
-from optimizer.pipelines.target import PipelineTarget, add_columns, create_target, find_target
+from optimizer.pipelines.target import PipelineTarget, add_columns, create_target, find_target, fit_columns
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class TableRun:
         # What the server shows now is not older than the writer's position.
         target = self._find_target()
         has_backfill = pins.chunks is not None or pins.replay is not None
-        if since is not None and not changed and not has_backfill and not self.context.is_full_asked:
+        if since is not None and not changed and not has_backfill and not self.context.is_full_requested:
             return ComputedTable(target, pins, RunResult(mode="nothing", reason="no input has changed"))
         opened = inputs.open(since, pins.until.pins)
         replayed = {} if pins.replay is None else inputs.open(pins.replay.pins, pins.until.pins)
@@ -103,21 +107,35 @@ class TableRun:
         measured = {name: pinned.measure() for name, pinned in inputs.items()}
         mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
         if not mode.is_full and replayed:
-            mode = choose_mode(plan, self.definition.refresh, pins, replayed, asked=False)
+            mode = self._choose_replay_mode(plan, pins, replayed)
         if mode.reason is not None:
             context.say(f"{'full' if mode.is_full else 'append' if self._is_append else 'incremental'}: {mode.reason}")
         if mode.is_full and pins.has_backfills:
             self._claim_chunks(pins)
+            target = self._find_target()  # no chunk beside this run is committed after the claim (rule 8.27)
         context.tuning.add(sum(total for _, total in measured.values()) + target.total_bytes)
         earlier = None
         if not mode.is_full and pins.replay is not None:
             context.stage("finding the changes to replay")
-            replaying = context.stack.enter_context(open_computing(context.spark, plan, replayed))
+            replaying = self._open(plan, replayed)
             earlier = replaying.find_affected(list_changed(pins.replay.pins, pins.until.pins))
-        computing = context.stack.enter_context(open_computing(context.spark, plan, inputs, earlier))
+        computing = self._open(plan, inputs, earlier)
         computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed)
         weighed = {"incremental_bytes": mode.incremental_bytes, "full_bytes": mode.full_bytes}
         return replace(computed, result=computed.result.model_copy(update={"reason": mode.reason, **weighed}))
+
+    def _open(self, plan: Plan, inputs: Mapping[str, PinnedInput], earlier: Affected | None = None) -> Computing:
+        spark, code = self.context.spark, self._code
+        computing = (
+            Computing(spark, plan, inputs, earlier)
+            if code is None
+            else CodeComputing(spark, plan, inputs, earlier, code=code)
+        )
+        return self.context.stack.enter_context(open_computing(computing))
+
+    @cached_property
+    def _code(self) -> RunCode | None:
+        return build_code(self.context, self.definition)
 
     def _choose_mode(
         self,
@@ -128,10 +146,11 @@ class TableRun:
         measured: Mapping[str, tuple[int, int]],
         changed: Sequence[str],
     ) -> Mode:
-        refresh, asked = self.definition.refresh, self.context.is_full_asked
+        refresh, is_requested = self.definition.refresh, self.context.is_full_requested
         if self._is_append:
-            return choose_append_mode(self.definition, target, pins, asked=asked)
-        mode = choose_mode(plan, refresh, pins, inputs, asked=asked)
+            return choose_append_mode(self.definition, target, pins, is_requested=is_requested)
+        obstacle = None if self._code is None else find_outside(plan, self._code.code, inputs, changed)
+        mode = choose_mode(plan, refresh, pins, inputs, is_requested=is_requested, obstacle=obstacle)
         if (
             self._is_columns
             and not mode.is_full
@@ -142,6 +161,12 @@ class TableRun:
         if refresh is Refresh.AUTO and not mode.is_full:
             mode = weigh(plan, measured, changed, target.total_bytes)
         return mode
+
+    def _choose_replay_mode(self, plan: Plan, pins: TargetPins, replayed: Mapping[str, PinnedInput]) -> Mode:
+        """The mode of a run that replays changes: all rows if these cannot be followed."""
+        changed = [] if pins.replay is None else list_changed(pins.replay.pins, pins.until.pins)
+        obstacle = None if self._code is None else find_outside(plan, self._code.code, replayed, changed)
+        return choose_mode(plan, self.definition.refresh, pins, replayed, is_requested=False, obstacle=obstacle)
 
     def _compute_rows(
         self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: Sequence[str] | None
@@ -159,11 +184,35 @@ class TableRun:
         if selection is None and not self._is_columns:
             target = self._add_columns(target, rows.schema)
         audit = self._build_audit(rows, computing)
+        if audit is not None and selection is not None:
+            audit = replace(audit, compute_full=lambda: self._fit(computing.compute_full(), target))
         computed = self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
         keys = None if selection is None else selection.count
         chunks = 0 if selection is None or pins.chunks is None else len(pins.chunks.chunks)
         update = {"mode": mode, "keys": keys, "chunks": chunks}
         return replace(computed, result=computed.result.model_copy(update=update))
+
+    def compute_chunk(self, take: Take, inputs: SharedInputs) -> ComputedTable:
+        """Compute a chunk at the table's checkpoint, compared with the rows that it had then (rule 8.24)."""
+        target = self._find_target().at_version(take.version)
+        opened = inputs.open(None, take.at.pins)
+        states = [state for pinned in opened.values() for state in pinned.list_states()]
+        self.context.check_reads([*states, *target.list_states()])
+        plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in opened.items()}))
+        self.context.tuning.add(sum(total for _, total in (pinned.measure() for pinned in opened.values())))
+        computing = self._open(plan, opened)
+        selection = Selection(None, build_condition(take.chunks, plan.scope, self.context.deterministic))
+        writer = target.lake.table(target.table).writers.get(take.writer)
+        pins = TargetPins(table=self.name, writer=writer, since=None, full_reason=None, until=take.at)
+        self.context.stage("computing")
+        rows = selection.compute(computing, target)
+        audit = self._build_audit(rows, computing)
+        if audit is not None:
+            audit = replace(audit, compute_full=lambda: self._fit(computing.compute_full(), target))
+        return self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
+
+    def _fit(self, rows: DataFrame, target: PipelineTarget) -> DataFrame:
+        return fit_columns(rows, target, target.read_fields())
 
     def _add_columns(self, target: PipelineTarget, schema: StructType) -> PipelineTarget:
         """The target with the columns that only the query has; readers see nulls there until the commit."""
@@ -236,6 +285,7 @@ class TableRun:
                 inputs=definition.inputs,
                 key=definition.key,
                 read_input=lambda name: computing.inputs[name].read_new(),
+                texts=self.context.texts,
             )
         except InvalidDefinition as problem:
             raise Refused(f"{definition.path}: {problem.message}") from problem
@@ -245,23 +295,36 @@ class TableRun:
         target = find_target(self.context.lake, self.name, self.definition.columns)
         if target is None:
             raise Refused(f"{self.name} was dropped while the run began: run again")
-        given, keyed = [key.lower() for key in self.definition.key], [key.lower() for key in target.shown.primary_key]
-        if sorted(given) != sorted(keyed):
+        defined, keyed = [key.lower() for key in self.definition.key], [key.lower() for key in target.shown.primary_key]
+        if sorted(defined) != sorted(keyed):
             raise Refused(
                 f"{target.path} has the primary key {', '.join(keyed) or '(none)'}, and the pipeline says "
-                f"{', '.join(given) or '(none)'}: drop the table, or change the definition"
+                f"{', '.join(defined) or '(none)'}: drop the table, or change the definition"
             )
         return target
 
     def _read_result_schema(self) -> StructType:
         """The columns of the query over the inputs of now. Nothing is read."""
         heads = {name: _open_head(self.context.lake, name) for name in self.definition.inputs}
+        if self._code is not None:
+            return self._read_code_schema(self._code, heads)
         return read_result_schema(self.context.spark, self._plan(_read_schemas(heads)), heads)
+
+    def _read_code_schema(self, code: RunCode, heads: Mapping[str, DataFrame]) -> StructType:
+        """The columns that code gives for no rows; code that counts or collects rows runs for it."""
+        empty = {name: head.where("false") for name, head in heads.items()}
+        if not code.code.is_sql:
+            return code.compute(empty, "full").schema
+        plan = self._plan(_read_schemas(heads))
+        with open_computing(Computing(self.context.spark, plan, {})) as computing:
+            return code.transform(computing.compute_full(empty), "full").schema
 
     def _plan(self, schema: Mapping[str, Mapping[str, str]]) -> Plan:
         query, key = self.definition.query, self.definition.key
         try:
             schema = hide_filled(schema, self.definition.name, self.definition.columns)
+            if self._code is not None:
+                return plan_table(self._code.code, self.definition, schema, self.context.deterministic)
             return incremental(query, schema, key=key, deterministic=self.context.deterministic)
         except InvalidDefinition as problem:
             raise Refused(f"{self.definition.path}: {problem.message}") from problem

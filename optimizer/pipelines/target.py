@@ -121,6 +121,10 @@ class PipelineTarget:
             return {field.name: field for field in self.lake.spark.table(self.name).schema.fields}
         return {field.name: field for field in (keyed or self.load_keyed()).fields}
 
+    def at_version(self, version: int) -> PipelineTarget:
+        """The target with the rows of a version."""
+        return replace(self, shown=self.shown.model_copy(update={"version": version}))
+
     def read_rows(self) -> DataFrame:
         """The rows of a keyed table, merged, as the server has shown it."""
         version = int(self.shown.version or 0)
@@ -188,8 +192,8 @@ def _partition(text: str, schema: StructType) -> str:
 
 def fit_columns(rows: DataFrame, target: PipelineTarget, fields: Mapping[str, StructField]) -> DataFrame:
     """The rows with the target's columns, in its order and of its types. Raises Refused if names differ."""
-    given = {name.lower(): name for name in rows.columns}
-    missing = [name for name in target.columns if name.lower() not in given]
+    names = {name.lower(): name for name in rows.columns}
+    missing = [name for name in target.columns if name.lower() not in names]
     unknown = [name for name in rows.columns if name.lower() not in {column.lower() for column in target.columns}]
     if missing or unknown:
         if target.fills:
@@ -203,7 +207,7 @@ def fit_columns(rows: DataFrame, target: PipelineTarget, fields: Mapping[str, St
             f"{target.path} has the columns {', '.join(target.columns)}, and the query gives "
             f"{', '.join(rows.columns)}: {'; '.join(remedies)}; or drop the table. Then run again"
         )
-    return rows.select(*(_fit(rows, given[name.lower()], fields[name], target) for name in target.columns))
+    return rows.select(*(_fit(rows, names[name.lower()], fields[name], target) for name in target.columns))
 
 
 def _fit(rows: DataFrame, name: str, field: StructField, target: PipelineTarget) -> Column:

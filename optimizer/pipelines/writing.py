@@ -85,9 +85,9 @@ class ChangeRows:
     def _add_others(self, rows: DataFrame) -> DataFrame:
         """The rows with the columns that they do not set, and the ids of those that they set."""
         keyed, spark = self.keyed, rows.sparkSession
-        whole = load_target(spark, keyed.name)
-        set_ids = F.lit(name_set(spark, whole, [name for name in keyed.columns if name not in keyed.key]))
-        others = {field.name: F.lit(None).cast(field.dataType) for field in whole.fields if field not in keyed.fields}
+        schema = load_target(spark, keyed.name)
+        set_ids = F.lit(name_set(spark, schema, [name for name in keyed.columns if name not in keyed.key]))
+        others = {field.name: F.lit(None).cast(field.dataType) for field in schema.fields if field not in keyed.fields}
         return rows.withColumns({**others, SET_COLUMN: set_ids}).select(
             *map(quote_name, spark.table(keyed.change).columns)
         )

@@ -176,13 +176,13 @@ def _write(table: pa.Table) -> bytes:
 
 def number_names(names: list[str]) -> list[str]:
     """The names, each once: a second `id` becomes `id_1`."""
-    taken, numbered = set[str](), list[str]()
+    used, numbered = set[str](), list[str]()
     for name in names:
         unique, number = name, 0
-        while unique in taken:
+        while unique in used:
             number += 1
             unique = f"{name}_{number}"
-        taken.add(unique)
+        used.add(unique)
         numbered.append(unique)
     return numbered
 

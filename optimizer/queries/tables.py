@@ -159,8 +159,8 @@ class Relation:
             return relation
         near, far = tasks[:FEW_FILES], tasks[FEW_FILES:]
         with ThreadPoolExecutor(THREADS) as threads:
-            found = list(threads.map(lambda task: find_direct(source, task), near))
-        for task, names in zip(near, found, strict=True):
+            direct_names = list(threads.map(lambda task: find_direct(source, task), near))
+        for task, names in zip(near, direct_names, strict=True):
             if names is None:
                 relation.others.append(task)
             else:
@@ -235,27 +235,27 @@ def find_direct(source: TableSource, task: FileScanTask) -> tuple[str, ...] | No
     wanted = schema_to_pyarrow(Schema(*source.columns), include_field_ids=True)
     names = []
     for column, target in zip(source.columns, wanted, strict=True):
-        found = by_id.get(column.field_id)
-        if found is None or not _is_same(found, target):
+        field = by_id.get(column.field_id)
+        if field is None or not _is_same(field, target):
             return None
-        names.append(found.name)
+        names.append(field.name)
     return tuple(names)
 
 
-def _is_same(found: pa.Field, target: pa.Field) -> bool:
+def _is_same(field: pa.Field, target: pa.Field) -> bool:
     """Whether a field of a file is the wanted one: its id and type, and those of its parts in their order.
 
     A field inside a struct may have been dropped, and another one of its name and type added.
     """
-    if (found.metadata or {}).get(_FIELD_ID) != (target.metadata or {}).get(_FIELD_ID):
+    if (field.metadata or {}).get(_FIELD_ID) != (target.metadata or {}).get(_FIELD_ID):
         return False
     if not pa.types.is_nested(target.type):
-        return bool(found.type == _SMALLER.get(target.type, target.type))
+        return bool(field.type == _SMALLER.get(target.type, target.type))
     kinds = (pa.types.is_struct, pa.types.is_map, lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind))
-    parts, wanted = _list_parts(found.type), _list_parts(target.type)
+    parts, wanted = _list_parts(field.type), _list_parts(target.type)
     is_struct = pa.types.is_struct(target.type)
     return (
-        any(is_kind(found.type) and is_kind(target.type) for is_kind in kinds)
+        any(is_kind(field.type) and is_kind(target.type) for is_kind in kinds)
         and len(parts) == len(wanted)
         and all(_is_same(*pair) for pair in zip(parts, wanted, strict=True))
         and (not is_struct or [part.name for part in parts] == [part.name for part in wanted])

@@ -9,9 +9,11 @@ from fastapi import APIRouter, Path, Request
 
 from catalog.pipelines.backfill import BackfillId, Chunk
 from firn.protocol import backfills as protocol
+from firn.protocol import beside
 from firn.protocol.backfills import BackfillOut, BackfillStatus, ChunkOut
 from server.api.deps import LeaseDep, PageOut, PagingDep, ServicesDep, TableDep, get_caller
 from server.api.errors import refusals
+from server.api.pipelines import build_checkpoint
 from server.service.pipelines.backfills import BackfillView
 
 router = APIRouter(tags=["pipelines"])
@@ -25,7 +27,7 @@ _ONE = f"{_BACKFILLS}/{{backfill_id}}"
 def request_backfill(
     request: Request, services: ServicesDep, pipeline: PipelineDep, table: TableDep, body: protocol.BackfillRequest
 ) -> BackfillOut:
-    """Recompute the rows of a table that a condition selects, in chunks, each as a part of a run.
+    """Recompute the rows of a table that a condition selects, in chunks, each as a part of a run, or beside the runs.
 
     400 with the code `invalid_definition` names the place in a condition that is not one over the table's scope. 409 if
     each run of the table computes all rows, or only adds some. With `dry_run` the answer has the chunks, and nothing is
@@ -100,6 +102,34 @@ def claim_chunks(services: ServicesDep, lease: LeaseDep, body: protocol.ClaimReq
     return protocol.Claimed(chunks={backfill: [*numbers] for backfill, numbers in claimed.items()})
 
 
+@router.post("/leases/{lease}/chunk-takes", summary="Take a chunk", responses=refusals(400, 403, 404, 409))
+def take_chunk(services: ServicesDep, lease: LeaseDep, body: beside.TakeChunk) -> beside.TakenChunk:
+    """Give the job of a backfill the next chunk, which it computes beside the live runs of the table.
+
+    It may be asked again, which voids the take before.
+    """
+    taken = services.beside_chunks.take(lease, body.fingerprint)
+    if isinstance(taken, str):
+        return beside.TakenChunk(take=None, reason=taken)
+    take = beside.Take(
+        id=taken.take.id,
+        chunks=taken.chunks,
+        at=build_checkpoint(taken.at),
+        version=taken.take.version,
+        writer=taken.writer,
+    )
+    return beside.TakenChunk(take=take)
+
+
+@router.post("/leases/{lease}/chunk-commits", summary="Commit a chunk", responses=refusals(400, 403, 404, 409))
+def commit_chunk(services: ServicesDep, lease: LeaseDep, body: beside.CommitChunk) -> beside.ChunkCommitted:
+    """Commit the rows of a chunk beside the live runs, and end it, in one transaction. It may be asked again.
+
+    500 with the code `unknown` means that the commit may have been applied: the same request tells.
+    """
+    return beside.ChunkCommitted(state=services.beside_chunks.commit(lease, body))
+
+
 def _change(
     services: ServicesDep, pipeline: str, table: TableDep, backfill_id: UUID, status: BackfillStatus
 ) -> BackfillOut:
@@ -109,13 +139,14 @@ def _change(
 def build_backfill_out(view: BackfillView, *, is_stored: bool = True) -> BackfillOut:
     """Build the answer about a backfill."""
     backfill = view.backfill
-    same = ("status", "error", "created_at", "created_by", "ended_at", "chunk_seconds")
+    same = ("status", "error", "created_at", "created_by", "ended_at", "chunk_seconds", "beside")
     return BackfillOut(
         id=str(backfill.id) if is_stored else "",
         pipeline=view.pipeline.name,
         table=str(view.table.name),
         where=backfill.where,
         since=backfill.since,
+        jobs=[*view.jobs],
         total=len(backfill.chunks),
         done=len(backfill.chunks) - len(backfill.pending),
         chunks=[_build_chunk_out(chunk, is_running=chunk.number in view.running) for chunk in backfill.chunks],
@@ -127,7 +158,7 @@ def _build_chunk_out(chunk: Chunk, *, is_running: bool) -> ChunkOut:
     return ChunkOut(
         number=chunk.number,
         condition=chunk.condition,
-        state="running" if is_running else "pending" if chunk.done_by is None else "done",
+        state="running" if is_running else "done" if chunk.is_stored_done else "pending",
         attempts=chunk.attempts,
         done_at=chunk.done_at,
     )

@@ -7,14 +7,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.access.privileges import Securable
-from catalog.names import Namespace, parse_namespace
+from catalog.names import CatalogName, Namespace, parse_namespace
 from catalog.tables.relation import Catalog
 from firn.protocol.answers.catalogs import CatalogOut, MetastoreDownOut
 from firn.protocol.base import Out
 from firn.protocol.base import Request as In
+from firn.protocol.descriptions import DescriptionOut
 from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, VisibilityDep
+from server.api.description_views import build_description_out
 from server.api.errors import refusals
+from server.service.services import Services
 
 router = APIRouter(prefix="/catalogs", tags=["catalogs"])
 
@@ -63,6 +66,7 @@ class NamespaceOut(Out):
     """A namespace."""
 
     name: str
+    description: DescriptionOut
     properties: dict[str, str]
 
 
@@ -121,10 +125,7 @@ def list_namespaces(
         limit=page.size,
         cursor=page.cursor,
     )
-    items = [
-        NamespaceOut(name=join_name(namespace), properties=services.namespaces.properties(catalog, namespace))
-        for namespace in namespaces.items
-    ]
+    items = [load_namespace_out(services, catalog, namespace) for namespace in namespaces.items]
     return PageOut(items=items, next_cursor=namespaces.next_cursor)
 
 
@@ -135,7 +136,13 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
     if len(namespace) > 1:
         services.namespaces.ensure(catalog, namespace[:-1])
     services.namespaces.create(catalog, namespace, body.properties)
-    return NamespaceOut(name=join_name(namespace), properties=body.properties)
+    return _build_namespace_out(namespace, body.properties)
+
+
+@router.get("/{catalog}/namespaces/{namespace}", summary="Show a namespace", responses=refusals(404))
+def show_namespace(services: ServicesDep, catalog: CatalogDep, namespace: str) -> NamespaceOut:
+    """Show one namespace."""
+    return load_namespace_out(services, catalog, parse_namespace(namespace))
 
 
 @router.get("/{catalog}/misplaced", summary="List tables whose locations break the rule", responses=refusals(404))
@@ -164,6 +171,15 @@ def list_position_problems(services: ServicesDep, catalog: CatalogDep, page: Pag
     )
 
 
+def load_namespace_out(services: Services, catalog: CatalogName, namespace: Namespace) -> NamespaceOut:
+    """Load a namespace; raises NoSuchNamespace."""
+    return _build_namespace_out(namespace, services.namespaces.properties(catalog, namespace))
+
+
+def _build_namespace_out(namespace: Namespace, properties: dict[str, str]) -> NamespaceOut:
+    return NamespaceOut(name=join_name(namespace), description=build_description_out(properties), properties=properties)
+
+
 def build_catalog_out(catalog: Catalog) -> CatalogOut:
     """A catalog as it is shown."""
     return CatalogOut(
@@ -173,6 +189,7 @@ def build_catalog_out(catalog: Catalog) -> CatalogOut:
         metastore_down=None
         if catalog.metastore_down is None
         else MetastoreDownOut.model_validate(catalog.metastore_down),
+        description=build_description_out(catalog.properties),
         properties=catalog.properties,
         created_at=catalog.created_at,
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from catalog.access.privileges import Securable
-from catalog.errors import NotFound
+from catalog.hive.key_suggestions import Confidence
 from catalog.hive.table_index import HiveTableOrder
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import TableName
@@ -35,7 +35,7 @@ from server.api.hive_views import (
 )
 from server.api.jobs import build_job_out
 from server.api.operations import build_operation_out
-from server.service.hive.hive_state import split_name
+from server.service.hive.hive_state import find_linked_relation, split_name
 from server.service.hive.results import SyncOutcome
 from server.service.hive.superseded_directories import list_superseded_directories
 from server.service.hive.upgrade_check import Report
@@ -62,6 +62,14 @@ class CheckOut(Out):
     advice: str
 
 
+class KeySuggestionOut(Out):
+    """A key to begin with, and what speaks for it. Only a check of every row proves that a key is unique."""
+
+    columns: list[str]
+    confidence: Confidence
+    evidence: list[str]
+
+
 class ReportOut(Out):
     """The pre-flight report of an upgrade. `column_differences` are those of a table that is upgraded already."""
 
@@ -74,6 +82,9 @@ class ReportOut(Out):
     files: int
     bytes: int
     primary_key_candidates: list[str]
+    """The columns that may be in a key."""
+    key_suggestions: list[KeySuggestionOut]
+    """The most probable keys, the best first; none where no column looks like one."""
     checks: list[CheckOut]
     eligible: bool
     convertible: bool
@@ -98,6 +109,7 @@ class ReportOut(Out):
             files=report.files,
             bytes=report.bytes,
             primary_key_candidates=list(report.candidates),
+            key_suggestions=[KeySuggestionOut.model_validate(item) for item in report.key_suggestions],
             checks=[CheckOut.model_validate(check) for check in report.checks],
             eligible=report.eligible,
             convertible=report.convertible,
@@ -218,14 +230,8 @@ def list_hive_events(
     partition: Annotated[str | None, Query(description="Only this partition, such as day=2026-11-21.")] = None,
 ) -> PageOut[HiveEventOut]:
     """List events per partition, newest first. The server keeps only the newest of each table."""
-    hive_name = ".".join(split_name(full_name))
     with services.database.reading() as uow:
-        relation = uow.relations.of_hive(catalog, hive_name)
-        if relation is None:
-            raise NotFound(
-                f"{catalog} has no upgraded table for {hive_name}",
-                hint="upgrade the Hive table to start its history",
-            )
+        relation = find_linked_relation(uow, catalog, full_name)
         events = uow.baselines.events(relation.id, partition=partition, limit=page.size, cursor=page.cursor)
     return PageOut(items=[HiveEventOut.of(event) for event in events.items], next_cursor=events.next_cursor)
 
@@ -279,7 +285,9 @@ def sync(
     With `everything` the server lists every directory, whatever the metastore reports; with `only_schema` it lists
     none.
     """
-    result = services.hive.syncs.sync(catalog, full_name, everything=everything, only_schema=only_schema)
+    result = services.hive.sync_planner.sync_hive_table(
+        catalog, full_name, everything=everything, only_schema=only_schema
+    )
     return SyncOut(
         table=result.table,
         outcome=result.outcome,

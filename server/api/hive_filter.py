@@ -70,9 +70,9 @@ class HiveFilterIn(In):
     written_before: datetime | None = None
 
 
-def build_filter(given: HiveFilter | HiveFilterIn) -> HiveTableFilter:
+def build_filter(request: HiveFilter | HiveFilterIn) -> HiveTableFilter:
     """Build the filter; a time without a zone is in UTC, and a NUL, which no database stores, matches nothing."""
-    values = {field.name: getattr(given, field.name) for field in fields(HiveTableFilter)}
+    values = {field.name: getattr(request, field.name) for field in fields(HiveTableFilter)}
     for name, value in values.items():
         if isinstance(value, datetime) and value.tzinfo is None:
             values[name] = value.replace(tzinfo=UTC)

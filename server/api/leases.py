@@ -55,7 +55,7 @@ def take_lease(request: Request, services: ServicesDep, body: LeaseRequest) -> L
     waits = body.wait_seconds > 0 and waiters.acquire(blocking=False)
     try:
         deadline = time.monotonic() + (body.wait_seconds if waits else 0)
-        while optimizer.draining or not services.jobs.has_work(optimizer.group, body.kinds):
+        while optimizer.draining or not services.jobs.has_work(optimizer.group, body.kinds, allow_code=body.allow_code):
             if time.monotonic() >= deadline or request.app.state.stopping.is_set():
                 return Response(status_code=204)
             time.sleep(POLL_SECONDS)
@@ -68,7 +68,7 @@ def take_lease(request: Request, services: ServicesDep, body: LeaseRequest) -> L
 
 
 def _take_lease(services: ServicesDep, body: LeaseRequest) -> Lease | None:
-    leased = services.jobs.take(body.optimizer_id, body.kinds)
+    leased = services.jobs.take(body.optimizer_id, body.kinds, allow_code=body.allow_code)
     if leased is None:
         return None
     job, times = leased.job, services.jobs.times

@@ -131,8 +131,8 @@ def list_waves(services: ServicesDep, visible: VisibilityDep, catalog: CatalogDe
 def show_wave(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> WaveOut:
     """Show a wave in numbers; `GET /operations?batch=` lists its tables."""
     with services.database.reading() as uow:
-        found = uow.waves.find(BatchId(batch))
-        wave = None if found is None or found.catalog != catalog else _build_wave(uow, found)
+        stored = uow.waves.find(BatchId(batch))
+        wave = None if stored is None or stored.catalog != catalog else _build_wave(uow, stored)
     if wave is None:
         raise NotFound(f"catalog {catalog} has no wave {batch}", hint="`firn hive waves` lists the waves")
     return wave
@@ -166,11 +166,11 @@ def _count_blockers(
     for count in counts:
         if count.blocker and count.state is not MigrationState.UPGRADED:
             by_code[count.blocker].append(count)
-    found = []
+    blockers = []
     for code, same in by_code.items():
         example = uow.hive.blocked_by(catalog, code, same[0].database)
         blocker = None if example is None else example.all_blockers[0]
-        found.append(
+        blockers.append(
             MigrationBlockerOut(
                 code=code,
                 tables=sum(count.tables for count in same),
@@ -180,7 +180,7 @@ def _count_blockers(
                 example="" if example is None else example.full_name,
             )
         )
-    return sorted(found, key=lambda blocker: (-blocker.tables, blocker.code))
+    return sorted(blockers, key=lambda blocker: (-blocker.tables, blocker.code))
 
 
 def _list_all(

@@ -46,8 +46,10 @@ def show_lineage(services: ServicesDep, pipeline: PipelineDep) -> LineageOut:
 
 def _build_nodes(views: Sequence[TableView], at: datetime) -> list[GraphNodeOut]:
     """Inputs before tables, each once."""
-    made = {view.table.name for view in views}
-    names = dict.fromkeys(name for view in views for name in parse_inputs(view.table.definition) if name not in made)
+    own_tables = {view.table.name for view in views}
+    names = dict.fromkeys(
+        name for view in views for name in parse_inputs(view.table.definition) if name not in own_tables
+    )
     inputs = [GraphNodeOut(table=str(name), is_input=True) for name in names]
     return [*inputs, *(_build_node(view, at) for view in views)]
 

@@ -13,6 +13,7 @@ from catalog.commits.writers import Writer
 from catalog.jobs.job import Job, JobId
 from catalog.names import TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineVersion, StoredCheckpoint
+from firn.protocol import pipeline_pins
 from firn.protocol import pipelines as protocol
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.held_rows import HeldRowsOut, RowSample
@@ -173,18 +174,18 @@ def show_held(services: ServicesDep, pipeline: PipelineDep, table: TableDep) -> 
 
 
 @router.post("/leases/{lease}/pins", summary="Pin the inputs of a run", responses=refusals(400, 403, 404, 409))
-def pin_inputs(services: ServicesDep, lease: LeaseDep, body: protocol.PinRequest) -> protocol.Pins:
+def pin_inputs(services: ServicesDep, lease: LeaseDep, body: pipeline_pins.PinRequest) -> pipeline_pins.Pins:
     """Register a copy of the run's writer on each target, and pin all inputs, in one transaction.
 
     It may be asked again.
     """
     fingerprints = {TableName.parse(target.table): target.fingerprint for target in body.targets}
     pinned = services.pipeline_pins.pin(lease, fingerprints)
-    return protocol.Pins(targets=[_build_target_pins(target) for target in pinned])
+    return pipeline_pins.Pins(targets=[_build_target_pins(target) for target in pinned])
 
 
 @router.post("/leases/{lease}/checkpoint", summary="Move a run's checkpoint", responses=refusals(400, 403, 404))
-def move_checkpoint(services: ServicesDep, lease: LeaseDep, body: protocol.MoveCheckpoint) -> WriterOut:
+def move_checkpoint(services: ServicesDep, lease: LeaseDep, body: pipeline_pins.MoveCheckpoint) -> WriterOut:
     """Move the checkpoint of a run whose inputs' changes change no row. It may be asked again."""
     writer: Writer = services.pipeline_pins.move(lease, body)
     return build_writer_out(writer)
@@ -201,8 +202,8 @@ def publish_run(services: ServicesDep, lease: LeaseDep, body: protocol.PublishRu
     return protocol.RunPublished(tables=[str(name) for name in published.tables], held=published.is_held)
 
 
-def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
-    return protocol.TargetPins(
+def _build_target_pins(pinned: PinnedTarget) -> pipeline_pins.TargetPins:
+    return pipeline_pins.TargetPins(
         table=str(pinned.table),
         writer=build_writer_out(pinned.writer),
         since=None if pinned.since is None else build_checkpoint(pinned.since),
@@ -214,12 +215,13 @@ def _build_target_pins(pinned: PinnedTarget) -> protocol.TargetPins:
         replay=None if pinned.replay is None else build_checkpoint(pinned.replay),
         commits_left=pinned.commits_left,
         quarantine_writer=None if pinned.quarantine_writer is None else build_writer_out(pinned.quarantine_writer),
+        writes_unchanged=pinned.writes_unchanged,
     )
 
 
-def build_checkpoint(stored: StoredCheckpoint) -> protocol.Checkpoint:
+def build_checkpoint(stored: StoredCheckpoint) -> pipeline_pins.Checkpoint:
     """Build the answer about the pins of a run."""
-    return protocol.Checkpoint(
+    return pipeline_pins.Checkpoint(
         id=stored.id,
         fingerprint=stored.fingerprint,
         pinned_at=stored.pinned_at,
@@ -275,7 +277,9 @@ def _build_table_out(view: TableView) -> PipelineTableOut:
     checkpoint = None if view.checkpoint is None else build_checkpoint(view.checkpoint).model_dump(mode="json")
     return PipelineTableOut(
         name=str(view.table.name),
-        definition=view.table.definition.model_dump(mode="json", exclude={"lineage"}),  # it has a route of its own
+        definition=view.table.definition.model_dump(
+            mode="json", exclude={"lineage", "terms", "prunes"}
+        ),  # other routes have them
         state=view.state,
         checkpoint=checkpoint,
         behind=view.behind,

@@ -12,7 +12,7 @@ from catalog.errors import Unavailable
 from catalog.jobs.job import JobStatus
 from catalog.ports.streams import StreamFilter
 from server.api.pipeline_metrics import build_pipeline_figures
-from server.api.stream_metrics import build_stream_figures, count_bad_rows
+from server.api.stream_metrics import build_consumer_figures, build_stream_figures, count_bad_rows
 from server.api.work_metrics import build_fleet_figures, build_work_figures
 from server.prometheus import build_exposition
 from server.service.services import Services
@@ -20,6 +20,7 @@ from server.service.services import Services
 router = APIRouter()
 
 MOST_STREAMS = 10_000
+MOST_CONSUMERS = 1_000
 
 
 @router.get("/healthz", include_in_schema=False)
@@ -49,8 +50,9 @@ def expose_metrics(request: Request) -> Response:
         listed = uow.streams.list(StreamFilter(), limit=MOST_STREAMS).items
         now = uow.now()
         streams = build_stream_figures(listed, now, count_bad_rows(uow, listed))
+        consumers = build_consumer_figures(uow.consumers.list_behind(limit=MOST_CONSUMERS), now)
     jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
     pipelines = build_pipeline_figures(services.pipeline_measurements.load(), now)
     fleet = build_fleet_figures(services.fleet.show_all())
-    more = [*build_work_figures(services.overview.load()), fleet, *streams, *pipelines]
+    more = [*build_work_figures(services.overview.load()), fleet, *streams, *consumers, *pipelines]
     return Response(build_exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

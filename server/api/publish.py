@@ -51,15 +51,23 @@ class PublishPermissionsOut(Out):
 
 
 class PublishPreviewOut(Out):
-    """The number of partitions that differ from Hive's, and when the oldest unpublished file was committed.
+    """What a publish has to do: the partitions that differ from Hive's, and what they have.
 
-    `since` is null if files were only removed, or if the snapshot of that file has expired.  `permissions` is null
-    unless asked for, and in object stores.
+    `new` of the `differing` partitions are not in Hive, `names` are some of the others.  The publish writes `rows`,
+    which now have `bytes` in `files`.  It merges `pending_rows` first, and they may change more partitions.  `since` is
+    when the oldest unpublished file was committed: null if files were only removed, or if the snapshot of that file has
+    expired.  `permissions` is null unless asked for, and in object stores.
     """
 
     table: str
     differing: int
+    new: int
+    names: list[str]
     since: datetime | None
+    files: int
+    rows: int
+    bytes: int
+    pending_rows: int
     permissions: PublishPermissionsOut | None
 
 

@@ -1,4 +1,7 @@
-"""The metrics of streams. They come from the database, so every server exposes the same values."""
+"""The metrics of streams and of consumers of changes.
+
+They come from the database, so every server exposes the same values.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from catalog.names import RelationId
+from catalog.ports.consumers import NamedConsumer
 from catalog.ports.store import UnitOfWork
 from catalog.ports.streams import NamedStream
 from firn.protocol.streams import StreamStatus
 from server.prometheus import Figures
 
 _TABLE = ("catalog", "table")
+_CONSUMER = (*_TABLE, "consumer")
 
 
 def count_bad_rows(uow: UnitOfWork, streams: Sequence[NamedStream]) -> Mapping[RelationId, int]:
@@ -47,4 +52,18 @@ def build_stream_figures(
         Figures("firn_stream_rows_per_second", "Records that the stream commits in a second.", _TABLE, rates),
         Figures("firn_stream_bad_rows", "Records in the quarantine of the table.", _TABLE, bad),
         Figures("firn_stream_stopped", "Whether the stream has stopped and waits for a user.", _TABLE, stopped),
+    ]
+
+
+def build_consumer_figures(behind: Sequence[NamedConsumer], at: datetime) -> Sequence[Figures]:
+    """Measure the consumers that have versions to read, and for how long expiry still keeps these."""
+    lags, kept = dict[tuple[str, ...], float](), dict[tuple[str, ...], float]()
+    for named in behind:
+        key = (str(named.catalog), str(named.table), named.consumer.name)
+        lags[key] = named.lag_versions
+        kept[key] = (named.consumer.kept_until - at).total_seconds()
+    until = "Seconds until expiry stops keeping changes for the consumer; below 0 it may have lost them."
+    return [
+        Figures("firn_consumer_lag_versions", "Versions that the consumer has not read.", _CONSUMER, lags),
+        Figures("firn_consumer_kept_seconds", until, _CONSUMER, kept),
     ]

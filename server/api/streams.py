@@ -16,8 +16,8 @@ from catalog.jobs.stream import StreamId, StreamLease
 from catalog.names import CatalogName, TableName
 from catalog.ports.streams import StreamFilter
 from firn.protocol import streams as protocol
-from firn.protocol.answers.jobs import AttemptOut, LogLine
-from firn.protocol.answers.streams import StreamOut
+from firn.protocol.answers.jobs import LogLine
+from firn.protocol.answers.streams import StreamAttemptOut, StreamOut
 from firn.protocol.streams import StreamStatus
 from server.api.deps import PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
@@ -184,6 +184,6 @@ def build_stream_out(view: StreamView) -> StreamOut:
         last_commit_at=view.last_commit_at,
         max_lag_seconds=None if settings is None else settings.max_lag.total_seconds(),
         retry_at=stream.retry_at if stream.retry_at > view.at else None,
-        attempts=[AttemptOut.model_validate(attempt, from_attributes=True) for attempt in stream.attempts],
+        attempts=[StreamAttemptOut.model_validate(attempt, from_attributes=True) for attempt in stream.attempts],
         allowed_actions=stream.allowed_actions,
     )

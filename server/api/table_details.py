@@ -20,9 +20,11 @@ from catalog.planning.facts import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.removal.drop import is_protected
 from catalog.retention.at_read import compute_read_cutoff, describe_hidden
+from catalog.tables.description import read_column_labels
 from catalog.tables.relation import Relation, TableStats
 from firn.protocol.answers.tables import NextOut, PredictedOut, StoreOut, TableColumnOut, TableOut
 from server.api.blockers import build_table_blocker_out
+from server.api.description_views import build_description_out
 from server.api.jobs import build_job_out
 from server.api.key_views import build_keys_out
 from server.api.table_views import describe_layout, describe_relation, format_snapshot_id
@@ -60,6 +62,7 @@ def load_table_out(services: Services, catalog: CatalogName, name: TableName) ->
         id=relation.id,
         catalog=catalog,
         location=relation.location,
+        description=build_description_out(properties),
         columns=_columns(main, keyed),
         partition_by=format_partitioning(main),
         **_describe_key(keyed),
@@ -106,6 +109,7 @@ def load_stores(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None) -
 
 def _columns(metadata: Json, keyed: KeyedTable | None) -> list[TableColumnOut]:
     keys = () if keyed is None else keyed.spec.primary_key
+    labels = read_column_labels(metadata.get("properties", {}))
     return [
         TableColumnOut(
             id=field["id"],
@@ -114,6 +118,7 @@ def _columns(metadata: Json, keyed: KeyedTable | None) -> list[TableColumnOut]:
             required=field["required"],
             comment=field.get("doc"),
             is_key=field["name"] in keys,
+            labels=list(labels.get(field["id"], ())),
         )
         for field in current_schema(metadata)["fields"]
     ]
@@ -169,6 +174,8 @@ def _find_state_reasons(
         reasons.setdefault("merge", "nothing is pending: the base store has every change")
     if keyed is not None:
         reasons["branch"] = "a keyed table has no branches: its two stores only move together"
+    if relation.kind.is_store:
+        reasons["drop"] = "it is dropped with its table"
     refusal = explain_no_rollback(relation)
     if refusal is not None:
         reasons["rollback"] = refusal

@@ -27,7 +27,7 @@ from server.service.access.visibility import Visibility
 from server.service.services import Services
 
 _KINDS = {TableKind.PLAIN: RelationKind.TABLE, TableKind.KEYED: RelationKind.KEYED, TableKind.VIEW: RelationKind.VIEW}
-_SHOWN = {kind: shown for shown, kind in _KINDS.items()}
+_SHOWN = {kind: shown for shown, kind in _KINDS.items()} | {RelationKind.QUARANTINE: TableKind.PLAIN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

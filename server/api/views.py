@@ -12,13 +12,16 @@ from catalog.history.schema_text import format_iceberg_type
 from catalog.history.table_stats import read_engine
 from catalog.history.views import read_sql_by_dialect, read_version_schema
 from catalog.iceberg.json import Json
-from catalog.names import TableName
+from catalog.names import CatalogName, TableName
 from firn.protocol.base import Out
 from firn.protocol.base import Request as In
+from firn.protocol.descriptions import DescriptionOut
 from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, ServicesDep
+from server.api.description_views import build_description_out
 from server.api.errors import refusals
 from server.api.history_views import ChangeOut
+from server.service.services import Services
 from server.service.tables.view_versions import SeenView
 
 router = APIRouter(prefix="/catalogs/{catalog}/views/{view}", tags=["views"])
@@ -64,6 +67,7 @@ class ViewOut(Out):
     updated_at: datetime
     current_version: int
     versions: list[ViewVersionOut]
+    description: DescriptionOut
     properties: dict[str, str]
 
 
@@ -86,7 +90,7 @@ class ViewRollbackOut(Out):
 @router.get("", summary="Show a view", responses=refusals(404, 409))
 def show_view(services: ServicesDep, catalog: CatalogDep, view: ViewDep) -> ViewOut:
     """Show the SQL and columns of each version, newest first."""
-    return _describe_view(services.view_versions.load(catalog, view))
+    return load_view_out(services, catalog, view)
 
 
 @router.delete("", status_code=204, summary="Drop a view", responses=refusals(404, 409))
@@ -115,6 +119,11 @@ def roll_back_view(
     return ViewRollbackOut(done=not dry_run, version=rollback.now, target=rollback.then, changes=changes)
 
 
+def load_view_out(services: Services, catalog: CatalogName, view: TableName) -> ViewOut:
+    """Load a view with its versions; raises NoSuchView."""
+    return _describe_view(services.view_versions.load(catalog, view))
+
+
 def _describe_view(state: SeenView) -> ViewOut:
     relation, metadata = state.relation, state.metadata
     versions = sorted(metadata["versions"], key=lambda version: int(version["version-id"]), reverse=True)
@@ -129,6 +138,7 @@ def _describe_view(state: SeenView) -> ViewOut:
         updated_at=relation.updated_at,
         current_version=metadata["current-version-id"],
         versions=[_describe_version(metadata, version) for version in versions],
+        description=build_description_out(metadata.get("properties") or {}),
         properties=metadata.get("properties") or {},
     )
 

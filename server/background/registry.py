@@ -34,11 +34,13 @@ def build_background(settings: Settings, services: Services) -> Background:
         *_optimizing(settings.background, services, leadership, poke),
         *_stream_and_pipeline_tasks(settings.background, services),
         *_lineage_tasks(settings, services),
+        *_notification_tasks(settings, services),
         *_fleet_tasks(settings, services),
         *_hive_tasks(settings.background, services, leadership),
         *_publish_tasks(settings.background, services),
         *_import_tasks(settings.background, services),
         *_cleanup_tasks(settings, services),
+        *_query_tasks(settings.background, services),
         *_access_tasks(settings, services),
         *_hadoop_tasks(services),
     ]
@@ -74,12 +76,28 @@ def _optimizing(
             activate=services.file_layouts.run_once,
         ),
         TaskDef(
+            name="index_search",
+            does="indexes changed tables and views for the search",
+            every_seconds=every.search_seconds,
+            activate=services.search_indexing.run_once,
+        ),
+        _sample_trends(every, services),
+        TaskDef(
             name="reap",
             does="ends leases of silent optimizers and settles their jobs",
             every_seconds=every.reap_seconds,
             activate=services.jobs.reap,
         ),
     ]
+
+
+def _sample_trends(every: BackgroundSettings, services: Services) -> TaskDef:
+    return TaskDef(
+        name="sample_trends",
+        does="samples tables, namespaces and catalogs for their trends",
+        every_seconds=every.trends_seconds,
+        activate=services.trend_sampling.run_once,
+    )
 
 
 def _stream_and_pipeline_tasks(every: BackgroundSettings, services: Services) -> list[TaskDef]:
@@ -115,6 +133,23 @@ def _lineage_tasks(settings: Settings, services: Services) -> list[TaskDef]:
             does="sends OpenLineage events of runs of pipelines",
             every_seconds=settings.lineage.seconds,
             activate=events.activate,
+        ),
+    ]
+
+
+def _notification_tasks(settings: Settings, services: Services) -> list[TaskDef]:
+    return [
+        TaskDef(
+            name="notify",
+            does="looks for problems and sends the messages of rules",
+            every_seconds=settings.notifications.seconds,
+            activate=services.outbox.run_once,
+        ),
+        TaskDef(
+            name="tidy_notifications",
+            does="removes old messages of rules",
+            every_seconds=settings.background.cleanup_seconds,
+            activate=_reports(services.outbox.tidy, "message", "messages"),
         ),
     ]
 
@@ -232,6 +267,17 @@ def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
             activate=services.reports.remove_expired,
         ),
         TaskDef(
+            name="tidy",
+            does="removes old idempotency keys, optimizers, jobs and import entries",
+            every_seconds=every.cleanup_seconds,
+            activate=Cleanup(services.database, timedelta(days=settings.jobs_retention_days)).activate,
+        ),
+    ]
+
+
+def _query_tasks(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+    return [
+        TaskDef(
             name="tidy_queries",
             does="removes old results and the history of queries, and ends queries whose server has stopped",
             every_seconds=every.cleanup_seconds,
@@ -243,12 +289,6 @@ def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
             every_seconds=every.cleanup_seconds,
             activate=_reports(services.previews.end_idle, "process ended", "processes ended"),
             on_every_server=True,
-        ),
-        TaskDef(
-            name="tidy",
-            does="removes old idempotency keys, optimizers, jobs and import entries",
-            every_seconds=every.cleanup_seconds,
-            activate=Cleanup(services.database, timedelta(days=settings.jobs_retention_days)).activate,
         ),
     ]
 

@@ -211,8 +211,8 @@ def _judge_closes(location: str, seconds: list[float]) -> Finding:
 
 def _judge_usage(location: str, usage: files.Usage) -> Finding:
     full = [
-        f"{used:,} of {quota:,} {what}"
-        for used, quota, what in (
+        f"{used:,} of {quota:,} {unit}"
+        for used, quota, unit in (
             (usage.names, usage.name_quota, "names"),
             (usage.space, usage.space_quota, "bytes with replicas"),
         )

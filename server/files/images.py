@@ -147,6 +147,8 @@ class _ImageWriter:
                 line.pop("first_row_id", None)
         location = f"{self._parts.directory}/{self._parts.name}-list.avro"
         header = {"snapshot-id": str(self._key.snapshot_id), "sequence-number": str(self._sequence)}
+        # iceberg-go refuses manifests that are newer than their list. Other readers ignore the version of the list.
+        header["format-version"] = str(max(self._key.format_version, self._parts.base_version))
         if self._has_vectors:
             header["first-row-id"] = str(first_row_id)
         self._manifests.write_list(location, lines, header)

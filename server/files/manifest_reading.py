@@ -58,6 +58,16 @@ class StoredManifests:
                 is_vector=str(file.get("file_format")).upper() == "PUFFIN",
             )
 
+    def find_missing_column(
+        self, metadata: Json, line: ManifestFile, columns: Mapping[int, frozenset[int]]
+    ) -> int | None:
+        wanted = columns.get(line.record["partition_spec_id"], frozenset())
+        for entry in Manifests(self._storage, metadata).entries(dict(line.record), with_maps=False) if wanted else ():
+            counted = {pair["key"] for pair in entry["data_file"].get("value_counts") or ()}
+            if missing := wanted - counted:
+                return min(missing)
+        return None
+
 
 def _find_data_file(file: Mapping[str, Any]) -> str | None:
     """Find the single data file of position deletes: the referenced one, or the one that equals both path bounds."""

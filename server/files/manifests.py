@@ -191,8 +191,8 @@ class Manifests:
         self._storage.write_new(location, self.encode_list(manifests, header))
 
     def encode_list(self, manifests: Sequence[ManifestFile], header: Mapping[str, str]) -> bytes:
-        """Encode the content of a manifest list."""
-        header = {**header, "format-version": str(self.version)}
+        """Encode the content of a manifest list; the header may state a newer version than the table's."""
+        header = {"format-version": str(self.version), **header}
         return encode_container(manifest_list_schema(self.version), manifests, header)
 
     def _header(self, spec: Spec, content: Content) -> dict[str, str]:

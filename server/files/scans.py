@@ -137,8 +137,12 @@ def _compare_shared(
     """Compare the deletes of files whose manifests both snapshots have."""
     for manifest in last.data_manifests():
         if manifest["manifest_path"] in shared:
-            whole = Slice(0)
-            both = zip(first.files(manifest, whole, first_index), last.files(manifest, whole, last_index), strict=True)
+            all_entries = Slice(0)
+            both = zip(
+                first.files(manifest, all_entries, first_index),
+                last.files(manifest, all_entries, last_index),
+                strict=True,
+            )
             for before, after in both:
                 if identify_deletes(before) != identify_deletes(after):
                     yield FileChange(before=before, after=after)

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from catalog.access.privileges import Securable
 from catalog.names import CatalogName, TableName
 from firn.protocol.connections import ConnectionRequest
+from firn.protocol.notifications import RuleRequest
 from firn.protocol.pipelines import RunRequest
 from firn.protocol.queries import SavedQueryIn
 from server.api.logs import LogResetIn
@@ -91,6 +92,21 @@ def new_connection(request: GuardedRequest) -> AuditTarget:
 def connection(request: GuardedRequest) -> AuditTarget:
     """Name an existing connection."""
     return AuditTarget(f"connection {request.path['connection']}")
+
+
+def new_rule(request: GuardedRequest) -> AuditTarget:
+    """Name the created rule of notifications."""
+    return AuditTarget(f"notification rule {request.model(RuleRequest).name}")
+
+
+def rule(request: GuardedRequest) -> AuditTarget:
+    """Name an existing rule of notifications."""
+    return AuditTarget(f"notification rule {request.path['rule']}")
+
+
+def notification(request: GuardedRequest) -> AuditTarget:
+    """Name a message of a rule."""
+    return AuditTarget(f"notification {request.path['notification_id']}")
 
 
 def consumer(request: GuardedRequest) -> AuditTarget:

@@ -112,6 +112,14 @@ def new_hive_table(request: GuardedRequest) -> Iterator[Requirement]:
         yield from on_table(request, TableName((database,), name), Privilege.WRITE)
 
 
+def new_hive_view(request: GuardedRequest) -> Iterator[Requirement]:
+    """A view is created in the namespace of Hive's database, or the one that was created before gets its new query."""
+    database, name = split_name(request.path["full_name"])
+    yield from on_namespace(request, (database,), Privilege.CREATE)
+    yield from on_table(request, TableName((database,), name), Privilege.READ)
+    yield from on_view(request, TableName((database,), name), Privilege.WRITE)
+
+
 def converted(request: GuardedRequest) -> Iterator[Requirement]:
     """A conversion needs `read` on the Hive table, and `create` at the new table, by default in its database."""
     body = request.optional_model(ConvertIn)
@@ -193,9 +201,12 @@ def imported(request: GuardedRequest) -> Iterator[Requirement]:
 def put_pipeline(request: GuardedRequest) -> Iterator[Requirement]:
     """A pipeline needs `write` on the tables that it writes, `create` for new ones, and `read` on those that it reads.
 
-    A new version of an existing pipeline needs `write` on the tables of the version before, too.
+    A new version of an existing pipeline needs `write` on the tables of the version before, too. Python runs in an
+    optimizer, with all of its rights, so whoever puts it needs those of an optimizer.
     """
     body, services = request.model(PutPipeline), request.services
+    if any(definition.has_code for definition in body.tables):
+        yield from server(Privilege.MAINTAIN)(request)
     catalog = CatalogName(body.catalog)
     yield catalog_requirement(catalog)
     with suppress(NotFound):

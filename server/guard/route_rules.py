@@ -74,7 +74,7 @@ _BAD_RECORDS = ("/log/quarantine", "/log/quarantine/records", "/log/quarantine/r
 _LOGS = ("/log", "/log/check", "/log/pin", "/log/schemas/{number}", *_BAD_RECORDS)
 _STREAMS = ("/writers", "/writers/{writer}", *_LOGS)
 _CHANGES = ("/changes", "/changes/plan", "/changes/files", "/consumers", "/consumers/{consumer}")
-_UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
+_UPKEEP = ("/explain", "/health", "/trends", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
     ("GET", "/catalogs"): reads(anyone),
@@ -82,14 +82,20 @@ _CATALOGS: Rules = {
     ("GET", _CATALOG): reads(on.catalog()),
     ("DELETE", _CATALOG): changes(on.catalog(DROP)),
     ("PATCH", f"{_CATALOG}/properties"): changes(body_targets.catalog_settings),
+    ("PATCH", f"{_CATALOG}/description"): changes(on.catalog(MAINTAIN)),
     ("GET", f"{_CATALOG}/misplaced"): reads(on.server(GRANT)),
     ("GET", f"{_CATALOG}/positions"): reads(on.server(GRANT)),
     ("GET", f"{_CATALOG}/namespaces"): reads(on.queried_namespace("parent")),
     ("POST", f"{_CATALOG}/namespaces"): changes(body_targets.new_dotted_namespace),
+    ("GET", f"{_CATALOG}/namespaces/{{namespace}}"): reads(on.dotted_namespace()),
+    ("PATCH", f"{_CATALOG}/namespaces/{{namespace}}/description"): changes(on.dotted_namespace(WRITE)),
     ("DELETE", f"{_CATALOG}/namespaces/{{namespace}}"): changes(on.dotted_namespace(DROP)),
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/protect"): changes(on.dotted_namespace(MAINTAIN)),
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/unprotect"): changes(on.dotted_namespace(MAINTAIN)),
     ("GET", f"{_CATALOG}/policy"): reads(on.queried_namespace("namespace")),
+    # The service adds up only the tables that the caller may read. The console asks for it with every page.
+    ("GET", f"{_CATALOG}/trends"): routine(on.queried_namespace("namespace")),
+    ("GET", f"{_CATALOG}/summary"): routine(on.catalog()),
     ("PUT", f"{_CATALOG}/policy"): changes(body_targets.whole_policy),
     ("PATCH", f"{_CATALOG}/policy"): changes(body_targets.policy),
 }
@@ -99,6 +105,7 @@ _TABLES: Rules = {
     ("POST", f"{_CATALOG}/tables"): changes(body_targets.new_dotted_table),
     ("DELETE", _ITEM): changes(on.dotted_table(DROP)),
     ("PATCH", f"{_ITEM}/properties"): changes(on.dotted_table(WRITE)),
+    ("PATCH", f"{_ITEM}/description"): changes(on.dotted_table(WRITE)),
     ("PATCH", f"{_ITEM}/policy"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
@@ -109,6 +116,7 @@ _TABLES: Rules = {
             "/versions",
             "/quarantine",
             "/preview",
+            "/columns",
             *_UPKEEP,
             *_PAST,
             *_STREAMS,
@@ -139,6 +147,7 @@ _TABLES: Rules = {
 _VIEWS: Rules = {
     ("GET", _SAVED): reads(on.dotted_view(READ)),
     ("DELETE", _SAVED): changes(on.dotted_view(DROP)),
+    ("PATCH", f"{_SAVED}/description"): changes(on.dotted_view(WRITE)),
     ("POST", f"{_SAVED}/rollback"): changes(on.dotted_view(WRITE)),
 }
 
@@ -160,6 +169,8 @@ _HIVE_TABLES: Rules = {
     ("GET", f"{_CATALOG}/hive/databases"): reads(on.catalog()),
     ("GET", f"{_CATALOG}/hive/migration"): reads(on.catalog()),
     ("GET", f"{_CATALOG}/hive/migration/csv"): reads(on.catalog()),
+    ("GET", f"{_CATALOG}/hive/views"): reads(on.catalog()),
+    ("POST", f"{_CATALOG}/hive/views/{{full_name}}"): changes(body_targets.new_hive_view),
     ("GET", f"{_CATALOG}/hive/waves"): reads(on.catalog()),
     ("GET", f"{_CATALOG}/hive/waves/{{batch}}"): reads(on.batch(READ)),
     ("GET", f"{_CATALOG}/hive/waves/{{batch}}/csv"): reads(on.batch(READ)),
@@ -209,6 +220,16 @@ _WORK: Rules = {
     ("GET", "/connections/{connection}/topics"): reads(on.server(GRANT)),
     ("GET", "/connections/{connection}/topics/{topic}/sample"): reads(on.server(GRANT)),
     ("POST", f"{_CATALOG}/cdc/plan"): reads(on.server(GRANT)),
+    # Addresses to which the server connects, and texts about all tables.
+    ("GET", "/notifications"): reads(on.server(GRANT)),
+    ("POST", "/notifications/{notification_id}/retry"): changes(on.server(GRANT), audit_target.notification),
+    ("GET", "/notifications/rules"): reads(on.server(GRANT)),
+    ("POST", "/notifications/rules"): changes(on.server(GRANT), audit_target.new_rule),
+    ("GET", "/notifications/rules/{rule}"): reads(on.server(GRANT)),
+    ("PATCH", "/notifications/rules/{rule}"): changes(on.server(GRANT), audit_target.rule),
+    ("DELETE", "/notifications/rules/{rule}"): changes(on.server(GRANT), audit_target.rule),
+    ("POST", "/notifications/rules/{rule}/silence"): changes(on.server(GRANT), audit_target.rule),
+    ("POST", "/notifications/rules/{rule}/test"): changes(on.server(GRANT), audit_target.rule),
     # An optimizer takes the next job of any table.
     ("GET", "/optimizers"): reads(on.server(LIST)),
     ("POST", "/optimizers"): changes(on.server(MAINTAIN)),
@@ -246,6 +267,8 @@ _WORK: Rules = {
     ("POST", "/leases/{lease}/checkpoint"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/publish"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/chunks"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/chunk-takes"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/chunk-commits"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/complete"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/image/credentials"): changes(on.server(MAINTAIN)),
@@ -275,7 +298,7 @@ _PIPELINES: Rules = {
     **{
         ("GET", f"{_PIPELINE}{part}"): reads(on.pipeline(READ))
         for part in (
-            *("", "/versions", "/versions/{version}", "/runs", "/runs/{job_id}", "/graph", "/lineage"),
+            *("", "/versions", "/versions/{version}", "/runs", "/runs/{job_id}", "/graph", "/lineage", "/plan"),
             "/tables/{table}/held",
         )
     },
@@ -291,6 +314,8 @@ _QUERIES: Rules = {
     ("DELETE", _QUERY): reads(anyone),
     **{("GET", f"{_QUERY}/{part}"): reads(on.query) for part in ("rows", "csv", "parquet")},
     ("GET", "/saved-queries"): reads(anyone),
+    # Its hits are those objects that the caller may see. The console sends one with each keystroke.
+    ("GET", "/search"): routine(anyone),
     ("POST", "/saved-queries"): changes(anyone, audit_target.new_saved_query),
     ("PUT", "/saved-queries/{saved_id}"): changes(anyone, audit_target.saved_query),
     ("DELETE", "/saved-queries/{saved_id}"): changes(anyone, audit_target.saved_query),

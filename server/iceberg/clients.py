@@ -15,6 +15,7 @@ _KNOW_PLANNING = ("Apache Iceberg", "PyIceberg")
 _JAVA_AGENT = "Apache-HttpClient/"
 """Java's client without its name, which a proxy may remove: the server must not plan keyed stores for it."""
 _DUCKDB_AGENT = "duckdb"
+_GO_AGENT = "GoIceberg/"
 
 
 def filter_config(config: Mapping[str, str]) -> Mapping[str, str]:
@@ -24,9 +25,15 @@ def filter_config(config: Mapping[str, str]) -> Mapping[str, str]:
     return {key: value for key, value in config.items() if key != CONFIG}
 
 
-def misreads_config() -> bool:
-    """Whether the client interprets any configuration as credentials."""
+def is_duckdb() -> bool:
+    """Whether the client interprets any configuration as credentials, and may misread deletion vectors."""
     return (caller.get().agent or "").lower().startswith(_DUCKDB_AGENT)
+
+
+def name_go_client() -> str | None:
+    """The name of a client that reads null in a column that a file lacks, whatever the file's partition says."""
+    agent = caller.get().agent or ""
+    return "iceberg-go" if agent.startswith(_GO_AGENT) else None
 
 
 def _supports_planning() -> bool:

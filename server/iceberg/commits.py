@@ -112,14 +112,14 @@ def _answer_renamed(call: TableCall, relation_id: RelationId, location: str) -> 
     The answer to a commit on a keyed table is its newest image. CommitUnknown if the table is gone, or if the caller
     may not read it under its new name.
     """
-    services, catalog, asked = call.services, call.catalog, call.name
+    services, catalog, requested = call.services, call.catalog, call.name
     with raise_unknown_after_commit(), services.database.reading() as uow:
         table = uow.relations.get(relation_id)
-    if table.name != asked and not services.access.may_read(caller_of(call.request), catalog, table.name):
+    if table.name != requested and not services.access.may_read(caller_of(call.request), catalog, table.name):
         raise CommitUnknown("the server applied the commit; its table has another name now, which you may not read")
     if table.kind is RelationKind.KEYED:
-        return answer_loaded(asked, load_image(services, catalog, table.name))
-    return answer_again_by(services, asked)([location])
+        return answer_loaded(requested, load_image(services, catalog, table.name))
+    return answer_again_by(services, requested)([location])
 
 
 def _commit_one(services: Services, request: CommitRequest) -> Committed | None:

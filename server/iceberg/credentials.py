@@ -13,7 +13,7 @@ from catalog.access.privileges import Caller
 from catalog.iceberg.json import Json
 from catalog.jobs.leases import Lease
 from catalog.names import CatalogName, TableName, encode_namespace
-from server.iceberg.clients import filter_config, misreads_config
+from server.iceberg.clients import filter_config, is_duckdb
 from server.iceberg.requests import (
     CatalogDep,
     LeaseDep,
@@ -124,7 +124,7 @@ def access_parts(
     """Build the granted access as configuration of the table, and as storage credentials."""
     if granted is None:
         return {}, {}
-    if granted.credential is None and misreads_config():
+    if granted.credential is None and is_duckdb():
         return {}, {}
     refused = {} if granted.refused is None else {REFUSED: granted.refused}
     config = {**granted.hints, **refused}

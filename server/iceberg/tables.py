@@ -17,6 +17,7 @@ from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
+from server.iceberg.clients import is_duckdb, name_go_client
 from server.iceberg.compression import Compressed, accepts_gzip
 from server.iceberg.credentials import (
     Delegation,
@@ -34,6 +35,7 @@ from server.iceberg.idempotency import (
     answer_empty,
     no_content,
 )
+from server.iceberg.misread_vectors import refuse_misread_vectors
 from server.iceberg.requests import (
     CatalogDep,
     JsonBody,
@@ -159,6 +161,10 @@ def load_table(call: TableCallDep) -> Response:
     if snapshots not in ("all", "refs"):
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
     loaded = load_any(call.services, catalog, name, refs_only=snapshots == "refs")
+    if (client := name_go_client()) is not None:
+        call.services.missing_columns.refuse(catalog, name, client)
+    if is_duckdb():
+        refuse_misread_vectors(name, loaded.text)
     granted = requested_delegation(call.request).to(catalog, name)
     etag = tag_of(name, loaded, granted, snapshots)
     if is_known(etag, call.header("if-none-match")):

@@ -56,8 +56,8 @@ class Sealer:
         content = self._decrypt(label, sealed)
         if content is None:
             raise Invalid(
-                f"the password of {label} cannot be decrypted: it was stored with another key",
-                hint="drop the connection and create it again; servers that share a database need one secret_key",
+                f"the secret of {label} cannot be decrypted: it was stored with another key",
+                hint="drop it and create it again; servers that share a database need one secret_key",
             )
         return str(content["text"])
 

@@ -176,9 +176,9 @@ class ConfluentClusters:
     def _list_offsets(
         self, client: admin.AdminClient, topic: str, partitions: list[int], which: admin.OffsetSpec
     ) -> dict[int, int]:
-        asked = {kafka.TopicPartition(topic, number): which for number in partitions}
+        specs = {kafka.TopicPartition(topic, number): which for number in partitions}
         answers = client.list_offsets(
-            asked, isolation_level=kafka.IsolationLevel.READ_COMMITTED, request_timeout=self.seconds
+            specs, isolation_level=kafka.IsolationLevel.READ_COMMITTED, request_timeout=self.seconds
         )
         return {partition.partition: self._wait(answer).offset for partition, answer in answers.items()}
 

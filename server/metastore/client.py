@@ -7,7 +7,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
-from hive_metastore.ttypes import EnvironmentContext, NotificationEventRequest, Partition, Table
+from hive_metastore.ttypes import (
+    EnvironmentContext,
+    NotificationEventRequest,
+    Partition,
+    PrimaryKeysRequest,
+    SQLPrimaryKey,
+    Table,
+)
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
@@ -28,6 +35,8 @@ T = TypeVar("T")
 Call = Callable[[HiveClient], T]
 
 _ALL = -1
+_HIVE_CATALOG = "hive"
+"""The catalog that holds all tables since Hive 3; older metastores do not know catalogs."""
 _TABLES_PER_CALL = 200
 _PARTITIONS_PER_CALL = 2500
 _NOTICES = 500
@@ -77,6 +86,14 @@ class HiveMetastore:
             answer = self._ask(f"for {len(batch)} tables of {database}", partial(ask, batch=batch))
             tables.extend(map(table_value, answer))
         return tables
+
+    def primary_key(self, database: str, name: str) -> list[str]:
+        def ask(hive: HiveClient) -> list[SQLPrimaryKey]:
+            request = PrimaryKeysRequest(db_name=database, tbl_name=name, catName=_HIVE_CATALOG)
+            return list(hive.get_primary_keys(request).primaryKeys)
+
+        columns = self._ask(f"for the primary key of {database}.{name}", ask)
+        return [column.column_name for column in sorted(columns, key=lambda column: column.key_seq)]
 
     def partition_names(self, database: str, name: str) -> list[str]:
         def ask(hive: HiveClient) -> list[str]:

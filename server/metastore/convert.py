@@ -19,6 +19,7 @@ def table_value(table: Table) -> HiveTable:
         partition_columns=_convert_columns(table.partitionKeys),
         parameters=dict(table.parameters or {}),
         owner=table.owner or "",
+        view_text=table.viewExpandedText or table.viewOriginalText or "",
         created=table.createTime or None,
     )
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, field
-from threading import Timer
 from urllib.parse import urlsplit
 
-import httpx
-
 from catalog.errors import Invalid, Unavailable
-from catalog.locations.addresses import check_address
+from server.outgoing.post import post
 
-READ_SECONDS = 5.0
-"""How long the endpoint may be silent."""
 SECONDS = 10.0
 """How long one event may take, also if the endpoint answers one byte after the other."""
 _REFUSALS = frozenset({400, 413, 415, 422})
@@ -29,24 +23,11 @@ class HttpSink:
 
     def send(self, event: bytes) -> None:
         """See catalog.ports.lineage_events.LineageSink."""
-        self._check_host()
         headers = {"Content-Type": "application/json"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
-        timeout = httpx.Timeout(min(READ_SECONDS, self.seconds))
-        # A client for each event: what ends a slow answer is closing its connection.
-        with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=False) as client:
-            timer = Timer(self.seconds, client.close)
-            timer.daemon = True
-            timer.start()
-            try:
-                with client.stream("POST", self.url, content=event, headers=headers) as answer:
-                    status = answer.status_code
-            except (httpx.HTTPError, RuntimeError, OSError) as error:  # RuntimeError after the timer
-                raise Unavailable(f"{self._place} does not answer: {str(error) or type(error).__name__}") from error
-            finally:
-                timer.cancel()
-        self._check_status(status)
+        hint = "check lineage.url"
+        self._check_status(post(self.url, event, headers, shown=self._place, seconds=self.seconds, hint=hint))
 
     @property
     def _place(self) -> str:
@@ -60,16 +41,3 @@ class HttpSink:
         if not 200 <= status < 300:
             follows = ", and the server follows no redirects" if 300 <= status < 400 else ""
             raise Unavailable(f"{self._place} answers {status}{follows}", hint="check lineage.url and lineage.token")
-
-    def _check_host(self) -> None:
-        """Raise Unavailable for addresses that are no other server's, such as that of a cloud's metadata."""
-        host = urlsplit(self.url).hostname or ""
-        try:
-            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except OSError as error:
-            raise Unavailable(f"the name {host} cannot be resolved: {error.strerror or error}") from error
-        try:
-            for *_, address in addresses:
-                check_address(str(address[0]).partition("%")[0])
-        except Invalid as error:
-            raise Unavailable(error.message, hint="check lineage.url") from error

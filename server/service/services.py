@@ -35,17 +35,21 @@ from server.service.jobs.leases import Jobs
 from server.service.jobs.tasks import Tasks
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
+from server.service.notifications.outbox import Outbox
+from server.service.notifications.rules import NotificationRules
 from server.service.optimizers.fleet import Fleet
 from server.service.optimizers.groups import Groups
 from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
 from server.service.pipelines.backfills import PipelineBackfills
+from server.service.pipelines.beside import BesideChunks
 from server.service.pipelines.definitions import PipelineDefinitions
 from server.service.pipelines.held_runs import HeldRuns
 from server.service.pipelines.lineage_events import LineageEvents
 from server.service.pipelines.measurements import PipelineMeasurements
 from server.service.pipelines.pins import PipelinePins
 from server.service.pipelines.publishing import RunPublishing
+from server.service.pipelines.run_plans import RunPlans
 from server.service.pipelines.runs import PipelineRuns
 from server.service.pipelines.states import PipelineStates
 from server.service.pipelines.triggers import PipelineTriggers
@@ -60,6 +64,8 @@ from server.service.queries.previews import Previews
 from server.service.queries.queries import Queries
 from server.service.queries.saved_queries import SavedQueries
 from server.service.retention.owned_locations import TableLocations
+from server.service.search.indexing import SearchIndexing
+from server.service.search.search import Search
 from server.service.streams.cdc_planning import CdcPlanning
 from server.service.streams.log_resets import LogResets
 from server.service.streams.log_skips import LogSkips
@@ -67,11 +73,14 @@ from server.service.streams.position_moves import PositionMoves
 from server.service.streams.quarantine_drops import QuarantineDrops
 from server.service.streams.stream_services import StreamServices
 from server.service.tables.change_feeds import ChangeFeeds
+from server.service.tables.column_statistics import ColumnCounts
 from server.service.tables.comparison import Comparisons
 from server.service.tables.consumers import Consumers
+from server.service.tables.descriptions import Descriptions
 from server.service.tables.file_changes import FileChanges
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.missing_columns import MissingColumns
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.refs import Refs
 from server.service.tables.scan_planning import Scans
@@ -79,6 +88,9 @@ from server.service.tables.tables import Tables
 from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
 from server.service.tables.writers import Writers
+from server.service.trends.sampling import TrendSampling
+from server.service.trends.summary import Summaries
+from server.service.trends.trends import Trends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +115,19 @@ class TableServices:
     queries: Queries
     previews: Previews
     saved_queries: SavedQueries
+    search: Search
+    search_indexing: SearchIndexing
+    trends: Trends
+    summaries: Summaries
+    trend_sampling: TrendSampling
     scans: Scans
+    missing_columns: MissingColumns
+    column_counts: ColumnCounts
+
+    @property
+    def descriptions(self) -> Descriptions:
+        """Comments, owners and labels."""
+        return Descriptions(self.metadata, self.namespaces, self.committer, self.views)
 
     @property
     def consumers(self) -> Consumers:
@@ -145,6 +169,7 @@ class PipelineServices:
 
     pipelines: PipelineDefinitions
     pipeline_states: PipelineStates
+    run_plans: RunPlans
     pipeline_measurements: PipelineMeasurements
     pipeline_runs: PipelineRuns
     pipeline_pins: PipelinePins
@@ -152,6 +177,7 @@ class PipelineServices:
     held_runs: HeldRuns
     pipeline_triggers: PipelineTriggers
     pipeline_backfills: PipelineBackfills
+    beside_chunks: BesideChunks
     lineage_events: LineageEvents | None
     """None without a place for them."""
 
@@ -178,9 +204,15 @@ class Services(TableServices, PlanningServices, JobServices, PipelineServices, R
     reports: Reports
     access: Access
     vending: Vending
+    outbox: Outbox
     hadoop: HadoopChecks
     tickets: Tickets | None
     """The Kerberos ticket; None if the settings name no principal."""
+
+    @property
+    def notification_rules(self) -> NotificationRules:
+        """Rules of notifications, and the history of their messages."""
+        return self.outbox.rules
 
     @property
     def cdc_planning(self) -> CdcPlanning:

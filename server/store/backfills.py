@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, delete, or_, select, update
 
 from catalog.errors import NotFound
-from catalog.pipelines.backfill import Backfill, BackfillId, Chunk
+from catalog.pipelines.backfill import Backfill, BackfillId, Chunk, ChunkTake, DoneBeside
 from catalog.pipelines.pipeline import CheckpointId, PipelineTableId
 from catalog.ports.page import Page
 from firn.protocol.backfills import BackfillStatus
@@ -103,6 +103,7 @@ def _to_backfill(row: PipelineBackfillRow) -> Backfill:
             "id": BackfillId(row.id),
             "table_id": PipelineTableId(row.table_id),
             "since": None if row.since is None else CheckpointId(row.since),
+            "waits_for": None if row.waits_for is None else CheckpointId(row.waits_for),
             "status": BackfillStatus(row.status),
         },
         chunks=[_to_chunk(chunk) for chunk in row.chunks],
@@ -110,5 +111,10 @@ def _to_backfill(row: PipelineBackfillRow) -> Backfill:
 
 
 def _to_chunk(stored: dict[str, Any]) -> Chunk:
-    done_at = stored["done_at"]
-    return Chunk(**{**stored, "done_at": None if done_at is None else datetime.fromisoformat(done_at)})
+    done_at, take, beside = stored["done_at"], stored.get("take"), stored.get("beside")
+    more = {
+        "done_at": None if done_at is None else datetime.fromisoformat(done_at),
+        "take": None if take is None else ChunkTake(**take),
+        "beside": None if beside is None else DoneBeside(**beside),
+    }
+    return Chunk(**{**stored, **more})

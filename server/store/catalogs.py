@@ -209,12 +209,11 @@ class SqlNamespaces:
         return Page([decode_namespace(path) for path in paths[:limit]], more)
 
     def below(self, catalog: CatalogName, namespace: Namespace) -> Sequence[Namespace]:
-        """List the namespace and all namespaces below it, parents first."""
+        """List the namespace and all namespaces below it, parents first; () for those of the whole catalog."""
         path = encode_namespace(namespace)
-        query = select(NamespaceRow.path).where(
-            NamespaceRow.catalog == catalog,
-            or_(NamespaceRow.path == path, starts_with(NamespaceRow.path, path + SEPARATOR)),
-        )
+        query = select(NamespaceRow.path).where(NamespaceRow.catalog == catalog)
+        if namespace:
+            query = query.where(or_(NamespaceRow.path == path, starts_with(NamespaceRow.path, path + SEPARATOR)))
         namespaces = (decode_namespace(text) for text in self.session.scalars(query))
         return sorted(namespaces, key=lambda below: (len(below), below))
 

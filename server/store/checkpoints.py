@@ -14,7 +14,7 @@ from catalog.jobs.job import JobId
 from catalog.names import RelationId
 from catalog.pipelines.pipeline import CheckpointId, PipelineTableId, StoredCheckpoint, StoredPin
 from firn.protocol.backfills import BackfillStatus
-from firn.protocol.pipelines import InputPin
+from firn.protocol.pipeline_pins import InputPin
 from server.store.pipeline_rows import PipelineBackfillRow, PipelineCheckpointRow, PipelinePinRow
 from server.store.session import ReadSession
 from server.store.stream_rows import WriterRow

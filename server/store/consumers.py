@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields
 from sqlalchemy import delete, select
 
 from catalog.keyed.consumer import Consumer
-from catalog.names import RelationId
+from catalog.names import CatalogName, RelationId, TableName, decode_namespace
+from catalog.ports.consumers import NamedConsumer
 from server.store.consumer_rows import ConsumerRow
+from server.store.rows import KeyedTableRow, RelationRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
 
@@ -32,6 +34,25 @@ class SqlConsumers:
         """List the consumers of a table by name."""
         query = select(ConsumerRow).where(ConsumerRow.relation_id == relation_id).order_by(ConsumerRow.name)
         return [_to_consumer(row) for row in self.session.scalars(query)]
+
+    def list_behind(self, *, limit: int) -> Sequence[NamedConsumer]:
+        """List the consumers of all tables that have versions to read, the most urgent first."""
+        query = (
+            select(ConsumerRow, RelationRow.catalog, RelationRow.namespace, RelationRow.name, KeyedTableRow.version)
+            .join(KeyedTableRow, KeyedTableRow.relation_id == ConsumerRow.relation_id)
+            .join(RelationRow, RelationRow.id == ConsumerRow.relation_id)
+            .where(KeyedTableRow.version > ConsumerRow.version)
+            .order_by(ConsumerRow.kept_until, ConsumerRow.relation_id, ConsumerRow.name)
+        )
+        return [
+            NamedConsumer(
+                consumer=_to_consumer(row),
+                catalog=CatalogName(catalog),
+                table=TableName(decode_namespace(namespace), name),
+                lag_versions=newest - row.version,
+            )
+            for row, catalog, namespace, name, newest in self.session.execute(query.limit(limit))
+        ]
 
     def put(self, consumer: Consumer) -> None:
         """Add or replace a consumer."""

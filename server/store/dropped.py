@@ -29,6 +29,7 @@ from server.store.relations import SqlKeyedTables, to_relation, to_values
 from server.store.rows import DroppedRelationRow, DroppedRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
 from server.store.streams import SqlStreams
+from server.store.trends import SqlTrends
 from server.store.writers import SqlWriters
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id", "error")
@@ -143,6 +144,7 @@ class SqlDropped:
         SqlWriters(self.session).delete(relation_id)
         SqlConsumers(self.session).delete(relation_id)
         SqlStreams(self.session).delete(relation_id)
+        SqlTrends(self.session).delete_table(relation_id)
 
     def _remove_status(self, relation_id: RelationId) -> None:
         """Remove the planner's assessment. Nothing adds it again, see SqlRelations.lock_existing."""

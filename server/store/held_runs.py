@@ -54,7 +54,7 @@ class SqlHeldRuns:
             for column in (PipelineHeldRow.store_id, PipelineHeldRow.quarantine_id):
                 some = column.in_(ids[start : start + _AT_ONCE])
                 query = select(column).where(some, PipelineHeldRow.published_at.is_(None))
-                waiting.update(RelationId(found) for found in self.session.scalars(query) if found is not None)
+                waiting.update(RelationId(table_id) for table_id in self.session.scalars(query) if table_id is not None)
         return waiting
 
     def remove(self, table_ids: Collection[PipelineTableId]) -> None:

@@ -148,7 +148,7 @@ class SqlHiveTables:
             func.sum(case((HiveLinkRow.published, 1), else_=0)),
         )
         query = _with_link(select(*groups, *counts)).outerjoin(running, running.c.target == _FULL)
-        found = self.session.execute(query.where(*_conditions(catalog, only)).group_by(*groups).order_by(*groups))
+        counted = self.session.execute(query.where(*_conditions(catalog, only)).group_by(*groups).order_by(*groups))
         names = ("tables", "bytes", "rows", "unknown", "checked", "published")
         return [
             MigrationCount(
@@ -157,7 +157,7 @@ class SqlHiveTables:
                 blocker=blocker,
                 **{name: int(number) for name, number in zip(names, numbers, strict=True)},
             )
-            for database, where, blocker, *numbers in found
+            for database, where, blocker, *numbers in counted
         ]
 
     def blocked_by(self, catalog: CatalogName, code: str, database: str) -> IndexedTable | None:
@@ -215,28 +215,28 @@ def _with_link(query: Any) -> Select[Any]:  # the types of its columns do not ma
 
 
 def _conditions(catalog: CatalogName, only: HiveTableFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [HiveTableRow.catalog == catalog]
+    conditions: list[ColumnElement[bool]] = [HiveTableRow.catalog == catalog]
     for name in ("database", "format", "blocker", "writer"):
         value = getattr(only, name)
         if value is not None:
-            found.append(getattr(HiveTableRow, name) == value)
+            conditions.append(getattr(HiveTableRow, name) == value)
     if only.search:
-        found.append(_FULL.icontains(only.search, autoescape=True))
+        conditions.append(_FULL.icontains(only.search, autoescape=True))
     if only.state is not None:
-        found.extend(_in_state(only.state))
+        conditions.extend(_in_state(only.state))
     if only.out_of_sync:
-        found.append(_LINKED.where(HiveLinkRow.out_of_sync).exists())
+        conditions.append(_LINKED.where(HiveLinkRow.out_of_sync).exists())
     if only.failed:
-        found.extend((HiveTableRow.failure.is_not(None), ~_LINKED.exists()))
+        conditions.extend((HiveTableRow.failure.is_not(None), ~_LINKED.exists()))
     if only.checked is not None:
-        found.append(HiveTableRow.checked_at.is_not(None) if only.checked else HiveTableRow.checked_at.is_(None))
+        conditions.append(HiveTableRow.checked_at.is_not(None) if only.checked else HiveTableRow.checked_at.is_(None))
     if only.partitioned is not None:
-        found.append(HiveTableRow.partitions != 0 if only.partitioned else HiveTableRow.partitions == 0)
-    return [*found, *_bounds(only)]
+        conditions.append(HiveTableRow.partitions != 0 if only.partitioned else HiveTableRow.partitions == 0)
+    return [*conditions, *_bounds(only)]
 
 
 def _bounds(only: HiveTableFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     written = {
         "since": None if only.written_since is None else int(only.written_since.timestamp()),
         "before": None if only.written_before is None else int(only.written_before.timestamp()) - 1,
@@ -249,10 +249,10 @@ def _bounds(only: HiveTableFilter) -> list[ColumnElement[bool]]:
     ]
     for column, lowest, highest in bounds:
         if lowest is not None:
-            found.append(column >= lowest)
+            conditions.append(column >= lowest)
         if highest is not None:
-            found.append(column.between(0, highest))
-    return found
+            conditions.append(column.between(0, highest))
+    return conditions
 
 
 def _in_state(state: HiveTableState) -> Sequence[ColumnElement[bool]]:

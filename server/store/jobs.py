@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Integer, Select, Table, bindparam, delete, exists, func, select, union_all, update
+from sqlalchemy import Integer, Select, Table, bindparam, delete, exists, func, or_, select, union_all, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
-from catalog.jobs.job import REMEMBERED_JOBS, Attempt, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
+from catalog.jobs.job import CODE, REMEMBERED_JOBS, Attempt, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
 from catalog.jobs.queue import count_bytes_freed, count_bytes_rewritten
 from catalog.names import SEPARATOR, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
@@ -137,7 +137,14 @@ class SqlJobs:
         return [to_job(row) for row in self.session.execute(_LAST_OF_EACH_KIND, values)]
 
     def next_pending(
-        self, group: str, kinds: Collection[JobKind], *, requested: bool, long: bool = True, lock: bool
+        self,
+        group: str,
+        kinds: Collection[JobKind],
+        *,
+        requested: bool,
+        long: bool = True,
+        allow_code: bool = False,
+        lock: bool,
     ) -> Job | None:
         """Find the next pending job by the index of the queue."""
         query = select(JobRow).where(
@@ -146,6 +153,9 @@ class SqlJobs:
         query = query.where(JobRow.requested if requested else ~JobRow.requested)
         if not long:
             query = query.where(~JobRow.is_long)
+        if not allow_code:
+            is_code = JobRow.params[CODE].as_boolean()
+            query = query.where(or_(is_code.is_(None), ~is_code))
         query = query.order_by(JobRow.deadline, JobRow.number).limit(1)
         row = self.session.scalar(query.with_for_update(skip_locked=True) if lock else query)
         return None if row is None else to_job(row)

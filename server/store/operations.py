@@ -47,7 +47,7 @@ class SqlOperations:
         row = self.session.scalar(query.execution_options(populate_existing=True))
         if row is None:
             raise NotFound(f"operation {operation_id} does not exist")
-        return _operation(row)
+        return to_operation(row)
 
     def put(self, operation: Operation) -> None:
         """Replace an operation."""
@@ -57,7 +57,7 @@ class SqlOperations:
     def unfinished(self) -> Sequence[Operation]:
         """List operations that run, ran when their server died, or are paused; oldest first."""
         query = select(OperationRow).where(OperationRow.status.in_(_UNFINISHED)).order_by(OperationRow.number)
-        return [_operation(row) for row in self.session.scalars(query)]
+        return [to_operation(row) for row in self.session.scalars(query)]
 
     def working_on(self, catalog: CatalogName, targets: Collection[str]) -> Mapping[str, Operation]:
         """Find unfinished upgrades and downgrades of these tables."""
@@ -69,7 +69,7 @@ class SqlOperations:
                 OperationRow.status.in_(_UNFINISHED),
                 OperationRow.kind.in_([OperationKind.UPGRADE, OperationKind.DOWNGRADE]),
             )
-            operations |= {row.target: _operation(row) for row in self.session.scalars(query)}
+            operations |= {row.target: to_operation(row) for row in self.session.scalars(query)}
         return operations
 
     def next(
@@ -83,7 +83,7 @@ class SqlOperations:
         )
         alone_first = case((OperationRow.batch.is_(None), 0), else_=1)
         order = (OperationRow.cancel_requested.desc(), alone_first, OperationRow.number)
-        return [_operation(row) for row in self.session.scalars(query.order_by(*order).limit(limit))]
+        return [to_operation(row) for row in self.session.scalars(query.order_by(*order).limit(limit))]
 
     def list(
         self,
@@ -109,7 +109,7 @@ class SqlOperations:
         order = number.desc() if batch is None else number
         rows = self.session.scalars(query.order_by(order).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
-        return Page([_operation(row) for row in rows[:limit]], more)
+        return Page([to_operation(row) for row in rows[:limit]], more)
 
     def add_all(self, operations: Collection[Operation]) -> None:
         """Add operations, possibly thousands."""
@@ -181,6 +181,7 @@ def _operation_values(operation: Operation) -> dict[str, Any]:
     return {name: getattr(operation, name) for name in _OPERATION}
 
 
-def _operation(row: OperationRow) -> Operation:
+def to_operation(row: OperationRow) -> Operation:
+    """The operation of a row."""
     values = {name: getattr(row, name) for name in _OPERATION}
     return Operation(**values | {"kind": OperationKind(row.kind), "status": OperationStatus(row.status)})

@@ -127,6 +127,9 @@ class PipelineBackfillRow(Row):
     last_chunks: Mapped[int]
     last_seconds: Mapped[float | None]
     finished_by: Mapped[int | None]
+    beside: Mapped[int | None]
+    active_since: Mapped[datetime | None]
+    waits_for: Mapped[str | None] = mapped_column(String(64))
     chunks: Mapped[list[dict[str, Any]]]
 
 

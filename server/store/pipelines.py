@@ -63,7 +63,7 @@ class SqlPipelines:
     def find(self, name: str) -> Pipeline | None:
         """Find a pipeline by its name."""
         row = self.session.scalar(select(PipelineRow).where(PipelineRow.name == name))
-        return None if row is None else _to_pipeline(row)
+        return None if row is None else to_pipeline(row)
 
     def get(self, name: str) -> Pipeline:
         """Get a pipeline by its name; NotFound."""
@@ -77,12 +77,12 @@ class SqlPipelines:
         row = self.session.scalar(select(PipelineRow).where(PipelineRow.id == pipeline_id))
         if row is None:
             raise NotFound(f"pipeline {pipeline_id} does not exist any more")
-        return _to_pipeline(row)
+        return to_pipeline(row)
 
     def get_many(self, pipeline_ids: Collection[PipelineId]) -> Mapping[PipelineId, Pipeline]:
         """Get existing pipelines, in one query."""
         rows = self.session.scalars(select(PipelineRow).where(PipelineRow.id.in_(pipeline_ids)))
-        return {PipelineId(row.id): _to_pipeline(row) for row in rows}
+        return {PipelineId(row.id): to_pipeline(row) for row in rows}
 
     def list(self, *, limit: int, cursor: str | None = None) -> Page[Pipeline]:
         """List pipelines by name."""
@@ -91,7 +91,7 @@ class SqlPipelines:
             query = query.where(PipelineRow.name > cursors.decode_texts(cursor, 1)[0])
         rows = self.session.scalars(query.order_by(PipelineRow.name).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].name) if len(rows) > limit else None
-        return Page([_to_pipeline(row) for row in rows[:limit]], more)
+        return Page([to_pipeline(row) for row in rows[:limit]], more)
 
     def remove(self, pipeline_id: PipelineId) -> None:
         """Remove a pipeline with all that belongs to it."""
@@ -238,7 +238,8 @@ def digest_name(name: TableName) -> str:
     return sha256(fold_case(str(name)).encode()).hexdigest()
 
 
-def _to_pipeline(row: PipelineRow) -> Pipeline:
+def to_pipeline(row: PipelineRow) -> Pipeline:
+    """Convert a row."""
     return Pipeline(**{name: getattr(row, name) for name in _FIELDS})
 
 

@@ -156,12 +156,14 @@ class SqlSavedQueries:
     def find(self, saved_id: SavedQueryId) -> SavedQuery | None:
         """Find a saved query."""
         row = self.session.get(SavedQueryRow, saved_id)
-        return None if row is None else _saved(row)
+        return None if row is None else to_saved_query(row)
 
     def list(self, owner: PrincipalId | None) -> Sequence[SavedQuery]:
         """List the owner's and the shared ones by name."""
-        query = select(SavedQueryRow).where(or_(_is_saved_by(owner), SavedQueryRow.shared))
-        return [_saved(row) for row in self.session.scalars(query.order_by(SavedQueryRow.name, SavedQueryRow.id))]
+        query = select(SavedQueryRow).where(is_readable_by(owner))
+        return [
+            to_saved_query(row) for row in self.session.scalars(query.order_by(SavedQueryRow.name, SavedQueryRow.id))
+        ]
 
     def count(self, owner: PrincipalId | None) -> int:
         """Count the owner's."""
@@ -178,6 +180,11 @@ def _decode_time(cursor: str) -> int:
 
 def _is_owner(owner: PrincipalId | None) -> Any:
     return QueryRow.owner.is_(None) if owner is None else QueryRow.owner == owner
+
+
+def is_readable_by(owner: PrincipalId | None) -> Any:
+    """Build the condition for the owner's saved queries and the shared ones."""
+    return or_(_is_saved_by(owner), SavedQueryRow.shared)
 
 
 def _is_saved_by(owner: PrincipalId | None) -> Any:
@@ -199,5 +206,6 @@ def _query(row: QueryRow) -> Query:
     return Query(**values)
 
 
-def _saved(row: SavedQueryRow) -> SavedQuery:
+def to_saved_query(row: SavedQueryRow) -> SavedQuery:
+    """Convert a row."""
     return SavedQuery(**{name: getattr(row, name) for name in _SAVED_FIELDS})

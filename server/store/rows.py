@@ -188,8 +188,10 @@ class TableStatusRow(Row):
     next_at: Mapped[datetime | None]
     health: Mapped[int]
     parts: Mapped[dict[str, Any]]
+    rows: Mapped[int]
     bytes: Mapped[int]
     data_files: Mapped[int]
+    small_files: Mapped[int]
     pending_rows: Mapped[int]
     last_commit_at: Mapped[datetime]
 

@@ -14,11 +14,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from catalog.errors import Invalid
 from catalog.jobs.job import JobKind
-from catalog.names import SEPARATOR, CatalogName, RelationId, encode_namespace
+from catalog.names import SEPARATOR, CatalogName, Namespace, RelationId, encode_namespace
 from catalog.ports.page import Page
 from catalog.ports.work import Listing
 from catalog.tables.relation import Relation
-from catalog.tables.table_status import TableStatus
+from catalog.tables.table_status import PERFECT, TableStatus
 from firn.protocol.tables import Sort
 from server.store import cursor as cursors
 from server.store.relations import to_relation
@@ -121,11 +121,33 @@ class SqlTableStatuses:
         query = query.order_by(TableStatusRow.health, TableStatusRow.relation_id).limit(limit)
         return [(to_relation(relation), _table_status(row)) for relation, row in self.session.execute(query)]
 
-    def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
-        """Count tables by grade; `grades` has the lowest health of each grade."""
+    def worst_within(
+        self, catalog: CatalogName, namespaces: Collection[Namespace] | None, *, limit: int
+    ) -> Sequence[tuple[Relation, TableStatus]]:
+        """List the least healthy tables of a catalog, by the index of its health, or of some of its namespaces."""
+        query = select(RelationRow, TableStatusRow).join(TableStatusRow, TableStatusRow.relation_id == RelationRow.id)
+        query = query.where(TableStatusRow.health < PERFECT)
+        if namespaces is None:
+            query = query.where(TableStatusRow.catalog == catalog)
+        else:
+            paths = [encode_namespace(namespace) for namespace in namespaces]
+            query = query.where(RelationRow.catalog == catalog, RelationRow.namespace.in_(paths))
+        query = query.order_by(TableStatusRow.health, TableStatusRow.relation_id).limit(limit)
+        return [(to_relation(relation), _table_status(row)) for relation, row in self.session.execute(query)]
+
+    def count_written(self, catalog: CatalogName, since: Sequence[datetime]) -> Sequence[int]:
+        """Count the tables of a catalog with a commit since each of some times, in one scan of the index alone."""
+        column = TableStatusRow.last_commit_at
+        query = select(*(func.count(case((column >= at, 1))) for at in since))
+        row = self.session.execute(query.where(TableStatusRow.catalog == catalog, column >= min(since))).one()
+        return [int(tables) for tables in row]
+
+    def by_health(self, grades: Mapping[str, int], catalog: CatalogName | None = None) -> Mapping[str, int]:
+        """Count tables by grade; `grades` has the lowest health of each grade. Without a catalog, those of all."""
         highest_first = sorted(grades.items(), key=lambda grade: grade[1], reverse=True)
         grade = case(*[(TableStatusRow.health >= least, name) for name, least in highest_first]).label("grade")
         query = select(grade, func.count()).group_by("grade")
+        query = query if catalog is None else query.where(TableStatusRow.catalog == catalog)
         counted = {str(name): int(tables) for name, tables in self.session.execute(query)}
         return {name: counted.get(name, 0) for name in grades}
 

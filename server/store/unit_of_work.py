@@ -23,6 +23,7 @@ from catalog.ports import (
     imports,
     kafka,
     launch,
+    notifications,
     operations,
     optimizers,
     orphans,
@@ -30,8 +31,10 @@ from catalog.ports import (
     queries,
     relations,
     scan,
+    search,
     store,
     streams,
+    trends,
     work,
     writers,
 )
@@ -61,6 +64,8 @@ from server.store.jobs import SqlJobs
 from server.store.launches import SqlLaunches
 from server.store.leaders import SqlLeaders
 from server.store.metrics import SqlMetrics
+from server.store.notification_rules import SqlNotificationRules
+from server.store.notifications import SqlNotifications
 from server.store.operations import SqlOperations
 from server.store.optimizers import SqlOptimizers
 from server.store.orphans import SqlOrphanBatches
@@ -69,14 +74,18 @@ from server.store.pipelines import SqlPipelines
 from server.store.plans import SqlPlans
 from server.store.policies import SqlPolicies
 from server.store.prepared_statements import PreparedStatement
+from server.store.problem_facts import SqlProblemFacts
 from server.store.queries import SqlQueries, SqlSavedQueries
 from server.store.queue import SqlQueue
 from server.store.relations import SqlKeyedTables, SqlRelations
 from server.store.rows import UtcDateTime
+from server.store.search import SqlSearchIndex
+from server.store.searched_objects import SqlSearchedObjects
 from server.store.session import ReadSession, Sessions, translate_errors
 from server.store.stats import SqlStats
 from server.store.streams import SqlStreams
 from server.store.table_status import SqlTableStatuses
+from server.store.trends import SqlTrends
 from server.store.writers import SqlWriters
 
 _NOW = PreparedStatement(select(func.clock_timestamp(type_=UtcDateTime)))
@@ -109,6 +118,8 @@ class SqlUnitOfWork:
         self.baselines: hive.Baselines = SqlBaselines(session)
         self.dropped: dropped.DroppedRelations = SqlDropped(session)
         self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)
+        self.search_index: search.SearchIndex = SqlSearchIndex(session)
+        self.searched_objects: search.SearchedObjects = SqlSearchedObjects(session)
 
     def _open_streams_and_pipelines(self, session: ReadSession) -> None:
         self.writers: writers.Writers = SqlWriters(session)
@@ -123,6 +134,7 @@ class SqlUnitOfWork:
 
     def _open_work(self, session: ReadSession) -> None:
         self.table_statuses: work.TableStatuses = SqlTableStatuses(session)
+        self.trends: trends.Trends = SqlTrends(session)
         self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)
@@ -135,6 +147,9 @@ class SqlUnitOfWork:
         self.leaders: background.Leaders = SqlLeaders(session)
         self.queries: queries.Queries = SqlQueries(session)
         self.saved_queries: queries.SavedQueries = SqlSavedQueries(session)
+        self.notification_rules: notifications.NotificationRules = SqlNotificationRules(session)
+        self.notifications: notifications.Notifications = SqlNotifications(session)
+        self.problem_facts: notifications.ProblemFacts = SqlProblemFacts(session)
 
     def _open_access(self, session: ReadSession) -> None:
         self.principals: access.Principals = SqlPrincipals(session)

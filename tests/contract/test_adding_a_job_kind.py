@@ -37,6 +37,8 @@ NAMED_ELSEWHERE = {
     # The subject of a run is a table of a pipeline, and it reads other tables.
     "server/service/jobs/admission.py": {"PIPELINE"},
     "server/api/leases.py": {"PIPELINE"},
+    "server/service/notifications/problem_ends.py": {"KEYS"},  # what its checks find is a problem
+    "server/store/problem_facts.py": {"KEYS"},
     "server/service/pipelines/lineage_events.py": {"PIPELINE"},  # the runs that it tells about
     "server/service/pipelines/runs.py": {"PIPELINE"},
     "server/store/pipeline_facts.py": {"PIPELINE"},

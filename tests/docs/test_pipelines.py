@@ -16,6 +16,7 @@ from firn.cli.pipeline_runs import show_run
 from firn.pipelines.chunks import cut_condition
 from firn.pipelines.conditions import parse_condition
 from firn.pipelines.folder import read_folder
+from firn.pipelines.python_files import has_function, parse_python, read_python
 from firn.pipelines.settings import read_firn_settings
 from firn.pipelines.table_plans import plan_pipeline
 from firn.protocol.backfills import BackfillOut, BackfillStatus, ChunkOut
@@ -146,8 +147,16 @@ def test_its_settings_are_read(tmp_path: Path) -> None:
 
 
 def test_its_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(blocks("python")[0], {})
+    exec(next(text for text in blocks("python") if "from firn.pipelines" in text), {})
     assert "CREATE OR REPLACE TEMPORARY VIEW firn_affected AS SELECT" in capsys.readouterr().out
+
+
+def test_its_python_files_are_read() -> None:
+    """tests/integration/pipelines/test_python.py runs such files."""
+    view, transform = (text for text in blocks("python") if "firn.pipelines" not in text)
+    (definition,) = read_python(view)
+    assert (definition.name, [*definition.reads.tables]) == ("fare_of_driver", [("raw", "trip")])
+    assert has_function(parse_python(transform), "transform")
 
 
 def test_its_tables_are_those_of_the_code() -> None:

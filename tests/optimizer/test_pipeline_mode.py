@@ -10,7 +10,8 @@ import pytest
 
 from firn.pipelines import Plan, incremental
 from firn.protocol.answers.writers import WriterOut
-from firn.protocol.pipelines import Checkpoint, Refresh, TargetPins
+from firn.protocol.pipeline_pins import Checkpoint, TargetPins
+from firn.protocol.pipelines import Refresh
 from optimizer.errors import Refused
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.tuning import choose_settings
@@ -63,11 +64,11 @@ def choose(
     refresh: Refresh = Refresh.INCREMENTAL,
     pins: TargetPins | None = None,
     *,
-    asked: bool = False,
+    is_requested: bool = False,
     obstacle: str | None = None,
 ) -> Mode:
     inputs: Any = {"raw.trip": FakeInput(obstacle=obstacle)}
-    return choose_mode(plan, refresh, pins or build_pins(), inputs, asked=asked)
+    return choose_mode(plan, refresh, pins or build_pins(), inputs, is_requested=is_requested)
 
 
 def weigh_trips(query: str, changed: str, target_bytes: int, **measured: tuple[int, int]) -> Mode:
@@ -82,7 +83,7 @@ def test_a_query_that_can_is_incremental() -> None:
 def test_a_user_and_a_missing_checkpoint_make_it_full_under_every_policy() -> None:
     plan = incremental(BY_DAY, SCHEMA)
     for refresh in Refresh:
-        assert choose(plan, refresh, asked=True) == Mode(is_full=True, reason="asked for")
+        assert choose(plan, refresh, is_requested=True) == Mode(is_full=True, reason="asked for")
         first = choose(plan, refresh, build_pins("the table has no checkpoint yet"))
         assert first == Mode(is_full=True, reason="the table has no checkpoint yet")
     assert choose(plan, Refresh.FULL) == Mode(is_full=True, reason="refresh: full")

@@ -14,11 +14,10 @@ import httpx
 import pytest
 from py4j.protocol import Py4JError
 
+from firn.drains.errors import DrainOvertaken, DrainStopped
 from firn.errors import Refused, Unavailable
 from firn.logs import LogBatch, plan_batch
 from firn.protocol.streams import StreamHeartbeat, StreamKind, StreamLease, StreamOutcome, StreamReport
-from firn.spark.drain_errors import DrainOvertaken, DrainStopped
-from optimizer import drain_stream
 from optimizer.client import ServerApi
 from optimizer.drain_stream import DrainStream
 from optimizer.errors import LeaseLost
@@ -197,13 +196,11 @@ def test_lines_reach_the_server_without_the_password() -> None:
 
 @dataclass
 class Drain:
-    """See firn.spark.log_drain.LogDrain, over a topic of one partition."""
+    """See firn.drains.drain.Drain, over a topic of one partition."""
 
     ends: deque[int]
     at: int = 0
     commits: list[tuple[float, int, int]] = field(default_factory=list)
-    spark: Any = None
-    target: Any = field(default_factory=lambda: type("Target", (), {"name": "t"}))
 
     def look(self) -> Any:
         end = self.ends.popleft() if self.ends else self.at
@@ -213,9 +210,10 @@ class Drain:
     def plan(self, log: Any) -> LogBatch | None:
         return plan_batch(log)
 
-    def commit(self, _log: Any, batch: LogBatch) -> None:
+    def commit(self, _log: Any, batch: LogBatch) -> LogBatch:
         self.commits.append((time.monotonic(), batch.start[0], batch.end[0]))
         self.at = batch.end[0]
+        return batch
 
 
 def test_a_drain_commits_every_half_of_its_lag_and_at_once_while_more_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +224,6 @@ def test_a_drain_commits_every_half_of_its_lag_and_at_once_while_more_waits(monk
         yield drain
 
     monkeypatch.setattr(DrainStream, "_open", open_drain)
-    monkeypatch.setattr(drain_stream, "load_target", lambda _spark, _name: drain.target)
     server, stopping = Server(deque()), threading.Event()
     stream = DrainStream(cast("ServerApi", server), cast("Any", None), a_lease())
     with StreamKeeper(cast("ServerApi", server), a_lease(), stopping=stopping) as keeper:

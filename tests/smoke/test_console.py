@@ -45,6 +45,7 @@ OPEN = {
     "/c/:catalog/tables": "/c/lake/tables",
     "/c/:catalog/tables/:table": "/c/lake/tables/web.visits",
     "/c/:catalog/sql": "/c/lake/sql",
+    "/c/:catalog/trends": "/c/lake/trends",
     "/c/:catalog/policies": "/c/lake/policies",
     "/c/:catalog/cdc": "/c/lake/cdc",
     "/c/:catalog/hive": "/c/lake/hive",
@@ -59,6 +60,7 @@ OPEN = {
     "/pipelines": "/pipelines",
     "/pipelines/:pipeline": "/pipelines/web",
     "/optimizers": "/optimizers",
+    "/notifications": "/notifications",
     "/settings": "/settings",
     "*": "/nowhere",
 }
@@ -72,7 +74,7 @@ GUARDED = {
     "/access/audit": "/access/audit",
 }
 """Those of a server with access control."""
-TABS = ["preview", "layout", "changes", "writers", "snapshots", "jobs", "policy", "properties", "use"]
+TABS = ["preview", "layout", "trends", "changes", "writers", "snapshots", "jobs", "policy", "properties", "use"]
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +122,11 @@ def test_every_page_of_access_control_loads(guarded: ServerProcess, open_page: O
         page.goto(guarded.url + address)
         settled(page)
         assert violations_in_light(page) == [], address
+
+
+def test_the_settings_offer_dashboard_and_alerts(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/settings")
+    for name, file in (("firn-grafana.json", "grafana/firn.json"), ("firn.rules.yml", "prometheus/firn.rules.yml")):
+        link = page.get_by_role("link", name=name, exact=True)
+        answer = server.http.get(str(link.get_attribute("href")))
+        assert answer.content == (ROUTES.parents[2] / "deploy" / file).read_bytes()

@@ -24,6 +24,7 @@ import { HomePage } from './pages/home';
 import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job/page';
 import { JobsPage } from './pages/jobs';
+import { NotificationsPage } from './pages/notifications/page';
 import { OptimizersPage } from './pages/optimizers/page';
 import { PipelinesPage } from './pages/pipelines/list';
 import { PipelinePage } from './pages/pipelines/page';
@@ -33,6 +34,7 @@ import { PoliciesPage } from './pages/policy/page';
 import { SettingsPage } from './pages/settings';
 import { TablePage } from './pages/table';
 import { TablesPage } from './pages/tables';
+import { TrendsPage } from './pages/trends';
 import { UpgradePage } from './pages/upgrade';
 
 function ToHome() {
@@ -90,6 +92,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/sql', element: <Suspense fallback={<Page title="SQL">…</Page>}><SqlPage /></Suspense> },
           { path: '/c/:catalog/policies', element: <PoliciesPage /> },
           { path: '/c/:catalog/hive', element: <HivePage /> },
+          { path: '/c/:catalog/trends', element: <TrendsPage /> },
           { path: '/c/:catalog/migration', element: <MigrationPage /> },
           { path: '/c/:catalog/hive/upgrade', element: <UpgradeManyPage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
@@ -102,6 +105,7 @@ export const router = createBrowserRouter([
           { path: '/pipelines', element: <PipelinesPage /> },
           { path: '/pipelines/:pipeline', element: <PipelinePage /> },
           { path: '/optimizers', element: <OptimizersPage /> },
+          { path: '/notifications', element: <NotificationsPage /> },
           { path: '/access', element: <ToAccess /> },
           { path: '/access/people', element: <PeoplePage /> },
           { path: '/access/tokens', element: <TokensPage /> },

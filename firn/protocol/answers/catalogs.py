@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from firn.protocol.base import Out
+from firn.protocol.descriptions import DescriptionOut
 
 
 class MetastoreDownOut(Out):
@@ -21,5 +22,6 @@ class CatalogOut(Out):
     warehouse: str
     metastore: str | None
     metastore_down: MetastoreDownOut | None
+    description: DescriptionOut
     properties: dict[str, str]
     created_at: datetime

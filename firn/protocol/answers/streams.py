@@ -10,6 +10,13 @@ from firn.protocol.base import Open, Out
 from firn.protocol.streams import StreamKind, StreamStatus
 
 
+class StreamAttemptOut(AttemptOut):
+    """One attempt of an optimizer at a stream. `engine` is `light` or `spark`; for Spark, `engine_reason` says why."""
+
+    engine: str | None
+    engine_reason: str | None
+
+
 class StreamOut(Out):
     """One stream. `reason` and `remedy` say why it waits for its next attempt, or why it has stopped.
 
@@ -45,6 +52,6 @@ class StreamOut(Out):
     created_at: datetime
     changed_at: datetime
     """When its status changed."""
-    attempts: list[AttemptOut]
+    attempts: list[StreamAttemptOut]
     """The last ten, oldest first."""
     allowed_actions: list[str]

@@ -9,6 +9,7 @@ from firn.protocol.answers.blockers import TableBlockerOut
 from firn.protocol.answers.jobs import JobOut
 from firn.protocol.answers.keys import KeysOut
 from firn.protocol.base import Open, Out
+from firn.protocol.descriptions import DescriptionOut
 from firn.protocol.jobs import JobKind
 from firn.protocol.names import join_name
 from firn.protocol.tables import TableKind
@@ -55,6 +56,7 @@ class TableColumnOut(Out):
     required: bool
     comment: str | None
     is_key: bool
+    labels: list[str]
 
 
 class StoreOut(Out):
@@ -108,6 +110,7 @@ class TableOut(TableRow):
     id: UUID
     catalog: str
     location: str
+    description: DescriptionOut
     columns: list[TableColumnOut]
     partition_by: list[str]
     primary_key: list[str]

@@ -103,17 +103,17 @@ def observe(format: str, records: Iterable[tuple[bytes | None, bytes | None]]) -
     return observation
 
 
-def widen_type(one: str, other: str) -> str:
+def widen_type(first: str, second: str) -> str:
     """The narrowest type that has the values of both; text if there is no other."""
-    if one == other:
-        return one
-    if one in _ORDER and other in _ORDER:
-        return max(one, other, key=_ORDER.index)
-    left, right = _parse_decimal(one), _parse_decimal(other)
+    if first == second:
+        return first
+    if first in _ORDER and second in _ORDER:
+        return max(first, second, key=_ORDER.index)
+    left, right = _parse_decimal(first), _parse_decimal(second)
     if left is None or right is None:
         return "string"
-    scale, whole = max(left[1], right[1]), max(left[0] - left[1], right[0] - right[1])
-    return f"decimal({scale + whole},{scale})" if scale + whole <= _LARGEST_PRECISION else "string"
+    scale, digits = max(left[1], right[1]), max(left[0] - left[1], right[0] - right[1])
+    return f"decimal({scale + digits},{scale})" if scale + digits <= _LARGEST_PRECISION else "string"
 
 
 def _parse_decimal(type_: str) -> tuple[int, int] | None:

@@ -86,13 +86,13 @@ def _build_row(change: RowChange, envelope: Envelope, columns: RowColumns) -> Ro
     if change.op == "D":
         return Row("D", {name: _fit(values.get(name), name, envelope, columns) for name in columns.needed_by_deletes})
     _check_unknown(change.values, envelope, columns)
-    given = [name for name in columns.types if _is_given(name, values)]
-    if len(given) < len(columns.types) and (not columns.is_partial or change.has_new_key):
+    columns_set = [name for name in columns.types if _is_given(name, values)]
+    if len(columns_set) < len(columns.types) and (not columns.is_partial or change.has_new_key):
         _check_missing(values, envelope, columns)
-    row = {name: _fit(values[name], name, envelope, columns) for name in given}
-    has_all = len(given) == len(columns.types) or not columns.is_partial
+    row = {name: _fit(values[name], name, envelope, columns) for name in columns_set}
+    has_all = len(columns_set) == len(columns.types) or not columns.is_partial
     op = "I" if columns.is_insert_only and change.is_insert else "U"
-    return Row(op, row, None if has_all else tuple(given))
+    return Row(op, row, None if has_all else tuple(columns_set))
 
 
 def _check_unknown(values: Mapping[str, Any], envelope: Envelope, columns: RowColumns) -> None:

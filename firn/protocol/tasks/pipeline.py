@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from firn.protocol.base import Message, Task
+from firn.protocol.pipeline_code import CodeFile
 
 
 class TargetTask(Message):
@@ -23,6 +24,8 @@ class PipelineTask(Task):
 
     `targets` are the tables that the run computes and commits together, in order. `full` says that a user asked for all
     rows. `holds` says that the server keeps the commit until a user publishes it, and `is_held` that it has it already.
+    `modules` are the Python files of the targets. With `beside`, the id of a backfill, the job computes chunks of it
+    beside the live runs, and pins nothing.
     """
 
     pipeline: str
@@ -32,3 +35,7 @@ class PipelineTask(Task):
     full: bool
     holds: bool = False
     is_held: bool = False
+    modules: list[CodeFile] = []
+    beside: str | None = None
+    beside_seconds: int = 0
+    """How long the job takes chunks."""

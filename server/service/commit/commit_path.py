@@ -90,6 +90,8 @@ class CommitRequest:
     """The key under which the server stores the new metadata locations, to answer a repeated request."""
     keyed_id: RelationId | None = None
     """The keyed table under whose name the commit came; `changes` name its stores."""
+    first: InSameTransaction | None = None
+    """Checks and locks at the beginning of the transaction of the commit."""
     also: InSameTransaction | None = None
     """Further writes for the transaction of the commit."""
     follows_hive: bool = False
@@ -280,6 +282,8 @@ class Committer:
 
     def _move(self, request: CommitRequest, written: Sequence[WrittenMetadata], committed: Sequence[Committed]) -> None:
         with self.database.writing() as uow:
+            if request.first is not None:
+                request.first(uow)
             record_commit(
                 uow,
                 self.metadata.files,

@@ -58,7 +58,8 @@ def drop_relation(
     now = uow.now()
     stores = uow.relations.stores_of(relation.id) if relation.kind is RelationKind.KEYED else ()
     removed = [uow.dropped.take(part.id) for part in (relation, *stores)]
-    end_jobs(uow, [relation.id], describe_drop_reason(relation))  # the planner may have added a job until now
+    # The planner may have added a job until now.
+    end_jobs(uow, [part.id for part in (relation, *stores)], describe_drop_reason(relation))
     check_unprotected(uow, metadata, removed)
     retention = read_drop_retention(uow.catalogs.get(relation.catalog).properties)
     entry = Dropped(

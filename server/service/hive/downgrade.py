@@ -27,15 +27,14 @@ from firn.protocol.locations import lies_in, normalize_location
 from firn.protocol.operations import DowngradePhase, OperationKind, OperationStatus
 from server.service.access.caller import caller
 from server.service.drop.drop import DropOptions, check_unprotected, drop_relation
-from server.service.hive.downgrade_check import DowngradeCheck, DowngradePreview, load_linked_relation
-from server.service.hive.hive_state import split_name
-from server.service.hive.link_state import LinkedTable, load_linked_table
+from server.service.hive.downgrade_check import DowngradeCheck, DowngradePreview
+from server.service.hive.hive_state import LinkedTable, find_linked_relation, load_linked_table, split_name
 from server.service.hive.operations import check_unworked
 from server.service.hive.publish_locations import get_publish_directory
 from server.service.hive.publish_requests import PublishRequests
 from server.service.hive.publisher import Publishers
 from server.service.hive.results import PublishOutcome, SyncOutcome
-from server.service.hive.sync import Syncs
+from server.service.hive.sync_planner import SyncPlanner
 from server.service.hive.upgrade_attempt import Canceled, Overtaken, running
 from server.service.jobs.blockers import put_blocker
 from server.service.planning.planner import load_facts
@@ -89,7 +88,7 @@ class Downgrades:
     database: Database
     metadata: MetadataFiles
     check: DowngradeCheck
-    syncs: Syncs
+    syncs: SyncPlanner
     publish_requests: PublishRequests
     publishers: Publishers
 
@@ -105,10 +104,10 @@ class Downgrades:
         """
         target = ".".join(split_name(full_name))
         with self.database.reading() as uow:
-            relation = load_linked_relation(uow, catalog, target)
+            relation = find_linked_relation(uow, catalog, target)
         self._refuse_blocked(relation)
         with self.database.writing() as uow:
-            relation = load_linked_relation(uow, catalog, target)
+            relation = find_linked_relation(uow, catalog, target)
             check_unworked(uow, catalog, target)
             check_unprotected(uow, self.metadata, [relation, *uow.relations.stores_of(relation.id)])
             now = uow.now()
@@ -200,7 +199,7 @@ class Downgrades:
         self._sync(operation)
         self._publish(operation)
         self._check_droppable(operation, relation)
-        swept = self.syncs.sync(operation.catalog, operation.target, everything=True)
+        swept = self.syncs.sync_hive_table(operation.catalog, operation.target, everything=True)
         if swept.outcome is not SyncOutcome.UNCHANGED:
             raise _NotYet(DowngradePhase.SYNCING, swept.message)
         linked = self._check_droppable(operation, relation)
@@ -208,7 +207,7 @@ class Downgrades:
         self._drop(operation, linked)
 
     def _sync(self, operation: Operation) -> None:
-        synced = self.syncs.sync(operation.catalog, operation.target)
+        synced = self.syncs.sync_hive_table(operation.catalog, operation.target)
         if synced.conflict:
             raise Conflict(
                 f"Hive and the table differ in a way that needs a decision: {synced.message}",

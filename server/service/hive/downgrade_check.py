@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from catalog.errors import NotFound
 from catalog.hive.baseline import WatchedDirectory
 from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import to_partition_records
@@ -15,11 +14,10 @@ from catalog.hive.publishing import PublishComparison, compare_partitions
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName
 from catalog.ports.files import TableFiles
-from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.store import Database
 from catalog.tables.relation import Relation
 from server.service.commit.commit_target import load_metadata
-from server.service.hive.hive_state import read_some
-from server.service.hive.link_state import LinkedTable, load_linked_table
+from server.service.hive.hive_state import LinkedTable, find_linked_relation, load_linked_table, read_some
 from server.service.hive.table_index import HiveIndex
 from server.service.planning.planner import load_facts
 from server.service.tables.metadata_files import MetadataFiles
@@ -82,7 +80,7 @@ class DowngradeCheck:
     def preview(self, catalog: CatalogName, target: str) -> DowngradePreview:
         """Return the remaining work. NotFound without a linked table, Unavailable without the metastore."""
         with self.database.reading() as uow:
-            relation = load_linked_relation(uow, catalog, target)
+            relation = find_linked_relation(uow, catalog, target)
             facts = load_facts(uow, relation)
         comparison = self.compare(relation)
         linked = comparison.linked
@@ -117,15 +115,3 @@ class DowngradeCheck:
         in_hive = PartitionsInHive(formats={unit.name: unit.format for unit in state.units})
         sides = TableSides(link=linked.link, table=table, metadata=metadata)
         return find_unpublishable(sides, partitions, in_hive, self.files.live_files(metadata))
-
-
-def load_linked_relation(uow: UnitOfWork, catalog: CatalogName, target: str) -> Relation:
-    """Return the table over the Hive table `target`; NotFound without one."""
-    uow.catalogs.get(catalog)
-    relation = uow.relations.of_hive(catalog, target)
-    if relation is None:
-        raise NotFound(
-            f"{catalog} has no table over {target}: there is nothing to downgrade",
-            hint="`firn hive list` shows which Hive tables are upgraded",
-        )
-    return relation

@@ -1,4 +1,6 @@
-"""Checks files that Hive has added before a sync takes them over: a partition with an unreadable file waits.
+"""Checks files that Hive has added before a sync takes them over.
+
+A partition waits if one of its files cannot be read, or holds rows without a key.
 
 The sync takes over all other partitions. The statistics of files that base registers are kept for the registration. A
 job reads its files itself, and gets none that would end it.
@@ -19,6 +21,8 @@ from catalog.hive.columns import ColumnFileRule, FileCheck
 from catalog.hive.decision import Filter, apply_filters
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.listing import ListedFile
+from catalog.hive.model import HiveColumn
+from catalog.hive.partition_names import to_partition_record
 from catalog.hive.sync_decisions import (
     Changed,
     News,
@@ -32,12 +36,13 @@ from catalog.hive.sync_decisions import (
 )
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
+from catalog.keyed.spec import KeySpec
 from catalog.ports.files import TableFiles
 from server.service.hive.change_set import ChangeSet
-from server.service.hive.hive_state import HiveState, Unit, join
-from server.service.hive.keys import Keys
-from server.service.hive.link_state import LinkedTable
-from server.service.hive.task_columns import as_hive_calls
+from server.service.hive.hive_state import HiveState, LinkedTable, Unit, join
+from server.service.hive.task_columns import as_hive_calls, list_key_columns
+
+_REMOVE_ROWS = "Remove these rows, or write them again with a value."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,46 @@ class _Problem:
 
     reason: str
     is_gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The key columns and the sequence field of new files."""
+
+    columns: Sequence[Json]
+    """The table's fields of the columns that files hold."""
+    in_names: Sequence[tuple[int, HiveColumn]] = ()
+    """The columns in partition names, each with its position there."""
+
+    @classmethod
+    def of(cls, state: HiveState, spec: KeySpec | None, schema: Json) -> _Keys:
+        key = {name.lower() for name in (spec.primary_key if spec else ())}
+        numbered = enumerate(state.table.partition_columns)
+        in_names = [(place, column) for place, column in numbered if column.name.lower() in key]
+        return cls(list_key_columns(state.table, spec, schema), in_names)
+
+    def explain_missing_partition_key(self, values: Sequence[str]) -> str | None:
+        """Explain why no row of a partition has a key; None if its values are complete."""
+        for at, column in self.in_names:
+            if to_partition_record([column], [values[at]]) == (None,):
+                return f"its value of {column.name!r} is null, which no row may lack. {_REMOVE_ROWS}"
+        return None
+
+    def explain_missing_key(self, stats: FileStats, *, is_registered: bool) -> str | None:
+        """Explain why rows of a file lack a key. A job has to read a file without counts; base cannot register it."""
+        for column in self.columns:
+            name = column["name"]
+            if not is_registered and not stats.null_counts.get(column["id"]):
+                continue
+            try:
+                count = stats.count_nulls(column["id"], name)
+            except Invalid as error:
+                return f"{error.message}. {error.hint}"
+            if count:
+                return (
+                    f"{stats.location} holds nulls in {name!r} ({count} found), which no row may lack. {_REMOVE_ROWS}"
+                )
+        return None
 
 
 @dataclass(frozen=True)
@@ -192,8 +237,8 @@ class FileCheckRunner:
         return self._keys.explain_missing_key(result, is_registered=part.is_registered)
 
     @cached_property
-    def _keys(self) -> Keys:
-        return Keys.of(self.state, self.linked.spec, current_schema(self.base))
+    def _keys(self) -> _Keys:
+        return _Keys.of(self.state, self.linked.spec, current_schema(self.base))
 
 
 def _hold_back(

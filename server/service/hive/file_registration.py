@@ -26,8 +26,8 @@ from catalog.ports.store import Database
 from server.service.commit.commit_path import CommitRequest, Committer, InSameTransaction
 from server.service.hive.change_set import ChangeSet
 from server.service.hive.file_check import SyncClassification
-from server.service.hive.hive_state import HiveState, Unit, join
-from server.service.hive.link_state import LinkedTable, advance
+from server.service.hive.hive_state import HiveState, LinkedTable, Unit, join
+from server.service.hive.link_state import advance
 from server.service.hive.sync_plan import next_checkpoint
 
 

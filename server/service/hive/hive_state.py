@@ -1,23 +1,38 @@
-"""A Hive table as it is now: its entry in the metastore, its directories, and its lock."""
+"""Both sides of a linked table: what the last sync saw of the Hive table, the table as it is now, and what has changed.
+
+`LinkedTable` has the link and the baselines of the last sync. `HiveState` has the entries of the metastore now, and
+compares them with baselines. A publish reads Hive's state three times, because Hive's users may write in between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 
-from catalog.errors import Invalid, Unavailable
+from catalog.errors import Invalid, NotFound, Unavailable
 from catalog.files.data_file import FileFormat
-from catalog.hive.baseline import ChangeSignals, PartitionBaseline
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
+from catalog.hive.columns import SchemaAuthority, SchemaPush
+from catalog.hive.link import HiveLink
 from catalog.hive.listing import Listing, Subdirectories
 from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.path_prefix import find_innermost
+from catalog.hive.publishing import find_published_sequence
+from catalog.jobs.job import Job
+from catalog.keyed.spec import KeySpec
+from catalog.names import CatalogName
+from catalog.planning import TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.ports.files import TableFiles
-from catalog.ports.metastore import Metastore
+from catalog.ports.metastore import Metastore, PartitionLocation
+from catalog.ports.store import UnitOfWork
+from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.locations import normalize_location
+from server.service.planning.planner import load_facts
 
 WHOLE_TABLE = ""
 """The name of an unpartitioned table's one unit."""
@@ -36,6 +51,11 @@ class Unit:
     def location(self) -> str:
         """The unit's directory."""
         return self.signals.location
+
+    @property
+    def place(self) -> PartitionLocation:
+        """The unit's entry in the metastore."""
+        return PartitionLocation(values=self.values, location=self.location)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +120,112 @@ class HiveState:
     def _format(self, storage: HiveStorage) -> FileFormat:
         """The format. A filter or blocker stops units of other formats before the sync reads their files."""
         return self.table.format_of(storage) or FileFormat.PARQUET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GracePeriods:
+    """Time limits for Hive-side writers. A plain table that was never published needs none."""
+
+    overwrite_ns: int = 0
+    """The longest duration of an overwrite: files that come into a partition replace those that left it."""
+    watch_ns: int = 0
+    """The longest time for which a writer may use a directory that a publish has replaced."""
+
+    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
+        """Whether no writer can use a superseded directory any more."""
+        return now_ns - directory.since_ns > self.watch_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedTable:
+    """A linked table with its link and baselines, read in one transaction."""
+
+    relation: Relation
+    target: Relation
+    """The relation that commits change: the table itself, or its base store."""
+    baselines: dict[str, PartitionBaseline]
+    link: HiveLink
+    busy: Job | None
+    when: GracePeriods
+    spec: KeySpec | None = None
+    """The key of the rows; None for a plain table."""
+    decides: SchemaAuthority = SchemaAuthority.ASK
+    gives: SchemaPush = SchemaPush.NONE
+    overwrite_wins: bool = False
+    """Whether a plain table drops its own changes in partitions that Hive has changed too."""
+    trusts: bool = False
+    """Whether a sync adds Hive's new files to base unread, because their keys are new."""
+    subdirectories: Subdirectories = Subdirectories.ASK
+    """Whether files in sub-directories count."""
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The columns that the table must not lose."""
+        if self.spec is None:
+            return frozenset()
+        return frozenset([*self.spec.primary_key, *([self.spec.sequence_field] if self.spec.sequence_field else [])])
+
+    @property
+    def published_through(self) -> int:
+        """The change sequence that all partitions of Hive contain."""
+        return find_published_sequence(self.baselines.values(), self.link.published_through)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the table was ever published."""
+        return self.link.published_at is not None
+
+    @property
+    def has_open_publish(self) -> bool:
+        """Whether the metastore may not point to the files of the last publish yet."""
+        return any(baseline.publishing is not None for baseline in self.baselines.values())
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether a sync has to read rows."""
+        return self.relation.kind is RelationKind.KEYED
+
+
+def find_linked_relation(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Relation:
+    """Find the table that was upgraded from a Hive table. Raises NotFound without one."""
+    uow.catalogs.get(catalog)
+    hive_name = ".".join(split_name(full_name))
+    relation = uow.relations.of_hive(catalog, hive_name)
+    if relation is None:
+        raise NotFound(
+            f"{catalog} has no table over {hive_name}, because the Hive table is not upgraded",
+            hint=f"upgrade it: firn hive upgrade {hive_name}; `firn hive list` shows the upgraded ones",
+        )
+    return relation
+
+
+def load_linked_table(uow: UnitOfWork, relation: Relation) -> LinkedTable:
+    """Load the state of a linked table. Raises NotFound if the table is not linked."""
+    link = uow.baselines.link(relation.id)
+    if link is None:
+        raise NotFound(f"{relation.name} is not linked to a Hive table")
+    facts = load_facts(uow, relation)
+    return LinkedTable(
+        relation=relation,
+        target=relation if facts.keyed is None else uow.relations.get(facts.keyed.base_id),
+        baselines={unit: PartitionBaseline.from_json(stored) for unit, stored in uow.baselines.of(relation.id).items()},
+        link=link,
+        busy=uow.jobs.active_of(relation.id),
+        when=GracePeriods() if facts.keyed is None and link.published_at is None else _times(facts),
+        spec=None if facts.keyed is None else facts.keyed.spec,
+        decides=SchemaAuthority(facts.policy["firn.hive.schema-conflict"]),
+        gives=SchemaPush(facts.policy["firn.hive.schema-push"]),
+        overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
+        trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "append-without-check",
+        subdirectories=Subdirectories(facts.policy["firn.hive.subdirectories"]),
+    )
+
+
+def _times(facts: TableFacts) -> GracePeriods:
+    lasts: timedelta = facts.policy["firn.hive.overwrite-window"]
+    watch: timedelta = facts.policy["firn.hive.superseded-dir-grace"]
+    tick = timedelta(microseconds=1)
+    return GracePeriods(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
 
 
 def split_name(full_name: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Loads and stores the state of a linked table: the link of the table, and the baseline of each partition.
+"""Advances the stored state of a linked table: its link, and the baseline of each partition.
 
 Every writer computes the new state from one that it has read before. So it checks that no other writer has advanced the
 link meanwhile: the link's `generation` grows with every sync that takes over a change.
@@ -7,133 +7,23 @@ link meanwhile: the link's `generation` grows with every sync that takes over a 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 
 from catalog.errors import NotFound, RequirementFailed
 from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
 from catalog.hive.checkpoint import Checkpoint, SyncPlan
-from catalog.hive.columns import SchemaAuthority, SchemaPush
 from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
 from catalog.hive.link import Drift, HiveLink, UnrepresentableNote
-from catalog.hive.listing import Subdirectories
 from catalog.hive.publishing import build_publishing_baseline, find_published_sequence, mark_published
 from catalog.iceberg.json import Json
 from catalog.jobs.job import Job
-from catalog.keyed.spec import KeySpec
 from catalog.names import RelationId
-from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
-from server.service.planning.planner import load_facts
+from server.service.hive.hive_state import LinkedTable
 
 MAX_REASON_LENGTH = 500
 """The number of characters of a reason that the link stores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GracePeriods:
-    """Time limits for Hive-side writers. A plain table that was never published needs none."""
-
-    overwrite_ns: int = 0
-    """The longest duration of an overwrite: files that come into a partition replace those that left it."""
-    watch_ns: int = 0
-    """The longest time for which a writer may use a directory that a publish has replaced."""
-
-    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
-        """Whether no writer can use a superseded directory any more."""
-        return now_ns - directory.since_ns > self.watch_ns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkedTable:
-    """A linked table with its link and baselines, read in one transaction."""
-
-    relation: Relation
-    target: Relation
-    """The relation that commits change: the table itself, or its base store."""
-    baselines: dict[str, PartitionBaseline]
-    link: HiveLink
-    busy: Job | None
-    when: GracePeriods
-    spec: KeySpec | None = None
-    """The key of the rows; None for a plain table."""
-    decides: SchemaAuthority = SchemaAuthority.ASK
-    gives: SchemaPush = SchemaPush.NONE
-    overwrite_wins: bool = False
-    """Whether a plain table drops its own changes in partitions that Hive has changed too."""
-    trusts: bool = False
-    """Whether a sync adds Hive's new files to base unread, because their keys are new."""
-    subdirectories: Subdirectories = Subdirectories.ASK
-    """Whether files in sub-directories count."""
-
-    @property
-    def needed(self) -> frozenset[str]:
-        """The columns that the table must not lose."""
-        if self.spec is None:
-            return frozenset()
-        return frozenset([*self.spec.primary_key, *([self.spec.sequence_field] if self.spec.sequence_field else [])])
-
-    @property
-    def published_through(self) -> int:
-        """The change sequence that all partitions of Hive contain."""
-        return find_published_sequence(self.baselines.values(), self.link.published_through)
-
-    @property
-    def is_published(self) -> bool:
-        """Whether the table was ever published."""
-        return self.link.published_at is not None
-
-    @property
-    def is_keyed(self) -> bool:
-        """Whether a sync has to read rows."""
-        return self.relation.kind is RelationKind.KEYED
-
-
-def load_linked_table(uow: UnitOfWork, relation: Relation) -> LinkedTable:
-    """Load the state of a linked table. Raises NotFound if the table is not linked."""
-    link = uow.baselines.link(relation.id)
-    if link is None:
-        raise NotFound(f"{relation.name} is not linked to a Hive table")
-    facts = load_facts(uow, relation)
-    return LinkedTable(
-        relation=relation,
-        target=relation if facts.keyed is None else uow.relations.get(facts.keyed.base_id),
-        baselines={unit: PartitionBaseline.from_json(stored) for unit, stored in uow.baselines.of(relation.id).items()},
-        link=link,
-        busy=uow.jobs.active_of(relation.id),
-        when=GracePeriods() if facts.keyed is None and link.published_at is None else _times(facts),
-        spec=None if facts.keyed is None else facts.keyed.spec,
-        decides=SchemaAuthority(facts.policy["firn.hive.schema-conflict"]),
-        gives=SchemaPush(facts.policy["firn.hive.schema-push"]),
-        overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
-        trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "append-without-check",
-        subdirectories=Subdirectories(facts.policy["firn.hive.subdirectories"]),
-    )
-
-
-def _times(facts: TableFacts) -> GracePeriods:
-    lasts: timedelta = facts.policy["firn.hive.overwrite-window"]
-    watch: timedelta = facts.policy["firn.hive.superseded-dir-grace"]
-    tick = timedelta(microseconds=1)
-    return GracePeriods(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
-
-
-def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool:
-    """Whether a sync is due: by a hint, or because the interval is over. The call is cheap."""
-    link = uow.baselines.link(relation.id)
-    if link is None:
-        return False
-    return hinted or uow.now() - link.synced_at >= load_facts(uow, relation).policy["firn.hive.sync.interval"]
-
-
-def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
-    """Whether a sync should list every directory. On some storages no signal shows new files."""
-    link = uow.baselines.link(relation.id)
-    if link is None:
-        return False
-    sweep: timedelta = load_facts(uow, relation).policy["firn.hive.sync.sweep"]
-    return uow.now() - link.swept_at >= sweep
 
 
 def load_link(uow: UnitOfWork, relation_id: RelationId) -> HiveLink:

@@ -25,9 +25,10 @@ from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping, read_aliases
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.partition_names import parse_partition_name, to_partition_record, to_partition_records
-from catalog.hive.publishing import Record, build_publishing_baseline, check_rows, fingerprint_files, stays
+from catalog.hive.publish_checks import check_complete, check_rows, check_unmoved
+from catalog.hive.publishing import Record, build_publishing_baseline, stays
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_schema, ref_snapshot_id
+from catalog.iceberg.table import current_schema
 from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease, check_lease
 from catalog.ports.files import TableFiles
@@ -36,8 +37,8 @@ from catalog.tables.relation import Relation
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import discard_if_refused
-from server.service.hive.hive_state import join, read_some, split_name
-from server.service.hive.link_state import LinkedTable, load_linked_table, note_published, note_unrepresentable
+from server.service.hive.hive_state import LinkedTable, join, load_linked_table, read_some, split_name
+from server.service.hive.link_state import note_published, note_unrepresentable
 from server.service.hive.published_permissions import PublishedPermissions, Replacement
 from server.service.hive.repoint import Repointer, Switched
 from server.service.hive.table_index import HiveIndex
@@ -45,7 +46,6 @@ from server.service.tables.metadata_files import MetadataFiles
 
 TRIES = 5
 """The number of tries while others change other partitions of a plain table."""
-PLANNED_ANEW = "the next publish plans it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class PublishedFiles:
         skipped = to_partition_records(table.partition_columns, left_out.names).values()
         parts = self._read_parts(table.partition_columns, metadata, job.task, location, skipped)
         if not job.has_committed:
-            _check_complete(parts, rows)
+            check_complete(rows, _count_rows(parts))
             self._commit(lease, job, table, parts, left_out)
         return parts
 
@@ -275,7 +275,7 @@ class PublishedFiles:
         metadata = load_metadata(self.metadata, job.linked.target)
         planned = frozenset(to_partition_records(table.partition_columns, _names(job.task)).values())
         read = _sum_replaced(self.files.live_files(metadata), planned, job.plan.sequence)
-        _check_unmoved(job, metadata, read.files, planned)
+        check_unmoved(job.plan, metadata, read.files, planned, is_keyed=job.linked.is_keyed)
         replaced = read.of(wanted.names.keys())
         if unplanned := parts.keys() - wanted.names.keys():
             raise Invalid(f"the job wrote rows of partitions that its plan has not, such as {min(map(str, unplanned))}")
@@ -330,30 +330,8 @@ def _sum_replaced(live: Iterable[LiveFile], partitions: Collection[Record], thro
     return _Replaced(files, frozenset(file.location for file in files) & deletes)
 
 
-def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitions: Collection[Record]) -> None:
-    """Raise Conflict if the replaced files or the columns are not those that the job has read."""
-    head, plan = ref_snapshot_id(metadata, "main"), job.plan
-    if metadata["current-schema-id"] != plan.schema_id:
-        raise Conflict("the table's columns have changed since the server planned the publish", hint=PLANNED_ANEW)
-    if head == plan.head:
-        return
-    if job.linked.is_keyed:
-        raise Conflict("base has changed since the server planned the publish", hint=PLANNED_ANEW)
-    if fingerprint_files(live, partitions) != plan.files:
-        raise Conflict("a partition has changed in Firn while the job wrote it for Hive", hint=PLANNED_ANEW)
-
-
 def _count_rows(parts: Mapping[Record, _Part]) -> int:
     return sum(entry.stats.record_count for part in parts.values() for entry in part.entries)
-
-
-def _check_complete(parts: Mapping[Record, _Part], rows: int) -> None:
-    """Raise Conflict if the listing misses rows: both sides will have only these files."""
-    if _count_rows(parts) != rows:
-        raise Conflict(
-            f"the job wrote {rows} rows, but the files that the server lists hold {_count_rows(parts)}",
-            hint="the next publish writes the partitions again",
-        )
 
 
 def _directory(job: _Job, part: _Part | None, name: str, through: int) -> WatchedDirectory:

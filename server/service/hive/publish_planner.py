@@ -36,14 +36,8 @@ from catalog.tables.relation import Relation, RelationKind
 from server.service.commit.commit_path import CommitRequest
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import Moved, discard_if_refused
-from server.service.hive.hive_state import read_some
-from server.service.hive.link_state import (
-    LinkedTable,
-    forget_unrepresentable,
-    load_linked_table,
-    note_all_published,
-    note_published,
-)
+from server.service.hive.hive_state import LinkedTable, load_linked_table, read_some
+from server.service.hive.link_state import forget_unrepresentable, note_all_published, note_published
 from server.service.hive.publish_locations import (
     WritersReach,
     get_own_directory,

@@ -19,7 +19,7 @@ from catalog.planning import TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from server.service.hive.hive_state import split_name
+from server.service.hive.hive_state import find_linked_relation
 from server.service.hive.link_state import update_link
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.results import PublishOutcome, PublishResult
@@ -50,15 +50,8 @@ class PublishRequests:
         table; Conflict if Hive has a column that the table has dropped, if another job works on the table, or if
         another Firn publishes to it; Unavailable if the metastore does not answer.
         """
-        hive_name = ".".join(split_name(full_name))
         with self.database.reading() as uow:
-            uow.catalogs.get(catalog)
-            relation = uow.relations.of_hive(catalog, hive_name)
-        if relation is None:
-            raise NotFound(
-                f"{catalog} has no table over {hive_name}: a Hive table is published once it is upgraded",
-                hint=f"upgrade it: firn hive upgrade {hive_name}",
-            )
+            relation = find_linked_relation(uow, catalog, full_name)
         return self._start(relation, merge=merge, remember=remember)
 
     def is_open(self, relation_id: RelationId) -> bool:

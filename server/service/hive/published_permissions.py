@@ -138,10 +138,10 @@ class PublishedPermissions:
             else:
                 return _Wanted(directory, files or directory.without_execute())
         try:
-            made = self.store.read(replacement.parent).inherit()
+            inherited = self.store.read(replacement.parent).inherit()
         except NotFound:
             return None
-        return _Wanted(made, made.without_execute())
+        return _Wanted(inherited, inherited.without_execute())
 
     def _give(self, location: str, wanted: Permissions, *, needed: int) -> None:
         """Set the permissions of one file or directory, as far as possible without taking access from readers."""

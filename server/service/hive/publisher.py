@@ -36,6 +36,11 @@ class Publishers:
             return None
         return None if self._has_ended(owner, table.full_name) else owner
 
+    def check_no_other(self, table: HiveTable, relation_id: RelationId) -> None:
+        """Raise Conflict if another table publishes to the Hive table."""
+        if (other := self.other(table, relation_id)) is not None:
+            raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))
+
     def claim(self, relation: Relation, table: HiveTable, partitions: Sequence[str]) -> None:
         """Mark this relation as the table's publisher, if the settings' demands on locks are met.
 
@@ -49,14 +54,12 @@ class Publishers:
                     f"Firn has not altered {table.full_name}: the settings require locks, and {lock.without}",
                     hint="set hive.locks=auto to continue without locks, or create the metastore's tables for locks",
                 )
-        if (other := self.other(table, relation.id)) is not None:
-            raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))
+        self.check_no_other(table, relation.id)
         with self.database.reading() as uow:
             own = str(make_publisher(relation, uow.catalogs.get(relation.catalog).warehouse))
         if table.parameters.get(PUBLISHER) != own:
             with locked(metastore, table.database, table.name):
-                if (other := self.other(metastore.table(table.database, table.name), relation.id)) is not None:
-                    raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))
+                self.check_no_other(metastore.table(table.database, table.name), relation.id)
                 metastore.set_table_parameters(table.database, table.name, {PUBLISHER: own})
 
     def release(self, relation: Relation) -> bool:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from catalog.errors import CatalogError, CommitUnknown, Unavailable
+from catalog.errors import AlreadyExists, CatalogError, CommitUnknown, Conflict, Unavailable
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
 from catalog.hive.link import HiveLink
 from catalog.hive.listing import Subdirectories
@@ -143,6 +144,25 @@ class Repointer:
                 if baseline.publishing is not None
             }
             uow.baselines.put(relation.id, up)
+
+    def point_back(
+        self,
+        relation: Relation,
+        table: HiveTable,
+        places: Mapping[str, PartitionLocation],
+        superseded: Mapping[str, str],
+    ) -> Mapping[str, str]:
+        """Point the metastore at superseded directories again; return the locked partitions, with the locks' holders.
+
+        A partition that somebody else moves meanwhile stays there.
+        """
+        metastore = self.index.metastore(relation.catalog)
+        with metastore.lock(table.database, table.name, [*superseded], wait=False) as lock:
+            for name, location in superseded.items():
+                if name not in lock.busy:
+                    with suppress(Conflict, AlreadyExists):
+                        metastore.move(table.database, table.name, places[name], location, {})
+        return lock.busy
 
     def _some(
         self,

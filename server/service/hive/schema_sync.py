@@ -31,8 +31,7 @@ from catalog.tables.relation import Relation
 from server.service.commit.commit_path import Committer
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import Moved, apply
-from server.service.hive.hive_state import locked
-from server.service.hive.link_state import LinkedTable, load_linked_table
+from server.service.hive.hive_state import LinkedTable, load_linked_table, locked
 from server.service.hive.table_index import HiveIndex
 from server.service.tables.metadata_files import MetadataFiles
 

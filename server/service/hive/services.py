@@ -15,9 +15,11 @@ from server.service.hive.publish_commit import PublishedFiles
 from server.service.hive.publish_requests import PublishRequests
 from server.service.hive.publisher import PublisherMarks
 from server.service.hive.sync import Syncs
+from server.service.hive.sync_planner import SyncPlanner
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade import Upgrades
 from server.service.hive.upgrade_check import Checks
+from server.service.hive.views import HiveViews
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class HiveServices:
     checks: Checks
     operations: Operations
     upgrades: Upgrades
+    sync_planner: SyncPlanner
     syncs: Syncs
     notification_listener: NotificationListener
     publish_requests: PublishRequests
@@ -36,6 +39,7 @@ class HiveServices:
     published: PublishedFiles
     downgrades: Downgrades
     conversions: Conversions
+    views: HiveViews
     marks: PublisherMarks
     poke: Callable[[], None] = field(default=lambda: None)
     poke_publishes: Callable[[], None] = field(default=lambda: None)

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from catalog.errors import NotFound
 from catalog.hive.superseded_directories import is_made_by_hive
 from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork
-from server.service.hive.link_state import LinkedTable, load_linked_table
+from server.service.hive.hive_state import LinkedTable, find_linked_relation, load_linked_table
 
 MOST = 20
 """The number of directories that the answer names; it only counts the others."""
@@ -48,11 +47,7 @@ class SupersededDirectories:
 
 def list_superseded_directories(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> SupersededDirectories:
     """Return the superseded directories that the link knows; it lists none. NotFound without a linked table."""
-    relation = uow.relations.of_hive(catalog, full_name)
-    if relation is None:
-        raise NotFound(
-            f"{catalog} has no table over {full_name}", hint="a partition leaves directories when it is published"
-        )
+    relation = find_linked_relation(uow, catalog, full_name)
     linked = load_linked_table(uow, relation)
     watched = list(_list_watched(linked))
     kept = linked.link.superseded

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from catalog.files.data_file import FileFormat
+from catalog.files.data_file import FileFormat, LiveFile
 from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.change_sources import ChangeSources, format_source
 from catalog.hive.checkpoint import Checkpoint, SyncPlan
@@ -15,14 +15,13 @@ from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import Drift, DriftKind
 from catalog.hive.listing import ListedFile
 from catalog.hive.model import HiveTable, describe_owner
-from catalog.hive.partition_names import format_partition_name
-from catalog.hive.publishing import find_newest_sequence
+from catalog.hive.partition_names import format_partition_name, to_partition_records
+from catalog.hive.publishing import compare_partitions, find_newest_sequence
 from catalog.hive.superseded_directories import add_kept_directories
 from catalog.hive.sync_decisions import Changed, LateChange
 from catalog.iceberg.json import Json
 from server.service.hive.change_set import ChangeSet
-from server.service.hive.hive_state import HiveState, Unit, join
-from server.service.hive.link_state import LinkedTable
+from server.service.hive.hive_state import HiveState, LinkedTable, Unit, join
 from server.service.hive.task_columns import current_names, describe_column, describe_values
 
 WRITER = "firn-hive-sync"
@@ -37,6 +36,17 @@ class AcceptedChanges:
     late: Sequence[LateChange] = ()
     again: Mapping[str, PartitionBaseline] = field(default_factory=dict)
     """Unchanged partitions that a rebuild reads again (decision 39)."""
+
+    def with_differing(self, linked: LinkedTable, state: HiveState, live: Iterable[LiveFile]) -> AcceptedChanges:
+        """The changes, and the partitions in which base no longer consists of the files that Hive lists.
+
+        A row there may have lost its key to a row that vanishes now. Without it, a publish would remove the row from
+        Hive. So the rebuild reads it from Hive's files.
+        """
+        columns = state.table.partition_columns
+        baselines = {name: baseline for name, baseline in linked.baselines.items() if name in self.changes.units}
+        differing = compare_partitions(live, baselines, to_partition_records(columns, baselines)).differing
+        return replace(self, again={name: baselines[name] for name in differing.keys() - self.changed.keys()})
 
 
 def build_sync_plan(linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base: Json) -> SyncPlan:

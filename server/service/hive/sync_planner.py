@@ -1,4 +1,4 @@
-"""Syncs one table once: detects Hive's changes, classifies partitions, and takes over all that no filter holds back.
+"""Syncs one table: detects Hive's changes, classifies partitions, and takes over all that no filter holds back.
 
 For a plain table the server registers and removes files itself. A keyed table gets a job that reads rows, because a
 Hive-side load may contain existing keys. Either way the link advances in the transaction of the commit.
@@ -7,23 +7,20 @@ Hive-side load may contain existing keys. Either way the link advances in the tr
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from catalog.errors import AlreadyExists, Conflict, NotFound, RequirementFailed, Unavailable
-from catalog.hive.baseline import PartitionBaseline
+from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.hive.decision import group_held
 from catalog.hive.drift import DroppedPartition, NewPartition, Rebuild
 from catalog.hive.link import Drift, DriftKind
 from catalog.hive.model import HiveTable, describe_owner
-from catalog.hive.partition_names import to_partition_records
-from catalog.hive.publishing import compare_partitions
 from catalog.iceberg.json import Json
-from catalog.jobs.job import Job, JobKind
+from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.names import CatalogName
 from catalog.planning import Due
 from catalog.ports.files import TableFiles
-from catalog.ports.metastore import PartitionLocation
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.commit.commit_path import Committer
@@ -32,10 +29,17 @@ from server.service.hive.change_set import ChangeSet, SubdirectoryRule
 from server.service.hive.detect_changes import detect_changes
 from server.service.hive.file_check import FileCheckRunner, SyncClassification
 from server.service.hive.file_registration import FileRegistration, Moved
-from server.service.hive.hive_state import HiveState, explain_busy, read_state, split_name
-from server.service.hive.link_state import LinkedTable, advance, load_linked_table, note_drift
+from server.service.hive.hive_state import (
+    HiveState,
+    LinkedTable,
+    explain_busy,
+    find_linked_relation,
+    load_linked_table,
+    read_state,
+    split_name,
+)
+from server.service.hive.link_state import advance, note_drift
 from server.service.hive.publish_locations import get_publish_directory
-from server.service.hive.publisher import advise_on_publisher, explain_other_publisher
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.schema_sync import LinkBroken, SchemaSync, SchemaSyncResult
@@ -44,9 +48,10 @@ from server.service.hive.table_index import HiveIndex
 from server.service.jobs.admission import check_not_blocked
 from server.service.jobs.job_queue import make_job
 from server.service.locations.location_rule import find_hive_tables_inside
-from server.service.planning.planner import load_facts
+from server.service.planning.planner import load_facts, load_past_jobs
 from server.service.tables.metadata_files import MetadataFiles
 
+MAX_ROUNDS = 3
 NOTHING = "nothing changed"
 _GONE = (
     "nothing was changed here. If it was renamed: rename it back, or upgrade it under its new name; changes that were "
@@ -56,6 +61,15 @@ _GONE = (
 
 class MetastoreAway(Unavailable):
     """The metastore does not answer. That is no problem of a single table, so no table gets a note."""
+
+
+@contextmanager
+def _calling_metastore() -> Iterator[None]:
+    """Raise MetastoreAway where a call of the metastore raises Unavailable."""
+    try:
+        yield
+    except Unavailable as error:
+        raise MetastoreAway(error.message, hint=error.hint) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +95,7 @@ class Detected:
 
 @dataclass(frozen=True)
 class SyncPlanner:
-    """Syncs a table once. A crash at any point is safe. Raises Moved if another commit came first."""
+    """Syncs a table. A crash at any point is safe."""
 
     database: Database
     metadata: MetadataFiles
@@ -95,8 +109,38 @@ class SyncPlanner:
         """The sync of columns, of which a table's sync is the second half."""
         return SchemaSync(self.database, self.metadata, self.committer, self.index, self.files)
 
-    def sync(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
+    def sync_hive_table(
+        self, catalog: CatalogName, full_name: str, *, everything: bool = False, only_schema: bool = False
+    ) -> SyncResult:
+        """Compare a table with its Hive table and take over the changes; `everything` lists every directory.
+
+        With `only_schema` the sync compares only columns. Raises NotFound if no table is linked to the Hive table,
+        Unavailable if the metastore or the storage does not answer.
+        """
+        with self.database.reading() as uow:
+            relation = find_linked_relation(uow, catalog, full_name)
+        return self.sync(relation, everything=everything, only_schema=only_schema, may_leave=everything)
+
+    def sync(
+        self, relation: Relation, *, everything: bool, only_schema: bool = False, may_leave: bool = False
+    ) -> SyncResult:
         """Take over Hive's changes; `everything` lists every directory, `only_schema` none."""
+        everything = everything or self._has_failed(relation)
+        for _ in range(MAX_ROUNDS):
+            try:
+                return self._sync_once(relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
+            except Moved:
+                continue
+        return build_waiting_result(relation, "others change the table faster than it can be compared")
+
+    def _has_failed(self, relation: Relation) -> bool:
+        """Whether the last sync job failed. Files that it needed may be gone without any signal."""
+        with self.database.reading() as uow:
+            past = [job for job in load_past_jobs(uow, relation.id) if job.kind is JobKind.SYNC]
+        return bool(past) and past[0].status is JobStatus.FAILED
+
+    def _sync_once(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
+        """Sync. Raises Moved if another commit came first."""
         in_step = self._align_schema(relation)
         if isinstance(in_step, SyncResult):
             return in_step
@@ -108,29 +152,44 @@ class SyncPlanner:
         return replace(result, held_back=group_held(classified.decisions))
 
     def _align_schema(self, relation: Relation) -> InStep | SyncResult:
-        """Finish open publishes, read the metastore, and align the columns; or return why the sync waits."""
+        """Finish open publishes, read both sides, and align their columns; or return why the sync waits."""
+        with self.database.reading() as uow:
+            busy = uow.jobs.active_of(relation.id)
+        if busy is not None:
+            return _build_busy_result(relation, busy)
+        if (waits_for := self._finish_publishes(relation)) is not None:
+            return build_waiting_result(relation, waits_for)
         with self.database.reading() as uow:
             linked = load_linked_table(uow, uow.relations.get(relation.id))
         if linked.busy is not None:
-            return _result(relation, SyncOutcome.WAITING, f"a {linked.busy.kind} job is {linked.busy.status}")
+            return _build_busy_result(relation, linked.busy)
+        if linked.has_open_publish:
+            raise Moved
         full_name = relation.hive_name or ""
         try:
-            open_still = self.repointer.finish(relation)
-            if open_still.has_any:
-                if self.repointer.still_waits(relation, open_still):
-                    return _result(relation, SyncOutcome.WAITING, open_still.why_left)
-                if open_still.remaining:
-                    self.repointer.give_up(relation)
-                raise Moved
-            state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
-        except Unavailable as error:
-            raise MetastoreAway(error.message, hint=error.hint) from error
+            with _calling_metastore():
+                state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
         except NotFound:
             return self._conflict(relation, f"the Hive table {full_name} is gone; {_GONE}")
         try:
             return InStep(state=state, columns=self.columns.follow(linked, state.table))
         except LinkBroken as error:
             return self._conflict(relation, error.message, state.table)
+
+    def _finish_publishes(self, relation: Relation) -> str | None:
+        """End each open publish: Hive may differ from the baseline only because of it. Return why one waits.
+
+        Raises Moved if it ended any: then the link and Hive are read anew.
+        """
+        with _calling_metastore():
+            still_open = self.repointer.finish(relation)
+        if not still_open.has_any:
+            return None
+        if self.repointer.still_waits(relation, still_open):
+            return still_open.why_left
+        if still_open.remaining:
+            self.repointer.give_up(relation)
+        raise Moved
 
     def _detect(self, in_step: InStep, *, everything: bool, may_leave: bool) -> Detected:
         """Compare partitions and files with the baselines."""
@@ -177,7 +236,7 @@ class SyncPlanner:
             self._advance_alone(linked, state, changes)
             waiting = [*(decision.reason for decision in changes.postponed.values()), *changes.young.values()]
             if waiting and not (altered or held):
-                return _result(linked.relation, SyncOutcome.WAITING, waiting[0])
+                return build_waiting_result(linked.relation, waiting[0])
             return _build_settled_result(linked.relation, altered, changes.trouble)
         sentence = "; ".join([*altered, changes.sentence or "", *held])
         if linked.is_keyed and (changes.rebuilds or not (linked.trusts and changes.changed)):
@@ -205,28 +264,14 @@ class SyncPlanner:
 
         Raises Moved: the next comparison finds the partition there, overwritten.
         """
-        if (other := self.repointer.owners.other(state.table, linked.relation.id)) is not None:
-            return self._conflict(
-                linked.relation,
-                f"{explain_other_publisher(state.table, other)}. {advise_on_publisher(state.table)}",
-                state.table,
-            )
-        metastore, table = self.index.metastore(linked.relation.catalog), state.table
-        with metastore.lock(table.database, table.name, [*changes.overwritten], wait=False) as lock:
-            for name, location in changes.overwritten.items():
-                if name in lock.busy:
-                    continue
-                unit = changes.units[name]
-                with suppress(Conflict, AlreadyExists):
-                    metastore.move(
-                        table.database,
-                        table.name,
-                        PartitionLocation(values=unit.values, location=unit.location),
-                        location,
-                        {},
-                    )
-        if lock.busy:
-            return _result(linked.relation, SyncOutcome.WAITING, explain_busy(lock.busy))
+        try:
+            self.repointer.owners.check_no_other(state.table, linked.relation.id)
+        except Conflict as error:
+            return self._conflict(linked.relation, f"{error.message}. {error.hint}", state.table)
+        locations = {name: changes.units[name].place for name in changes.overwritten}
+        busy = self.repointer.point_back(linked.relation, state.table, locations, changes.overwritten)
+        if busy:
+            return build_waiting_result(linked.relation, explain_busy(busy))
         raise Moved
 
     def _conflict(self, relation: Relation, sentence: str, table: HiveTable | None = None) -> SyncResult:
@@ -257,10 +302,10 @@ class SyncPlanner:
         )
         broken = [decision.reason for unit, decision in changes.postponed.items() if unit in linked.baselines]
         if changes.rebuilds and broken:
-            return _result(linked.relation, SyncOutcome.WAITING, broken[0])
+            return build_waiting_result(linked.relation, broken[0])
         job = self._queue(linked, detected.state, accepted, detected.base, sentence)
         if job is None:
-            return _result(linked.relation, SyncOutcome.WAITING, "another job came first")
+            return build_waiting_result(linked.relation, "another job came first")
         return replace(
             _result(linked.relation, SyncOutcome.PLANNED, sentence, conflict=changes.trouble is not None), job=job
         )
@@ -270,7 +315,7 @@ class SyncPlanner:
     ) -> Job | None:
         """Queue a sync job with its plan; None if another job or sync came first."""
         if accepted.changes.rebuilds and linked.is_published:
-            accepted = replace(accepted, again=self._check_differences(linked, state, base, accepted))
+            accepted = accepted.with_differing(linked, state, self.files.live_files(base))
         plan = build_sync_plan(linked, state, accepted, base)
         with self.database.writing() as uow:
             if load_linked_table(uow, linked.relation).link.generation != plan.checkpoint.since:
@@ -285,21 +330,6 @@ class SyncPlanner:
                 return None
             uow.baselines.stage(job.id, plan)
         return job
-
-    def _check_differences(
-        self, linked: LinkedTable, state: HiveState, base: Json, accepted: AcceptedChanges
-    ) -> dict[str, PartitionBaseline]:
-        """Find partitions in which base no longer consists of the files that Hive lists.
-
-        A row there may have lost its key to a row that vanishes now. Without it, a publish would remove the row from
-        Hive. So the rebuild reads it from Hive's files.
-        """
-        columns = state.table.partition_columns
-        baselines = {name: baseline for name, baseline in linked.baselines.items() if name in accepted.changes.units}
-        differing = compare_partitions(
-            self.files.live_files(base), baselines, to_partition_records(columns, baselines)
-        ).differing
-        return {name: baselines[name] for name in differing.keys() - accepted.changed.keys()}
 
 
 def _find_other_tables(uow: UnitOfWork, linked: LinkedTable, state: HiveState) -> tuple[str, ...]:
@@ -346,6 +376,15 @@ def _follow_hive_locations(linked: LinkedTable, state: HiveState) -> LinkedTable
 
 def _result(relation: Relation, outcome: SyncOutcome, message: str, *, conflict: bool = False) -> SyncResult:
     return SyncResult(table=str(relation.name), outcome=outcome, message=message, conflict=conflict)
+
+
+def build_waiting_result(relation: Relation, message: str) -> SyncResult:
+    """The result of a sync that a later one has to do."""
+    return _result(relation, SyncOutcome.WAITING, message)
+
+
+def _build_busy_result(relation: Relation, busy: Job) -> SyncResult:
+    return build_waiting_result(relation, f"a {busy.kind} job is {busy.status}")
 
 
 def _build_settled_result(relation: Relation, altered: Sequence[str], trouble: str | None) -> SyncResult:

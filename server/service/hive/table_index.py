@@ -16,6 +16,8 @@ from catalog.ports.metastore import Metastore
 from catalog.ports.store import Database
 from catalog.tables.relation import Catalog, Relation
 from server.service.hive.hive_state import split_name
+from server.service.search.hive_documents import index_hive_tables
+from server.service.search.indexing import remove_hive_databases
 
 _SPARK = "spark.sql.statistics"
 _DIGITS = 18
@@ -89,6 +91,7 @@ class HiveIndex:
         with self.database.writing() as uow:
             uow.hive.keep_databases(catalog.name, databases)
             uow.catalogs.note_metastore_down(catalog.name, None, uow.now())
+        remove_hive_databases(self.database, catalog.name, keep=databases)
         return status
 
     def refresh_database(self, catalog: Catalog, name: str) -> IndexStatus:
@@ -103,6 +106,7 @@ class HiveIndex:
             changed = uow.hive.replace(
                 catalog.name, name, [_to_index_row(catalog.name, table, now) for table in tables]
             )
+        index_hive_tables(self.database, catalog.name, name, tables)
         return IndexStatus(tables=len(tables), changed=changed)
 
 
@@ -143,8 +147,8 @@ def read_facts(table: HiveTable) -> TableFacts:
     parameters, numbers = table.parameters, dict[str, int | None]()
     for name, keys in _STATISTICS.items():
         # Hive writes -1, or 0 for a partitioned table, if it does not know.
-        found = [number for key in keys if (number := parse_statistic(parameters.get(key)))]
-        numbers[name] = found[0] if found else None
+        counts = [number for key in keys if (number := parse_statistic(parameters.get(key)))]
+        numbers[name] = counts[0] if counts else None
     times = [
         time
         for key in ("last_modified_time", "transient_lastDdlTime")

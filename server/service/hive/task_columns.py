@@ -1,4 +1,4 @@
-"""Columns and partition values as tasks of optimizers name them: by Hive's name and by the table's."""
+"""Columns and partition values of a linked table, by Hive's name and by the table's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.partition_names import NULL_NAME, parse_partition_name
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
+from catalog.keyed.spec import KeySpec
 
 
 def describe_values(table: HiveTable, name: str) -> list[str | None]:
@@ -40,3 +41,11 @@ def as_hive_calls(base: Json, columns: Sequence[HiveColumn]) -> Json:
 def describe_column(column: HiveColumn, names: Mapping[str, str]) -> Json:
     """Describe a column for the optimizer; `name` is None if the table has dropped the column."""
     return {"hive": column.name, "type": column.type, "name": names.get(column.name.lower())}
+
+
+def list_key_columns(table: HiveTable, spec: KeySpec | None, schema: Json) -> list[Json]:
+    """The fields of columns in files that must not hold nulls: the key columns and the sequence field."""
+    if spec is None:
+        return []
+    in_files = {column.name for column in table.columns} & {*spec.primary_key, spec.sequence_field}
+    return [column for column in schema["fields"] if column["name"] in in_files]

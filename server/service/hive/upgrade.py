@@ -27,7 +27,6 @@ from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping
 from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import to_partition_record
-from catalog.hive.types import iceberg_fields
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, build_table, current_schema
 from catalog.jobs.operation import BLOCKED, ELIGIBLE, Operation
@@ -39,11 +38,11 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
 from firn.protocol.operations import OperationKind, OperationStatus
 from server.service.hive.hive_state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
-from server.service.hive.keys import KeyNulls, list_key_fields
+from server.service.hive.key_nulls import KeyNulls
 from server.service.hive.operation_runner import OperationRunner, UpgradeStatus
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade_attempt import LISTING, Canceled, Halted, Overtaken, Paused, UpgradeAttempt
-from server.service.hive.upgrade_check import Checks, all_columns, check_eligible, of_subdirectories, target_name
+from server.service.hive.upgrade_check import Checks, check_eligible, hive_schema, of_subdirectories, target_name
 from server.service.tables.default_locations import make_default_location
 from server.service.tables.keyed_metadata import build_base_metadata
 from server.service.tables.keyed_tables import KeyedTables
@@ -164,7 +163,7 @@ class Upgrades:
         settled = self._list_settled(attempt, state)
         tally = _Tally(nulls=KeyNulls.of(state, spec, schema))
         empty = self._build_empty(attempt, spec, make_definition(state.table, schema, operation.params["properties"]))
-        entries = self._entries(attempt, state, schema, list_key_fields(state, spec, schema), settled, tally)
+        entries = self._entries(attempt, state, schema, tally.nulls.column_ids, settled, tally)
         try:
             metadata = self._register_files(attempt, empty, entries, tally)
         except NotFound as error:
@@ -331,12 +330,6 @@ def _spec_of(operation: Operation) -> KeySpec | None:
     """The key that the table is to have."""
     key = operation.params["key"]
     return None if key is None else KeySpec.from_properties(key)
-
-
-def hive_schema(table: HiveTable) -> Json:
-    """The Iceberg schema of a Hive table: columns in files first, then partition columns."""
-    counter = iter(range(1, 1_000_000))
-    return {"type": "struct", "schema-id": 0, "fields": iceberg_fields(all_columns(table), lambda: next(counter))}
 
 
 def make_definition(table: HiveTable, schema: Json, properties: Mapping[str, str]) -> TableDefinition:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
-from catalog.errors import AlreadyExists, Invalid
+from catalog.errors import AlreadyExists, CatalogError, Invalid
 from catalog.hive.conversion import find_conversion_blockers
+from catalog.hive.key_suggestions import KeyFacts, KeySuggestion, suggest_keys
 from catalog.hive.listing import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.table_index import IndexedBlocker, TableFacts
-from catalog.hive.types import Named, UnsupportedType, parse_type
+from catalog.hive.types import Named, UnsupportedType, iceberg_fields, parse_type
 from catalog.hive.upgrade_check import UpgradeBlocker, find_blockers, find_key_blockers, find_upgrade_notes
 from catalog.iceberg.json import Json
 from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED
@@ -21,6 +23,7 @@ from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.hive.detect_changes import explain_own_directory
 from server.service.hive.hive_state import HiveState, list_units, read_state, split_name
+from server.service.hive.key_evidence import FileSampler
 from server.service.hive.publish_locations import NEARER, WritersReach
 from server.service.hive.publisher import Publishers, advise_on_publisher, explain_other_publisher
 from server.service.hive.table_index import HiveIndex, format_name, parse_statistic, read_facts
@@ -56,6 +59,8 @@ class Report:
     files: int
     bytes: int
     candidates: tuple[str, ...]
+    """The columns that may be in a key: values of other types have no exact equality."""
+    key_suggestions: tuple[KeySuggestion, ...]
     checks: tuple[CheckResult, ...]
     convertible: bool
     """Whether Spark could read its rows and write them into a table of their own instead."""
@@ -85,6 +90,7 @@ class Report:
             "files": self.files,
             "bytes": self.bytes,
             "primary_key_candidates": list(self.candidates),
+            "key_suggestions": [asdict(suggestion) for suggestion in self.key_suggestions],
             "columns": [column.name for column in self.table.columns],
             "checks": [check.to_json() for check in self.checks],
         }
@@ -115,9 +121,11 @@ class Checks:
         blockers = _blockers(state, primary_key, subdirectories)
         checks = [blocked(blocker) for blocker in blockers]
         files = size = 0
+        sampler = FileSampler()
         if not any(blocker.code in ("view", "iceberg") for blocker in blockers):
-            files, size, message = self._files(state, subdirectories)
+            files, size, message = self._files(state, subdirectories, sampler)
             checks.extend(message)
+        candidates = [column.name for column in all_columns(state.table) if _may_be_key(column)]
         checks.extend(self._place_checks(catalog, state, subdirectories))
         checks.extend(
             CheckResult(code="notice", status="warn", message=message) for message in find_upgrade_notes(state.table)
@@ -131,7 +139,8 @@ class Checks:
             partitions=len(state.partitions),
             files=files,
             bytes=size,
-            candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
+            candidates=tuple(candidates),
+            key_suggestions=() if blockers else self._suggest_keys(catalog, state, candidates, sampler),
             checks=(*checks, *_list_passed(state, blockers, primary_key)),
             convertible=not find_conversion_blockers(state.table, state.partitions),
             facts=_read_facts(state, files, size),
@@ -157,10 +166,28 @@ class Checks:
             layers = load_policy_layers(uow, catalog, target_name(state.table).namespace)
         return Subdirectories(merge_layers([*layers, ("table", properties)])["firn.hive.subdirectories"])
 
-    def _files(self, state: HiveState, subdirectories: Subdirectories) -> tuple[int, int, list[CheckResult]]:
+    def _suggest_keys(
+        self, catalog: CatalogName, state: HiveState, candidates: Sequence[str], sampler: FileSampler
+    ) -> tuple[KeySuggestion, ...]:
+        table, declared = state.table, list[str]()
+        with suppress(CatalogError):  # some metastores tell nobody of constraints
+            declared = self.index.metastore(catalog).primary_key(table.database, table.name)
+        facts = KeyFacts(
+            table=table.name,
+            candidates=candidates,
+            partition_columns=[column.name for column in table.partition_columns],
+            declared=declared,
+            samples=sampler.read(self.files, hive_schema(table)),
+        )
+        return suggest_keys(facts)
+
+    def _files(
+        self, state: HiveState, subdirectories: Subdirectories, sampler: FileSampler
+    ) -> tuple[int, int, list[CheckResult]]:
         files = size = 0
         nested: list[str] = []
         for unit, listing in list_units(self.files, state.units, subdirectories):
+            sampler.add(unit, listing)
             files += len(listing.files)
             size += sum(file.size for file in listing.files)
             nested += [unit.name or unit.location] if listing.subdirectories or listing.below else []
@@ -273,6 +300,12 @@ def target_name(table: HiveTable) -> TableName:
 def all_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
     """Columns in files, then partition columns."""
     return (*table.columns, *table.partition_columns)
+
+
+def hive_schema(table: HiveTable) -> Json:
+    """The Iceberg schema of a Hive table: columns in files first, then partition columns."""
+    counter = iter(range(1, 1_000_000))
+    return {"type": "struct", "schema-id": 0, "fields": iceberg_fields(all_columns(table), lambda: next(counter))}
 
 
 def _may_be_key(column: HiveColumn) -> bool:

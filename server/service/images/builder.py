@@ -168,6 +168,7 @@ class ImageBuilder:
             key=pair.key,
             base=base,
             change=pair.pin.change,
+            base_version=pair.pin.base["format-version"],
             sequence_number=pair.pin.base["last-sequence-number"] + 1,
             layer=layer,
             directory=build.directory,

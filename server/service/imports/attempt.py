@@ -97,10 +97,10 @@ class ImportAttempt:
             due = now + min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE)
             journal = {**current.journal, "tries": tries, "retry_at": due.isoformat()}
             waiting = replace(current, journal=journal, phase="waiting for the source", error=message)
-            said = (
+            next_step = (
                 f"the import continues at {due:%H:%M:%S} UTC; {hint}" if hint else f"it goes on at {due:%H:%M:%S} UTC"
             )
-            uow.operations.put(replace(waiting, hint=said, updated_at=now))
+            uow.operations.put(replace(waiting, hint=next_step, updated_at=now))
         return True
 
     def end(self, status: OperationStatus, error: str | None = None, hint: str | None = None) -> None:

@@ -70,9 +70,9 @@ class ImportRunner:
                     batch = uow.imports.waiting(self.attempt.operation_id, limit=LOOK_BATCH)
                 if not batch:
                     return
-                for entry, looked in zip(batch, list(pool.map(self._inspect, batch)), strict=True):
+                for entry, candidate in zip(batch, list(pool.map(self._inspect, batch)), strict=True):
                     self._check_not_halted()
-                    self._settle(entry, looked)
+                    self._settle(entry, candidate)
 
     def _check_not_halted(self) -> None:
         if self.halted.is_set():
@@ -119,19 +119,19 @@ class ImportRunner:
         except Unavailable as error:
             raise SourceAway(error) from error
 
-    def _settle(self, entry: Entry, looked: Candidate | CatalogError | None) -> None:
-        if isinstance(looked, CatalogError):
-            is_misplaced = isinstance(looked, LocationRefused)
+    def _settle(self, entry: Entry, candidate: Candidate | CatalogError | None) -> None:
+        if isinstance(candidate, CatalogError):
+            is_misplaced = isinstance(candidate, LocationRefused)
             state = EntryState.CONFLICT if is_misplaced else EntryState.FAILED
-            self._refused(_undescribed(entry) if is_misplaced else entry, state, looked)
+            self._refused(_undescribed(entry) if is_misplaced else entry, state, candidate)
             return
         try:
-            if looked is None:
+            if candidate is None:
                 self._settle_namespace(entry)
             elif self.spec.dry_run:
-                self._settle_dry(_described(entry, looked, self.catalog), looked)
+                self._settle_dry(_described(entry, candidate, self.catalog), candidate)
             else:
-                self._register(_described(entry, looked, self.catalog), looked)
+                self._register(_described(entry, candidate, self.catalog), candidate)
         except Unavailable:
             raise  # The server's own database is away: nothing has changed, and the next activation continues.
         except CatalogError as error:

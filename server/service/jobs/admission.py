@@ -12,8 +12,9 @@ from catalog.names import RelationId
 from catalog.planning.windows import open_now
 from catalog.policy.policy import Policy
 from catalog.ports.store import UnitOfWork
+from catalog.tables.relation import Relation
 from server.service.pipelines.targets import load_target_policy
-from server.service.planning.policies import load_policy
+from server.service.planning.policies import load_stored_policy
 
 
 def find_blocker(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -> Blocker | None:
@@ -41,7 +42,7 @@ def admit(uow: UnitOfWork, job: Job) -> Job:
     job = apply_policy(job, policy, now)
     if not job.status.is_active or job.attempt > 0 or job.kind in AFTER_A_LOOK:
         return job
-    blocked_id = _find_table(uow, job)
+    blocked_id = _find_blocked_id(uow, job)
     blocker = None if blocked_id is None else find_blocker(uow, blocked_id, job.kind)
     if blocker is not None:
         return withdraw_job(job, f"the table is {blocker}", now)
@@ -60,10 +61,15 @@ def apply_policy(job: Job, policy: Policy, now: datetime) -> Job:
     return replace(job, group=policy["firn.optimize.group"])
 
 
-def _find_table(uow: UnitOfWork, job: Job) -> RelationId | None:
+def find_blocked_id(relation: Relation) -> RelationId:
+    """The table whose blockers jobs obey: for a quarantine, its keyed table."""
+    return relation.owner_id or relation.id
+
+
+def _find_blocked_id(uow: UnitOfWork, job: Job) -> RelationId | None:
     """The table whose blockers a job obeys: for a run, its target, which may not exist yet."""
     if job.kind is not JobKind.PIPELINE:
-        return job.relation_id
+        return find_blocked_id(uow.relations.get(job.relation_id))
     target = uow.relations.find(job.catalog, job.table)
     return None if target is None else target.id
 
@@ -71,6 +77,4 @@ def _find_table(uow: UnitOfWork, job: Job) -> RelationId | None:
 def _load_policy(uow: UnitOfWork, job: Job) -> Policy:
     if job.kind is JobKind.PIPELINE:
         return load_target_policy(uow, job.catalog, job.table)
-    relation = uow.relations.get(job.relation_id)
-    keyed = uow.keyed.get_many([relation.id]).get(relation.id)
-    return load_policy(uow, relation, uow.stats.get(relation.id if keyed is None else keyed.base_id).properties)
+    return load_stored_policy(uow, uow.relations.get(job.relation_id))

@@ -15,12 +15,15 @@ from catalog.ports.store import UnitOfWork
 
 
 def end_jobs(uow: UnitOfWork, relation_ids: Collection[RelationId], reason: str) -> None:
-    """Cancel the waiting jobs of the relations and fence the leased ones; their logs show `reason`.
+    """Cancel the waiting jobs of the relations and of their quarantines, and fence the leased ones.
+
+    The logs of the jobs show `reason`.
 
     Call it before you lock any other row of the tables: commits lock the job first, then the keyed table, then the
     tables. If a commit of the job came first, it stays in the table, and the job has succeeded.
     """
-    for job in sorted(uow.jobs.active_of_many(relation_ids).values(), key=lambda job: job.id):
+    with_quarantines = [*relation_ids, *uow.relations.quarantines_of(relation_ids).values()]
+    for job in sorted(uow.jobs.active_of_many(with_quarantines).values(), key=lambda job: job.id):
         locked = uow.jobs.lock(job.id)
         if locked.status.is_active:
             now = uow.now()

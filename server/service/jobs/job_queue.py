@@ -113,33 +113,33 @@ def count_slots(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedel
     return sum(optimizer.slots for optimizer in living)
 
 
-def find_next_job(
-    uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind], lease: timedelta, *, taking: bool
-) -> Job | None:
-    """The next pending job (catalog.jobs.scheduling): the earliest requested or the earliest planned one.
-
-    With `taking` the function locks the job.
-    """
-    requested = should_take_requested_first(last_was_asked=uow.queue.last_was_asked(group))
-    search = _Search(group=group, kinds=kinds, lease=lease, taking=taking)
-    return _find_earliest(uow, search, requested=requested) or _find_earliest(uow, search, requested=not requested)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
+class Search:
+    """What a free slot of a group takes: jobs of these kinds, and runs with Python only with `allow_code`.
+
+    `taking` locks the job.
+    """
+
     group: GroupName
     kinds: Collection[JobKind]
     lease: timedelta
-    taking: bool
+    allow_code: bool = False
+    taking: bool = False
 
 
-def _find_earliest(uow: UnitOfWork, search: _Search, *, requested: bool) -> Job | None:
+def find_next_job(uow: UnitOfWork, search: Search) -> Job | None:
+    """The next pending job (catalog.jobs.scheduling): the earliest requested or the earliest planned one."""
+    requested = should_take_requested_first(last_was_asked=uow.queue.last_was_asked(search.group))
+    return _find_earliest(uow, search, requested=requested) or _find_earliest(uow, search, requested=not requested)
+
+
+def _find_earliest(uow: UnitOfWork, search: Search, *, requested: bool) -> Job | None:
     """The pending job with the earliest deadline; a short job while long jobs have all the slots that they may have.
 
     With `taking` it locks the group, so that two optimizers do not both take the last slot for long jobs.
     """
-    group, kinds, taking = search.group, search.kinds, search.taking
-    first = uow.jobs.next_pending(group, kinds, requested=requested, lock=taking)
+    group, kinds, taking, code = search.group, search.kinds, search.taking, search.allow_code
+    first = uow.jobs.next_pending(group, kinds, requested=requested, allow_code=code, lock=taking)
     if first is None or not first.is_long:
         return first
     if taking:
@@ -149,4 +149,4 @@ def _find_earliest(uow: UnitOfWork, search: _Search, *, requested: bool) -> Job 
     )
     if uow.queue.long_leased(group) < limit:
         return first
-    return uow.jobs.next_pending(group, kinds, requested=requested, long=False, lock=taking)
+    return uow.jobs.next_pending(group, kinds, requested=requested, long=False, allow_code=code, lock=taking)

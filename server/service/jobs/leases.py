@@ -18,7 +18,7 @@ from catalog.maintenance import kind_of
 from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
 from server.service.jobs.admission import admit
-from server.service.jobs.job_queue import find_next_job
+from server.service.jobs.job_queue import Search, find_next_job
 from server.service.planning.planner import create_requested_job, load_facts
 
 JOBS_PER_TRANSACTION = 50
@@ -72,30 +72,38 @@ class Jobs:
     times: LeaseTimes = field(default_factory=LeaseTimes)
     hooks: Mapping[JobKind, SubjectHooks] = field(default_factory=dict)
 
-    def has_work(self, group: str, kinds: Collection[JobKind]) -> bool:
+    def has_work(self, group: str, kinds: Collection[JobKind], *, allow_code: bool = False) -> bool:
         """Whether a request for a lease may succeed; cheap, for long polling."""
+        search = Search(group=GroupName(group), kinds=kinds, lease=self.times.lasts, allow_code=allow_code)
         with self.database.reading() as uow:
-            return find_next_job(uow, GroupName(group), kinds, self.times.lasts, taking=False) is not None
+            return find_next_job(uow, search) is not None
 
-    def take(self, optimizer_id: str, kinds: Collection[JobKind]) -> Leased | None:
-        """Lease the next job of the optimizer's group; None when there is none.
+    def take(self, optimizer_id: str, kinds: Collection[JobKind], *, allow_code: bool = False) -> Leased | None:
+        """Lease the next job of the optimizer's group; None when there is none. Code only if the optimizer runs it.
 
         When a window has closed over very many jobs, one call withdraws some of them and returns None; later calls
         withdraw the rest.
         """
         for _ in range(ROUNDS):
-            leased, may_be_more = self._take(optimizer_id, kinds)
+            leased, may_be_more = self._take(optimizer_id, kinds, allow_code=allow_code)
             if not may_be_more:
                 return leased
         return None
 
-    def _take(self, optimizer_id: str, kinds: Collection[JobKind]) -> tuple[Leased | None, bool]:
+    def _take(self, optimizer_id: str, kinds: Collection[JobKind], *, allow_code: bool) -> tuple[Leased | None, bool]:
         """Lease a job in one transaction; the second value is whether more jobs may wait."""
         with self.database.writing() as uow:
             optimizer = _get_optimizer(uow, optimizer_id)
             if optimizer.draining:
                 return None, False
-            job, may_be_more = self._find_permitted(uow, GroupName(optimizer.group), kinds)
+            search = Search(
+                group=GroupName(optimizer.group),
+                kinds=kinds,
+                lease=self.times.lasts,
+                allow_code=allow_code,
+                taking=True,
+            )
+            job, may_be_more = self._find_permitted(uow, search)
             if job is None:
                 return None, may_be_more
             now = uow.now()
@@ -105,7 +113,7 @@ class Jobs:
             uow.optimizers.record_heartbeat(optimizer.id, now, {})
         return Leased(job=job, lease=Lease(job.id, job.attempt, token)), False
 
-    def _find_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> tuple[Job | None, bool]:
+    def _find_permitted(self, uow: UnitOfWork, search: Search) -> tuple[Job | None, bool]:
         """The next pending job that may begin now; jobs before it are moved to another group or withdrawn.
 
         The second value is whether more jobs may wait than one transaction checks. At the end it makes the tables of
@@ -114,7 +122,7 @@ class Jobs:
         withdrawn: list[RelationId] = []
         permitted, may_be_more = None, True
         for _ in range(JOBS_PER_TRANSACTION):
-            job = find_next_job(uow, group, kinds, self.times.lasts, taking=True)
+            job = find_next_job(uow, search)
             admitted = None if job is None else admit(uow, job)
             if admitted is None or admitted == job:
                 permitted, may_be_more = job, False

@@ -23,18 +23,21 @@ from catalog.pipelines.backfill import (
     check_table,
     settle_backfill,
 )
+from catalog.pipelines.beside import check_beside
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, StoredCheckpoint, name_writer
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.backfills import CHUNK_SECONDS, BackfillRequest, BackfillStatus, ClaimRequest, ReplayRequest
 from server.service.commit.commit_target import load_metadata
+from server.service.pipelines.beside import check_store, list_active_jobs
+from server.service.pipelines.beside_jobs import start_beside_jobs
 from server.service.pipelines.chunk_claims import claim_all_chunks, find_reached, settle_backfills
 from server.service.pipelines.conditions import cut_into_chunks
 from server.service.pipelines.pins import KEPT_CHECKPOINTS, PipelinePins
-from server.service.pipelines.runs import get_table, read_run_tables
+from server.service.pipelines.runs import check_live, get_table, read_run_tables
 from server.service.pipelines.sets import find_subjects
-from server.service.pipelines.targets import Target, find_checkpoint, find_target
+from server.service.pipelines.targets import Target, fence_writer, find_checkpoint, find_target
 from server.service.tables.metadata_files import MetadataFiles
 
 KEPT_BACKFILLS = 100
@@ -43,12 +46,15 @@ KEPT_BACKFILLS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillView:
-    """A backfill as it is now: `running` are the numbers of chunks that the active run of the table computes."""
+    """A backfill as it is now: `running` are the numbers of chunks that the active run of the table computes, or `jobs`
+    beside the runs.
+    """
 
     pipeline: Pipeline
     table: PipelineTable
     backfill: Backfill
     running: Collection[int] = frozenset()
+    jobs: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,15 @@ class PipelineBackfills:
         """Request a backfill; with `dry_run` only cut it into chunks.
 
         Raises NotFound; InvalidDefinition for a condition that is not one over the scope; Conflict for a table whose
-        runs compute all rows or none again, and for too many open backfills.
+        runs compute all rows or none again, or beside whose runs no chunks can be computed, and for too many open
+        backfills.
         """
         with self.database.reading() as uow:
             pipeline, table = _find(uow, name, table_name)
-            check_table(table.definition, is_built=_is_built(uow, pipeline, table))
+            check = check_table if body.beside is None else check_beside
+            check(table.definition, is_built=_is_built(uow, pipeline, table))
+            if body.beside is not None:
+                check_store(uow, _get_target(uow, pipeline, table))
             deterministic = uow.pipelines.get_version(pipeline.id, pipeline.version).deterministic
             store, now = _get_store(uow, pipeline, table), uow.now()
         types = _read_types(load_metadata(self.metadata, store), table.definition.scope)
@@ -79,6 +89,7 @@ class PipelineBackfills:
             created_at=now,
             created_by=requester,
             chunk_seconds=body.chunk_seconds,
+            beside=body.beside,
             chunks=[Chunk(number=number, condition=condition) for number, condition in enumerate(conditions, 1)],
         )
         if not body.dry_run:
@@ -150,8 +161,12 @@ class PipelineBackfills:
                 uow.pipelines.plan_at(pipeline.id, uow.now())  # before the table is locked, as `put` does
             table = uow.pipelines.lock_table(table.id)
             settle_backfills(uow, table.id, _get_position(uow, pipeline, table))
-            changed = change_status(_get_backfill(uow, table, backfill_id), status, uow.now())
+            backfill = _get_backfill(uow, table, backfill_id)
+            changed = change_status(backfill, status, uow.now())
+            if changed.beside is not None and not backfill.status.is_open and changed.status.is_open:
+                fence_writer(uow, pipeline.name, table)  # runs that have pinned meanwhile leave out unchanged rows
             uow.backfills.put(changed)
+            start_beside_jobs(uow, pipeline, table, backfill_id)
         return BackfillView(pipeline=pipeline, table=table, backfill=changed)
 
     def claim_all(self, lease: Lease, claim: ClaimRequest) -> Mapping[str, Sequence[int]]:
@@ -160,7 +175,7 @@ class PipelineBackfills:
         Returns their numbers by the ids of the backfills. Raises LeaseLost, WriterFenced, PositionMoved, Invalid.
         """
         with self.database.writing() as uow:
-            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            job = check_live(check_lease(uow.jobs.lock(lease.job_id), lease))
             pipeline, tables = read_run_tables(uow, job)
             table = next((entry for entry in tables if str(entry.name) == claim.table), None)
             if table is None:
@@ -185,7 +200,11 @@ class PipelineBackfills:
             check_table(locked.definition, is_built=_is_built(uow, pipeline, locked))
             if len(settle_backfills(uow, table.id, _get_position(uow, pipeline, locked))) >= MOST_OPEN:
                 raise Conflict(f"{table.name} has {MOST_OPEN} open backfills", hint="cancel one, or wait for its end")
+            if backfill.beside is not None:  # a run that has pinned before leaves out unchanged rows (rule 8.26)
+                check_beside(locked.definition, is_built=True)
+                fence_writer(uow, pipeline.name, locked)
             uow.backfills.add(backfill)
+            start_beside_jobs(uow, pipeline, locked, backfill.id)
             uow.backfills.forget(table.id, keep=KEPT_BACKFILLS)
 
 
@@ -234,13 +253,16 @@ def _view(
         settled = _settle(backfill, reached)
         claimed = {chunk.number for chunk in backfill.chunks if claim is not None and chunk.claim == claim}
         running = claimed & {chunk.number for chunk in settled.pending}
-        views.append(BackfillView(pipeline=pipeline, table=table, backfill=settled, running=running))
+        jobs = list_active_jobs(uow, settled)
+        running |= {chunk.number for chunk in settled.pending if chunk.take is not None and chunk.take.job in jobs}
+        views.append(BackfillView(pipeline=pipeline, table=table, backfill=settled, running=running, jobs=jobs))
     return views
 
 
 def _settle(backfill: Backfill, reached: Reached) -> Backfill:
     """The backfill as the next pins will store it."""
-    is_settled = backfill.status.is_open or backfill.status is BackfillStatus.FINISHED
+    is_finished = backfill.status is BackfillStatus.FINISHED and backfill.beside is None
+    is_settled = backfill.status.is_open or is_finished
     return settle_backfill(backfill, reached) if is_settled else backfill
 
 

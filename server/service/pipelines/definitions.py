@@ -21,6 +21,7 @@ from catalog.pipelines.versions import parse_definitions
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.pipelines import PutOut, PutPipeline
+from server.service.pipelines.code import check_new_code
 from server.service.pipelines.new_version import NewVersion, check_new_version
 from server.service.pipelines.targets import end_runs
 
@@ -41,6 +42,8 @@ class PipelineDefinitions:
     """Stores pipelines; the gate has checked the caller's privileges on targets and inputs."""
 
     database: Database
+    allows_code: bool = True
+    """Whether definitions may have Python."""
 
     def put(self, name: str, body: PutPipeline, author: Principal | None) -> PutOut:
         """Store a new version, and return what it does to each table; a dry run only returns it.
@@ -50,6 +53,7 @@ class PipelineDefinitions:
         of others, and StaleDefinition for changed queries without `rebuild`.
         """
         check_pipeline_name(name)
+        check_new_code(body, allowed=self.allows_code)
         definitions = parse_definitions(body.tables)
         if body.dry_run:
             with self.database.reading() as uow:

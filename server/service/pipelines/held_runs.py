@@ -16,7 +16,8 @@ from catalog.names import TableName
 from catalog.pipelines.held_run import HeldTarget
 from catalog.pipelines.pipeline import Pipeline, PipelineTable
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.pipelines import MoveCheckpoint, PublishRun, TableChanges
+from firn.protocol.pipeline_pins import MoveCheckpoint
+from firn.protocol.pipelines import PublishRun, TableChanges
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.pipelines.pins import find_table, move_position
 from server.service.pipelines.run_commits import build_change, build_quarantine_change, read_step

@@ -83,16 +83,16 @@ def _check_tables(
         for table, (owner, inputs) in uow.pipelines.list_inputs(catalog).items()
         if pipeline is None or owner != pipeline.id
     }
-    taken = {fold_case(str(table)) for table in edges}
+    written = {fold_case(str(table)) for table in edges}
     for table, definition in definitions.items():
-        if fold_case(str(table)) in taken:
+        if fold_case(str(table)) in written:
             raise AlreadyExists(
                 f"another pipeline writes {table} ({_place(definition)})",
                 hint="only one pipeline writes a table: give this one another name",
             )
         is_columns = definition.output_mode is OutputMode.COLUMNS  # which may read the other columns of its table
         edges[table] = [source for source in parse_inputs(definition) if not (is_columns and source == table)]
-    taken |= {fold_case(str(table)) for table in definitions}
+    written |= {fold_case(str(table)) for table in definitions}
     check_no_cycle(_follow_quarantines(edges))
     for table, definition in definitions.items():
         _check_trigger(definition)
@@ -100,7 +100,7 @@ def _check_tables(
         check_namespace(uow, catalog, table.namespace)
         check_target(find_target(uow, name, catalog, table), definition)
         _check_inputs(uow, catalog, definition, edges)
-        _check_quarantine(uow, name, catalog, definition, taken)
+        _check_quarantine(uow, name, catalog, definition, written)
 
 
 def _follow_quarantines(edges: Mapping[TableName, Sequence[TableName]]) -> dict[TableName, Sequence[TableName]]:
@@ -113,13 +113,13 @@ def _follow_quarantines(edges: Mapping[TableName, Sequence[TableName]]) -> dict[
 
 
 def _check_quarantine(
-    uow: UnitOfWork, pipeline: str, catalog: CatalogName, definition: TableDefinition, taken: Collection[str]
+    uow: UnitOfWork, pipeline: str, catalog: CatalogName, definition: TableDefinition, written: Collection[str]
 ) -> None:
     """Check that the table for dropped rows is, or can be, one of this pipeline."""
     if definition.quarantine is None:
         return
     name = TableName.parse(definition.quarantine)
-    if fold_case(str(name)) in taken:
+    if fold_case(str(name)) in written:
         raise AlreadyExists(
             f"{definition.name} drops rows into {name}, which a pipeline writes ({_place(definition)})",
             hint="give one of both tables another name, or choose another severity than `drop`",

@@ -12,7 +12,7 @@ from catalog.pipelines.pipeline import PipelineTable, StoredCheckpoint, StoredPi
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
-from firn.protocol.pipelines import InputPin
+from firn.protocol.pipeline_pins import InputPin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,10 @@ from uuid import uuid4
 
 from catalog.commits.writers import Progress, Writer, check_progress
 from catalog.errors import Conflict, Invalid, NoSuchTable
-from catalog.history.change_feed import FeedHistory
-from catalog.history.lineage import Lineage
-from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_schema, list_schemas
 from catalog.jobs.job import Job
 from catalog.jobs.leases import Lease, check_lease
 from catalog.names import TableName
-from catalog.pipelines.checkpoint import InputState, explain_full, is_fallback
+from catalog.pipelines.checkpoint import explain_full, is_fallback
 from catalog.pipelines.pipeline import (
     CheckpointId,
     Pipeline,
@@ -31,13 +27,13 @@ from catalog.pipelines.versions import parse_inputs
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
 from firn.protocol.backfills import RunChunks
-from firn.protocol.pipelines import MoveCheckpoint
-from server.service.commit.commit_target import load_metadata
+from firn.protocol.pipeline_pins import MoveCheckpoint
 from server.service.pipelines.bounded_inputs import RegisteredTable, bound_inputs, read_bound
 from server.service.pipelines.chunk_claims import RunBackfills, choose_run_chunks
-from server.service.pipelines.pin_inputs import InputNow, find_pin, get_input, lock_inputs, read_input, with_versions
+from server.service.pipelines.input_states import load_input_state
+from server.service.pipelines.pin_inputs import InputNow, get_input, lock_inputs, read_input, with_versions
 from server.service.pipelines.rights import check_owner
-from server.service.pipelines.runs import read_run_tables
+from server.service.pipelines.runs import check_live, read_run_tables
 from server.service.pipelines.targets import (
     Target,
     check_not_held,
@@ -70,6 +66,7 @@ class PinnedTarget:
     commits_left: int = 0
     """The commits of the inputs that the next run takes (rule 8.14)."""
     quarantine_writer: Writer | None = None
+    writes_unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +100,7 @@ class PipelinePins:
         target has rows of others, or if the owner lacks a right; NoSuchTable for a missing target or input.
         """
         with self.database.writing() as uow:
-            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            job = check_live(check_lease(uow.jobs.lock(lease.job_id), lease))
             pipeline, tables = read_run_tables(uow, job)
             tables = _lock_tables(uow, tables)
             check_not_held(uow, pipeline, tables)
@@ -151,7 +148,7 @@ class PipelinePins:
 
     def _decide(self, run: _Pinned, *, asked_full: bool) -> PinnedTarget:
         """Whether a target is computed from its checkpoint, by the metadata files of its inputs."""
-        states = {entry.name: self._load_state(entry, run.since) for entry in run.inputs}
+        states = {entry.name: load_input_state(self.metadata, entry, run.since) for entry in run.inputs}
         table, position = run.table, run.writer.position
         reason = explain_full(table, position, run.since, states, asked_full=asked_full)
         replay = run.backfills.replay
@@ -169,6 +166,7 @@ class PipelinePins:
             has_backfills=run.backfills.is_open,
             replay=replay if reason is None else None,
             quarantine_writer=run.quarantine_writer,
+            writes_unchanged=run.backfills.is_beside,
         )
 
     def explain_unusable(
@@ -188,7 +186,7 @@ class PipelinePins:
     def _explain_unusable(
         self, table: PipelineTable, checkpoint: StoredCheckpoint, inputs: Sequence[InputNow]
     ) -> str | None:
-        states = {entry.name: self._load_state(entry, checkpoint) for entry in inputs}
+        states = {entry.name: load_input_state(self.metadata, entry, checkpoint) for entry in inputs}
         return explain_full(table, checkpoint.id, checkpoint, states, asked_full=False)
 
     def move(self, lease: Lease, step: MoveCheckpoint) -> Writer:
@@ -198,7 +196,7 @@ class PipelinePins:
         repeated request succeeds.
         """
         with self.database.writing() as uow:
-            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            job = check_live(check_lease(uow.jobs.lock(lease.job_id), lease))
             pipeline, tables = read_run_tables(uow, job)
             table = find_table(tables, TableName.parse(step.table))
             if len(tables) > 1:
@@ -213,23 +211,6 @@ class PipelinePins:
         if self.checks_rights:
             check_owner(uow, pipeline, table, is_built=True)
         return target
-
-    def _load_state(self, entry: InputNow, since: StoredCheckpoint | None) -> InputState:
-        """The history of an input at its pin, from the metadata files that it had in the transaction."""
-        documents = [load_metadata(self.metadata, store) for store in entry.stores]
-        keeps_columns = _keeps_columns(documents[0], find_pin(since, entry))
-        if entry.keyed is None:
-            lineage = Lineage.of(documents[0])
-            readable = lineage.ancestors(entry.snapshot_id)  # a bounded run pins an older one than the current one
-            existing = set(map(str, lineage.snapshots))
-            return InputState(
-                pin=entry.pin, readable=set(map(str, readable)), existing=existing, keeps_columns=keeps_columns
-            )
-        base, change = documents
-        history = FeedHistory(name=entry.name, keyed=entry.keyed, base=base, change=change, versions=entry.versions)
-        versions = [version for version in entry.versions if version.version <= entry.keyed.version]
-        left = {str(version.version) for version in versions if history.is_readable(version)}
-        return InputState(pin=entry.pin, readable=left, existing=left, keeps_columns=keeps_columns)
 
 
 def _lock_tables(uow: UnitOfWork, tables: Sequence[PipelineTable]) -> list[PipelineTable]:
@@ -285,21 +266,6 @@ def find_table(tables: Sequence[PipelineTable], name: TableName) -> PipelineTabl
     if table is None:
         raise Invalid(f"{name} is no table of this run")
     return table
-
-
-def _keeps_columns(metadata: Json, stored: StoredPin | None) -> bool:
-    """Whether all columns of the pinned state still have their names, ids and types.
-
-    Otherwise rows of old files have other values now, although no file has changed.
-    """
-    if stored is None or stored.schema_id == metadata.get("current-schema-id"):
-        return True
-    schemas = {schema.get("schema-id"): schema for schema in list_schemas(metadata)}
-    before, after = schemas.get(stored.schema_id), current_schema(metadata)
-    if before is None:
-        return False
-    now = {field["name"]: (field["id"], field["type"]) for field in after["fields"]}
-    return all(now.get(field["name"]) == (field["id"], field["type"]) for field in before["fields"])
 
 
 def _make_checkpoint(

@@ -13,12 +13,13 @@ from catalog.jobs.leases import Lease, check_lease
 from catalog.names import TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineTable
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.pipelines import MoveCheckpoint, PublishRun
+from firn.protocol.pipeline_pins import MoveCheckpoint
+from firn.protocol.pipelines import PublishRun
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.pipelines.held_runs import hold_run
 from server.service.pipelines.pins import find_table, move_position
 from server.service.pipelines.run_commits import build_change, build_quarantine_change
-from server.service.pipelines.runs import read_run_tables, waits_for_approval
+from server.service.pipelines.runs import check_live, read_run_tables, waits_for_approval
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class RunPublishing:
         run's own writers. CommitUnknown as `Committer.commit`.
         """
         with self.database.reading() as uow:
-            job = check_lease(uow.jobs.get(lease.job_id), lease)
+            job = check_live(check_lease(uow.jobs.get(lease.job_id), lease))
             pipeline, tables = read_run_tables(uow, job)
             _check_complete(tables, [*(change.table for change in request.changes), *(m.table for m in request.moves)])
             changes = [build_change(uow, pipeline, tables, change) for change in request.changes]

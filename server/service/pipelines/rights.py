@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.access.privileges import PrincipalId, Privilege, Rights, Securable
+from catalog.access.privileges import SERVER, PrincipalId, Privilege, Rights, Securable
 from catalog.errors import Conflict
 from catalog.names import TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineTable
@@ -26,6 +26,8 @@ def check_owner(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, *, is
         name = TableName.parse(quarantine)
         needed.append((Privilege.WRITE, Securable.of(table.catalog, name)))
         is_complete = is_built and uow.relations.find(table.catalog, name) is not None
+    if table.definition.has_code:
+        needed.append((Privilege.MAINTAIN, SERVER))
     if not is_complete:
         needed.append((Privilege.CREATE, Securable(table.catalog, table.name.namespace)))
     for privilege, on in needed:

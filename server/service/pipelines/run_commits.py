@@ -13,7 +13,8 @@ from catalog.names import TableName
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, name_writer
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
-from firn.protocol.pipelines import MoveCheckpoint, TableChanges
+from firn.protocol.pipeline_pins import MoveCheckpoint
+from firn.protocol.pipelines import TableChanges
 from server.service.pipelines.pins import find_table
 from server.service.pipelines.targets import find_quarantine, get_target
 

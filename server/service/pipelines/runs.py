@@ -7,18 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from catalog.commits.commit_rules import list_added_snapshots
 from catalog.commits.writers import name_writer_with_progress
 from catalog.errors import CatalogError, CommitRefused, Conflict, NotFound
 from catalog.history.commit import TableCommit
-from catalog.jobs.job import REQUESTED, Job, JobId, JobKind, JobStatus
+from catalog.jobs.job import CODE, REQUESTED, Job, JobId, JobKind, JobStatus
 from catalog.jobs.leases import Lease, check_lease
 from catalog.jobs.scheduling import compute_deadline
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance import kind_of
 from catalog.names import CatalogName, RelationId, TableName, fold_case
+from catalog.pipelines.beside import BACKFILL, SECONDS, TABLE
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, name_writer
 from catalog.pipelines.versions import parse_inputs
 from catalog.ports.page import Page
@@ -28,6 +29,7 @@ from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.pipeline_outputs import AuditMode
 from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from server.service.pipelines.bounded_inputs import TO
+from server.service.pipelines.code import check_code, list_modules
 from server.service.pipelines.predictions import predict_run
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.sets import find_subjects, list_members
@@ -49,6 +51,8 @@ class PipelineRuns:
     database: Database
     checks_rights: bool
     """Whether access control is on."""
+    allows_code: bool = True
+    """Whether optimizers get Python of pipelines."""
 
     def request(
         self, name: str, table: TableName, requester: str | None, *, full: bool, to: datetime | None = None
@@ -67,7 +71,9 @@ class PipelineRuns:
             return add_run(uow, pipeline, entry, "requested", params)
 
     def retry(self, uow: UnitOfWork, old: Job) -> Job:
-        """Request a run like an ended one, in the caller's transaction."""
+        """Request a run like an ended one, in the caller's transaction. Conflict for a job of a backfill."""
+        if is_beside(old):
+            raise Conflict(f"job {old.id} computed chunks of a backfill", hint="the backfill starts its jobs by itself")
         pipeline, table = read_run(uow, old)
         params = {"full": bool(old.params.get("full")), "requested_by": old.params.get("requested_by")}
         params |= {TO: old.params[TO]} if TO in old.params else {}
@@ -88,7 +94,7 @@ class PipelineRuns:
         """Get a run; NotFound, also for a job that is no run of this pipeline."""
         with self.database.reading() as uow:
             pipeline, job = uow.pipelines.get(name), uow.jobs.get(job_id)
-            table = uow.pipelines.find_table(job.subject_id)
+            table = find_run_table(uow, job)
         if job.kind is not JobKind.PIPELINE or table is None or table.pipeline_id != pipeline.id:
             raise NotFound(f"pipeline {name} has no run {job_id}")
         return job
@@ -106,7 +112,12 @@ class PipelineRuns:
             uow.pipelines.request_plans([pipeline.id], uow.now())
 
     def fence(self, uow: UnitOfWork, job: Job) -> None:
-        """Keep copies of a cancelled run from committing, in the caller's transaction (docs/protocols.md, rule 8.7)."""
+        """Keep copies of a cancelled run from committing, in the caller's transaction (docs/protocols.md, rule 8.7).
+
+        A job that computes chunks beside the runs has its lease as fence.
+        """
+        if is_beside(job):
+            return
         with suppress(NotFound):  # the pipeline was dropped, which has fenced them
             pipeline, tables = read_run_tables(uow, job)
             for table in tables:
@@ -121,6 +132,7 @@ class PipelineRuns:
                 check_target(target, table.definition)
                 if self.checks_rights:
                     check_owner(uow, pipeline, table, is_built=target is not None)
+                check_code(pipeline, table, allowed=self.allows_code)
             version = uow.pipelines.get_version(pipeline.id, pipeline.version)
             held = uow.held_runs.find([table.id for table in tables]).values()
         return PipelineTask(
@@ -131,6 +143,9 @@ class PipelineRuns:
             full=bool(job.params.get("full")),
             holds=waits_for_approval(tables),
             is_held=any(part.job_id == job.id for part in held),
+            modules=list_modules(version.files, [table.definition for table in tables]),
+            beside=job.params.get(BACKFILL),
+            beside_seconds=int(job.params.get(SECONDS, 0)),
         )
 
     def covers(self, text: str, catalog: CatalogName, name: TableName) -> bool | None:
@@ -166,6 +181,8 @@ class PipelineRuns:
             if job.kind is not JobKind.PIPELINE:
                 return lease
             reason = _explain_not_alone(uow, job)
+            if is_beside(job):
+                reason = f"a job of a backfill commits the chunks of {job.table} one by one, with its own request"
         writer = name_writer(str(job.params.get("pipeline")), job.table)
         for change in changes:
             if not list_added_snapshots(change.updates):
@@ -200,9 +217,26 @@ def list_run_relations(uow: UnitOfWork, job: Job) -> list[Relation]:
     return [relation for relation in relations if relation is not None and relation.kind in kinds]
 
 
+def is_beside(job: Job) -> bool:
+    """Whether a job computes chunks of a backfill beside the live runs of its table."""
+    return job.kind is JobKind.PIPELINE and BACKFILL in job.params
+
+
+def check_live(job: Job) -> Job:
+    """The job, if it is a run; Conflict for one that computes chunks beside runs."""
+    if is_beside(job):
+        raise Conflict(f"job {job.id} computes chunks of a backfill, and is no run", hint="take a chunk instead")
+    return job
+
+
+def find_run_table(uow: UnitOfWork, job: Job) -> PipelineTable | None:
+    """The table of a run, or of a job beside its runs, whose subject is another one."""
+    return uow.pipelines.find_table(UUID(job.params[TABLE]) if is_beside(job) else job.subject_id)
+
+
 def read_run(uow: UnitOfWork, job: Job) -> tuple[Pipeline, PipelineTable]:
     """The pipeline and the table of a run; NotFound if the pipeline no longer has the table."""
-    table = uow.pipelines.find_table(job.subject_id)
+    table = find_run_table(uow, job)
     if job.kind is not JobKind.PIPELINE or table is None:
         raise NotFound(f"no pipeline has {job.table} any more")
     return uow.pipelines.get_by_id(table.pipeline_id), table
@@ -211,9 +245,14 @@ def read_run(uow: UnitOfWork, job: Job) -> tuple[Pipeline, PipelineTable]:
 def read_run_tables(uow: UnitOfWork, job: Job) -> tuple[Pipeline, list[PipelineTable]]:
     """The pipeline, and all tables that a run computes and commits; NotFound as of `read_run`."""
     pipeline, table = read_run(uow, job)
+    return pipeline, _list_together(uow, pipeline, table)
+
+
+def _list_together(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> list[PipelineTable]:
+    """The tables that a run of this one computes."""
     if not table.definition.consistent:
-        return pipeline, [table]
-    return pipeline, list_members(uow.pipelines.tables_of([pipeline.id])[pipeline.id], table)
+        return [table]
+    return list_members(uow.pipelines.tables_of([pipeline.id])[pipeline.id], table)
 
 
 def lock_subject(uow: UnitOfWork, table: PipelineTable) -> PipelineTable:
@@ -251,7 +290,7 @@ def _list_written(table: PipelineTable) -> tuple[TableName, ...]:
 
 def _build_target_task(table: PipelineTable) -> TargetTask:
     name = table.name
-    definition = table.definition.model_dump(mode="json", exclude={"lineage"})
+    definition = table.definition.model_dump(mode="json", exclude={"lineage", "terms", "prunes"})
     return TargetTask(definition=definition, target=[*name.namespace, name.name])
 
 
@@ -291,26 +330,35 @@ def get_table(uow: UnitOfWork, pipeline: Pipeline, name: TableName) -> PipelineT
 def add_run(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, reason: str, params: Mapping[str, Any]) -> Job:
     """Queue a run; Conflict while the table has an active one, or one that waits for approval."""
     check_not_held(uow, pipeline, [table])
-    policy, now = load_target_policy(uow, table.catalog, table.name), uow.now()
     params = {**params, **predict_run(uow, table.id, full=bool(params.get("full")))}
-    priority = policy["firn.optimize.priority"]
-    job = Job(
+    job = build_job(uow, pipeline, table, table.id, reason, params)
+    if not uow.jobs.add(job):
+        active = uow.jobs.active_of(table.id)
+        run = "a run" if active is None else f"run {active.id}"
+        raise Conflict(f"{run} of {table.name} is active", hint="wait for it to end, or cancel it")
+    uow.pipelines.request_plans([pipeline.id], job.created_at)  # triggers count its outcome
+    return job
+
+
+def build_job(
+    uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, subject: UUID, reason: str, params: Mapping[str, Any]
+) -> Job:
+    """A job of a table of a pipeline, with the settings of its target. A job beside the runs lets these go first."""
+    policy, now = load_target_policy(uow, table.catalog, table.name), uow.now()
+    if any(member.definition.has_code for member in _list_together(uow, pipeline, table)):
+        params = {**params, CODE: True}
+    priority, is_run = policy["firn.optimize.priority"], subject == table.id
+    return Job(
         id=JobId(uuid4()),
         catalog=table.catalog,
-        subject_id=table.id,
+        subject_id=subject,
         table=table.name,
         kind=JobKind.PIPELINE,
         status=JobStatus.PENDING,
         group=policy["firn.optimize.group"],
         reason=reason,
         created_at=now,
-        deadline=compute_deadline(kind_of(JobKind.PIPELINE).max_wait, priority, now, requested=True),
+        deadline=compute_deadline(kind_of(JobKind.PIPELINE).max_wait, priority, now, requested=is_run),
         priority=priority,
         params={"state": REQUESTED, "pipeline": pipeline.name, "version": pipeline.version, **params},
     )
-    if not uow.jobs.add(job):
-        active = uow.jobs.active_of(table.id)
-        run = "a run" if active is None else f"run {active.id}"
-        raise Conflict(f"{run} of {table.name} is active", hint="wait for it to end, or cancel it")
-    uow.pipelines.request_plans([pipeline.id], now)  # triggers count its outcome
-    return job

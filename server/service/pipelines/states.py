@@ -89,8 +89,8 @@ def plan_next_runs(
     """The next runs that triggers start, by the table's name. `tables` come after those that they read."""
     if not has_triggers(tables, states):
         return {}
-    made = {str(table.name) for table in tables}
-    facts = {str(table.name): _build_facts(pipeline, table, states[table.id], made) for table in tables}
+    own_tables = {str(table.name) for table in tables}
+    facts = {str(table.name): _build_facts(pipeline, table, states[table.id], own_tables) for table in tables}
     return share_next_runs(tables, plan_runs(facts, now, max_failures=MAX_FAILURES))
 
 
@@ -98,11 +98,14 @@ def has_triggers(tables: Sequence[PipelineTable], states: States) -> bool:
     """Whether a table of these has a trigger, a backfill, or bounded runs: Firn starts those, too."""
     kinds = {table.definition.trigger.kind for table in tables}
     is_bounded = any(table.definition.max_commits is not None for table in tables)
-    return bool(kinds - {TriggerKind.MANUAL}) or is_bounded or any(states[table.id].has_chunks for table in tables)
+    has_backfills = any(states[table.id].has_chunks or states[table.id].beside for table in tables)
+    return bool(kinds - {TriggerKind.MANUAL}) or is_bounded or has_backfills
 
 
-def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, made: Collection[str]) -> TableFacts:
-    """What decides about the next run of a table. `made` are the tables of its pipeline."""
+def _build_facts(
+    pipeline: Pipeline, table: PipelineTable, state: StoredState, own_tables: Collection[str]
+) -> TableFacts:
+    """What decides about the next run of a table. `own_tables` are the tables of its pipeline."""
     checkpoint = state.checkpoint
     is_built = checkpoint is not None and checkpoint.fingerprint == table.definition.fingerprint
     ended = _list_ended(state.runs)
@@ -113,7 +116,7 @@ def _build_facts(pipeline: Pipeline, table: PipelineTable, state: StoredState, m
         trigger=table.definition.trigger,
         inputs=[str(name) for name in parse_inputs(table.definition)],
         created_at=pipeline.created_at,
-        pending={} if checkpoint is None else _find_pending(state.changes, checkpoint, made),
+        pending={} if checkpoint is None else _find_pending(state.changes, checkpoint, own_tables),
         is_active=state.held is not None or any(run.status.is_active for run in state.runs),
         is_built=is_built,
         has_chunks=is_built and state.has_chunks,
@@ -139,14 +142,14 @@ def _list_ended(runs: Sequence[RunTimes]) -> list[RunTimes]:
 
 
 def _find_pending(
-    changes: Mapping[str, datetime | None], checkpoint: StoredCheckpoint, made: Collection[str]
+    changes: Mapping[str, datetime | None], checkpoint: StoredCheckpoint, own_tables: Collection[str]
 ) -> dict[str, datetime]:
     """The inputs that have changed, each with a time that is not later than the oldest commit behind the changes.
 
     A commit of a table of the pipeline shows commits that are older than itself. Those, and changes of which the
     database has no time, are not older than the pins.
     """
-    return {name: checkpoint.pinned_at if at is None or name in made else at for name, at in changes.items()}
+    return {name: checkpoint.pinned_at if at is None or name in own_tables else at for name, at in changes.items()}
 
 
 def _describe(table: PipelineTable, state: StoredState, last_run: Job | None, next_run: NextRun | None) -> TableView:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from catalog.commits.positions import NO_POSITION
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
-from catalog.pipelines.backfill import Backfill, Reached, settle_backfill
+from catalog.pipelines.backfill import Backfill, BackfillId, Reached, settle_backfill
 from catalog.pipelines.held_run import HeldTarget
 from catalog.pipelines.pipeline import Pipeline, PipelineTable, PipelineTableId, StoredCheckpoint, name_writer
 from catalog.pipelines.trigger import REMEMBERED_RUNS
@@ -36,6 +36,8 @@ class StoredState:
 
     checkpoint: StoredCheckpoint | None
     """None if the next run computes all rows."""
+    position: str
+    """That of the table's writer."""
     changes: Mapping[str, datetime | None]
     """The inputs that have changed since their pins, with the first commit since then, if the database tells it."""
     runs: Sequence[RunTimes]
@@ -44,6 +46,8 @@ class StoredState:
     """What waits for approval."""
     has_chunks: bool = False
     """Whether the next run computes chunks of a backfill. The first run of a query computes all rows anyway."""
+    beside: Sequence[BackfillId] = ()
+    """The active backfills whose chunks jobs compute beside the runs."""
 
 
 @dataclass(slots=True)
@@ -65,12 +69,12 @@ class _Facts:
             relations = self.uow.pipeline_facts.find_relations(catalog, missing)
             self.relations |= {(catalog, name): relation for name, relation in relations.items()}
         keyed = [entry.id for entry in self.relations.values() if entry.kind is RelationKind.KEYED]
-        self.keyed |= _get_in_chunks(self.uow.keyed.get_many, [key for key in keyed if key not in self.keyed])
+        self.keyed |= get_in_chunks(self.uow.keyed.get_many, [key for key in keyed if key not in self.keyed])
 
     def load_stats(self) -> None:
         """Read the current snapshots of the plain tables among the relations."""
         plain = [entry.id for entry in self.relations.values() if entry.kind is RelationKind.TABLE]
-        self.stats |= _get_in_chunks(self.uow.stats.get_many, plain)
+        self.stats |= get_in_chunks(self.uow.stats.get_many, plain)
 
     def find_store(self, catalog: CatalogName, name: TableName) -> RelationId | None:
         """Where the writer of a target commits; None without a target."""
@@ -103,7 +107,9 @@ def _read_chunk(
 ) -> dict[PipelineTableId, StoredState]:
     facts = _Facts(uow)
     facts.load([(table.catalog, table.name) for _, table in tables])
-    checkpoints = _find_checkpoints(facts, tables)
+    positions = _find_positions(facts, tables)
+    reached = [(table_id, position) for table_id, position in positions.items() if position != NO_POSITION]
+    checkpoints = uow.pipeline_facts.find_checkpoints(reached)
     catalogs = {table.id: table.catalog for _, table in tables}
     pins = {key: checkpoint.pins for key, checkpoint in checkpoints.items()}
     facts.load([(catalogs[key], TableName.parse(stored.pin.table)) for key, of in pins.items() for stored in of])
@@ -116,9 +122,11 @@ def _read_chunk(
     return {
         table.id: StoredState(
             checkpoint=checkpoints.get(table.id),
+            position=positions.get(table.id, NO_POSITION),
             changes=changes.get(table.id, {}),
             runs=runs.get(subjects[table.id], ()),
             held=held.get(table.id),
+            beside=[entry.id for entry in backfills.get(table.id, ()) if entry.beside is not None],
             has_chunks=_have_chunks(backfills.get(table.id, ()), checkpoints.get(table.id)),
         )
         for _, table in tables
@@ -129,22 +137,18 @@ def _have_chunks(active: Sequence[Backfill], checkpoint: StoredCheckpoint | None
     if checkpoint is None:
         return False
     reached = Reached(position=checkpoint.id, number=checkpoint.number, at=checkpoint.pinned_at)
-    return any(settle_backfill(backfill, reached).pending for backfill in active)
+    return any(settle_backfill(backfill, reached).pending for backfill in active if backfill.beside is None)
 
 
-def _find_checkpoints(
-    facts: _Facts, tables: Sequence[tuple[Pipeline, PipelineTable]]
-) -> dict[PipelineTableId, StoredCheckpoint]:
-    """The pins at the positions of the tables' writers."""
+def _find_positions(facts: _Facts, tables: Sequence[tuple[Pipeline, PipelineTable]]) -> dict[PipelineTableId, str]:
+    """The positions of the tables' writers."""
     keys = {
         table.id: (store, name_writer(pipeline.name, table.name))
         for pipeline, table in tables
         if (store := facts.find_store(table.catalog, table.name)) is not None
     }
     writers = facts.uow.pipeline_facts.find_writers(keys.values())
-    positions = {table_id: writers[key].position for table_id, key in keys.items() if key in writers}
-    reached = [(table_id, position) for table_id, position in positions.items() if position != NO_POSITION]
-    return dict(facts.uow.pipeline_facts.find_checkpoints(reached))
+    return {table_id: writers[key].position for table_id, key in keys.items() if key in writers}
 
 
 def _find_changes(
@@ -182,9 +186,10 @@ def _get_snapshot(facts: _Facts, relation_id: RelationId) -> int | None:
     return None if stats is None else stats.snapshot_id
 
 
-def _get_in_chunks(
+def get_in_chunks(
     get_many: Callable[[Collection[RelationId]], Mapping[RelationId, _Value]], ids: Sequence[RelationId]
 ) -> dict[RelationId, _Value]:
+    """What `get_many` finds for any number of ids."""
     values: dict[RelationId, _Value] = {}
     for start in range(0, len(ids), _IDS_AT_ONCE):
         values |= get_many(ids[start : start + _IDS_AT_ONCE])

@@ -18,7 +18,7 @@ from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipelines import TableDefinition
 from server.service.access.caller import caller
-from server.service.planning.policies import load_policy, load_policy_layers
+from server.service.planning.policies import load_policy_layers, load_stored_policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +110,15 @@ def find_quarantine(uow: UnitOfWork, pipeline: str, table: PipelineTable) -> Tar
 
 def check_quarantine(uow: UnitOfWork, pipeline: str, catalog: CatalogName, name: TableName) -> Target | None:
     """The table of this name; None if there is none. Conflict for one that is not a quarantine of this pipeline."""
-    found = find_target(uow, pipeline, catalog, name)
-    if found is None:
+    target = find_target(uow, pipeline, catalog, name)
+    if target is None:
         return None
-    if found.relation.kind is RelationKind.KEYED or (found.has_snapshots and found.writer is None):
+    if target.relation.kind is RelationKind.KEYED or (target.has_snapshots and target.writer is None):
         raise Conflict(
             f"{name} would get the rows that validators drop, and it is another table",
             hint="rename that table, or choose another severity than `drop`",
         )
-    return found
+    return target
 
 
 def find_checkpoint(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable) -> StoredCheckpoint | None:
@@ -161,5 +161,4 @@ def load_target_policy(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
     relation = uow.relations.find(catalog, name)
     if relation is None:
         return merge_layers(load_policy_layers(uow, catalog, name.namespace))
-    keyed = uow.keyed.get_many([relation.id]).get(relation.id)
-    return load_policy(uow, relation, uow.stats.get(relation.id if keyed is None else keyed.base_id).properties)
+    return load_stored_policy(uow, relation)

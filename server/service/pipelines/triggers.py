@@ -16,9 +16,11 @@ from datetime import datetime, timedelta
 from catalog.errors import CatalogError
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.names import CatalogName, TableName
+from catalog.pipelines.backfill import BackfillId
 from catalog.pipelines.pipeline import Pipeline, PipelineId, PipelineTable
 from catalog.pipelines.trigger import NextRun
 from catalog.ports.store import Database, UnitOfWork
+from server.service.pipelines.beside_jobs import start_beside_jobs
 from server.service.pipelines.runs import add_run, lock_subject
 from server.service.pipelines.sets import find_subjects
 from server.service.pipelines.states import States, has_triggers, plan_next_runs, sort_tables
@@ -97,7 +99,18 @@ class PipelineTriggers:
         due = [
             (table, planned[str(table.name)]) for table in tables if table.id in subjects and str(table.name) in planned
         ]
-        return sum(self._start(pipeline, table, run) for table, run in due if run.at <= now)
+        runs = sum(self._start(pipeline, table, run) for table, run in due if run.at <= now)
+        beside = [(table, backfill_id) for table in tables for backfill_id in states[table.id].beside]
+        return runs + sum(self._start_beside(pipeline, table, backfill_id) for table, backfill_id in beside)
+
+    def _start_beside(self, pipeline: Pipeline, table: PipelineTable, backfill_id: BackfillId) -> int:
+        try:
+            with self.database.writing() as uow:
+                current = uow.pipelines.get_by_id(pipeline.id)
+                return start_beside_jobs(uow, current, table, backfill_id)
+        except CatalogError as error:  # somebody has removed the table
+            log.info("no jobs of backfill %s: %s", backfill_id, error.message)
+            return 0
 
     def _start(self, pipeline: Pipeline, table: PipelineTable, run: NextRun) -> bool:
         try:
@@ -129,7 +142,7 @@ def _plan_again(
     """When to plan the pipeline again, unless a commit to one of its tables comes first; None without triggers."""
     if not has_triggers(tables, states):
         return None
-    if any(run.status.is_active for table in tables for run in states[table.id].runs):
+    if any(states[table.id].beside or any(run.status.is_active for run in states[table.id].runs) for table in tables):
         return now + _SOON
     latest = now + _LONGEST + timedelta(seconds=pipeline_id.int % 300)  # spread over five minutes
     next_run = min((run.at for run in planned.values()), default=latest)

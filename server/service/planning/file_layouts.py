@@ -29,7 +29,7 @@ from catalog.ports.store import Database
 from catalog.tables.relation import Relation, RelationKind, TableStats
 from server.service.commit.commit_target import load_metadata
 from server.service.locations.location_rule import load_file_rule
-from server.service.planning.planner import PLANNED_KINDS, load_facts
+from server.service.planning.planner import load_facts
 from server.service.tables.metadata_files import MetadataFiles
 
 log = logging.getLogger(__name__)
@@ -118,8 +118,10 @@ class FileLayouts:
             relation = uow.relations.get_many([relation_id]).get(relation_id)
             if relation is None or relation.metadata_location is None:
                 return None
-            owner = relation if relation.owner_id is None else uow.relations.get(relation.owner_id)
-            if owner.kind not in PLANNED_KINDS:
+            owner = relation
+            if relation.owner_id is not None and not relation.kind.is_planned:
+                owner = uow.relations.get(relation.owner_id)
+            if not owner.kind.is_planned:
                 return None
             facts = load_facts(uow, owner)
         change = facts.change

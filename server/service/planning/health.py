@@ -49,8 +49,10 @@ def build_table_status(relation: Relation, facts: TableFacts, decision: Due | No
         next_at=decision.next_at if isinstance(decision, NotDue) else None,
         health=health.score,
         parts={str(loss.part): loss.points_lost for loss in health.parts if loss.points_lost},
+        rows=max(stats.records - stats.position_deletes, 0),
         bytes=stats.bytes,
         data_files=stats.data_files,
+        small_files=0 if facts.layout is None else facts.layout.small_files,
         pending_rows=0 if keyed is None else keyed.pending_rows,
         last_commit_at=_find_last_commit(facts),
     )

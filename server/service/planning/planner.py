@@ -20,11 +20,9 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.ownership import explain_outside_warehouse, explain_unowned_location
 from catalog.tables.relation import Relation, RelationKind, TableStats
 from server.service.commit.commit_target import get_table
-from server.service.jobs.admission import check_not_blocked
+from server.service.jobs.admission import check_not_blocked, find_blocked_id
 from server.service.jobs.job_queue import enqueue, make_job
-from server.service.planning.policies import load_policies
-
-PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
+from server.service.planning.policies import find_policy_store, list_keyed_ids, load_policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +86,7 @@ def create_requested_job(
 
     Raises Conflict while a job of the table runs, or while another requested job waits.
     """
-    check_not_blocked(uow, relation.id, kind)
+    check_not_blocked(uow, find_blocked_id(relation), kind)
     prediction, now = predict_job(kind, facts, load_past_jobs(uow, relation.id), params), uow.now()
     due = Due(kind=kind, reason=reason, state=REQUESTED, params=params, predicted=prediction)
     job = make_job(relation, due, facts, now, requested=True)
@@ -106,7 +104,7 @@ def _record_empty_job(
     uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any]
 ) -> Job:
     """Record a job without work as succeeded; it appears in the job history as any other."""
-    check_not_blocked(uow, relation.id, kind)
+    check_not_blocked(uow, find_blocked_id(relation), kind)
     now = uow.now()
     due = Due(kind=kind, reason="requested", state=REQUESTED, params=params)
     prediction = predict_job(kind, facts, ()).as_json()
@@ -132,19 +130,30 @@ def check_accepts_kind(relation: Relation, facts: TableFacts, kind: JobKind) -> 
         allowed = sorted(
             candidate.name for candidate in KINDS if candidate.can_request and relation.kind in candidate.tables
         )
-        kind_of_table = "keyed" if relation.kind is RelationKind.KEYED else "plain"
-        raise Invalid(f"{relation.name} is a {kind_of_table} table: it takes {', '.join(allowed)}, not {kind}")
+        raise Invalid(f"{relation.name} is {_SHOWN[relation.kind]}: it takes {', '.join(allowed)}, not {kind}")
     job.check_takes(relation, facts)
 
 
+_SHOWN = {
+    RelationKind.TABLE: "a plain table",
+    RelationKind.KEYED: "a keyed table",
+    RelationKind.QUARANTINE: "a quarantine",
+}
+
+
 def find_planned_relation(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
-    """The relation that jobs of this name work on: the keyed table of a store, else the table; or NoSuchTable."""
+    """The relation that jobs of this name work on, or NoSuchTable.
+
+    It is the keyed table of a base or change store, else the table or quarantine of this name.
+    """
     uow.catalogs.get(catalog)
     relation = uow.relations.find(catalog, name)
     if relation is not None and relation.kind is RelationKind.KEYED:
         return relation
     relation = get_table(uow, catalog, name)
-    return relation if relation.owner_id is None else uow.relations.get(relation.owner_id)
+    if relation.owner_id is None or relation.kind.is_planned:
+        return relation
+    return uow.relations.get(relation.owner_id)
 
 
 def load_past_jobs(uow: UnitOfWork, relation_id: RelationId) -> Sequence[Job]:
@@ -159,19 +168,19 @@ def load_facts(uow: UnitOfWork, relation: Relation) -> TableFacts:
 
 def load_many_facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, TableFacts]:
     """The planning facts of many tables by relation id, in a fixed number of queries per catalog."""
-    keyed = uow.keyed.get_many([relation.id for relation in relations if relation.kind is RelationKind.KEYED])
-    change_ids = [table.change_id for table in keyed.values()]
-    base_ids = [keyed[relation.id].base_id if relation.id in keyed else relation.id for relation in relations]
-    stores = _Stores(uow.stats.get_many([*base_ids, *change_ids]), uow.layouts.get_many([*base_ids, *change_ids]))
-    blockers = uow.blockers.of([relation.id for relation in relations], uow.now())
-    waiting = uow.held_runs.list_waiting([relation.id for relation in relations if relation.id not in keyed])
-    properties = [stores.get_stats(base_id).properties for base_id in base_ids]
+    keyed = uow.keyed.get_many(list_keyed_ids(relations))
+    store_ids = [store_id for table in keyed.values() for store_id in (table.base_id, table.change_id)]
+    own_ids = [relation.id for relation in relations if relation.id not in keyed]
+    stores = _Stores(uow.stats.get_many([*own_ids, *store_ids]), uow.layouts.get_many([*own_ids, *store_ids]))
+    blockers = uow.blockers.of([find_blocked_id(relation) for relation in relations], uow.now())
+    waiting = uow.held_runs.list_waiting(own_ids)
+    properties = [stores.get_stats(find_policy_store(relation, keyed)).properties for relation in relations]
     policies = load_policies(uow, list(zip(relations, properties, strict=True)))
     warehouses = {name: uow.catalogs.get(name).warehouse for name in {relation.catalog for relation in relations}}
     return {
         relation.id: replace(
             _build_facts(relation, policy, keyed.get(relation.id), stores),
-            blockers=tuple(blockers.get(relation.id, ())),
+            blockers=tuple(blockers.get(find_blocked_id(relation), ())),
             keeps_orphans=_explain_keeps_orphans(relation, stores, warehouses[relation.catalog]),
             has_held_run=relation.id in waiting,
         )

@@ -23,7 +23,7 @@ from catalog.tables.table_status import PlanRequest, PlanResult
 from server.service.jobs.admission import apply_policy
 from server.service.jobs.job_queue import QuotaUsage, enqueue, keep_deadline, make_job
 from server.service.planning.health import build_table_status
-from server.service.planning.planner import PLANNED_KINDS, load_many_facts, load_past_jobs
+from server.service.planning.planner import load_many_facts, load_past_jobs
 
 BATCH = 200
 """Tables in one transaction: commits on them wait for it."""
@@ -159,6 +159,7 @@ def _write_assessments(
     statuses = [
         build_table_status(assessment.relation, assessment.facts, assessment.decision, now)
         for assessment in assessments
+        if assessment.relation.owner_id is None  # lists show no quarantine beside its table
     ]
     uow.table_statuses.put(statuses)
     uow.table_statuses.remove(missing.swept)
@@ -187,9 +188,13 @@ def _assess_tables(
 ) -> tuple[list[_Assessment], _MissingTables]:
     """Assess the tables behind the ids, which may be ids of stores, and collect the ids without a table."""
     relations = uow.relations.get_many([*due, *swept])
-    owners = {relation.owner_id for relation in relations.values() if relation.owner_id is not None}
+    owners = {
+        relation.owner_id
+        for relation in relations.values()
+        if relation.owner_id is not None and not relation.kind.is_planned
+    }
     relations = {**relations, **uow.relations.get_many(owners - relations.keys())}
-    tables = [relation for relation in relations.values() if relation.kind in PLANNED_KINDS]
+    tables = [relation for relation in relations.values() if relation.kind.is_planned]
     facts = load_many_facts(uow, tables)
     stores = {table.id: _list_store_ids(table, facts[table.id]) for table in tables}
     requests = uow.stats.load_plan_requests(

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import Invalid, NoSuchNamespace
+from catalog.keyed.quarantine import has_quarantine_setting
+from catalog.keyed.spec import KeyedTable
 from catalog.locations.links import Links
-from catalog.names import CatalogName, Namespace
+from catalog.names import CatalogName, Namespace, RelationId
 from catalog.policy.policy import Policy, check_policy, merge_layers
 from catalog.ports.catalogs import Scope
 from catalog.ports.store import Database, UnitOfWork
-from catalog.tables.relation import Relation
+from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.names import join_name
 from server.service.locations.allowed_locations import check_published
 
@@ -39,15 +41,40 @@ def load_policies(uow: UnitOfWork, tables: Sequence[tuple[Relation, Mapping[str,
     """The policies of (table, properties) pairs in the same order; one query loads all of them."""
     scopes = {scope for relation, _ in tables for scope in _list_scopes(relation.catalog, relation.name.namespace)}
     settings = uow.policies.get_many(scopes)
-    return [
+    policies = [
         merge_layers([*_build_layers(settings, relation.catalog, relation.name.namespace), ("table", dict(properties))])
         for relation, properties in tables
+    ]
+    return [
+        policy.restrict(has_quarantine_setting) if relation.kind is RelationKind.QUARANTINE else policy
+        for (relation, _), policy in zip(tables, policies, strict=True)
     ]
 
 
 def load_policy(uow: UnitOfWork, relation: Relation, properties: Mapping[str, str]) -> Policy:
     """The policy of a table with these properties."""
     return load_policies(uow, [(relation, properties)])[0]
+
+
+def load_stored_policy(uow: UnitOfWork, relation: Relation) -> Policy:
+    """The policy of a table as of its last commit. A quarantine has that of its keyed table."""
+    keyed = uow.keyed.get_many(list_keyed_ids([relation]))
+    return load_policy(uow, relation, uow.stats.get(find_policy_store(relation, keyed)).properties)
+
+
+def list_keyed_ids(relations: Sequence[Relation]) -> list[RelationId]:
+    """The keyed tables among the relations, and those of the quarantines among them."""
+    return [
+        relation.owner_id or relation.id
+        for relation in relations
+        if relation.kind in (RelationKind.KEYED, RelationKind.QUARANTINE)
+    ]
+
+
+def find_policy_store(relation: Relation, keyed: Mapping[RelationId, KeyedTable]) -> RelationId:
+    """The relation whose properties are the policy of a table: for keyed tables and quarantines, base."""
+    table = keyed.get(relation.owner_id or relation.id)
+    return relation.id if table is None else table.base_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

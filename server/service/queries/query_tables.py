@@ -63,7 +63,7 @@ class QueryTables:
         if not statement.tables:
             return []
         with self.database.reading() as uow:
-            catalogs = {found.name for found in uow.catalogs.list()}
+            catalogs = {entry.name for entry in uow.catalogs.list()}
         return [_resolve(named, catalog, namespace, catalogs) for named in statement.tables]
 
     def plan(

@@ -218,9 +218,9 @@ class _Tables:
 def _replace_tables(tree: exp.Expr) -> tuple[NamedTable, ...]:
     """Replace each table by its view, under the name by which the rest of the statement knows it."""
     tables = _Tables()
-    found = [t for t in tree.find_all(exp.Table) if _is_named(t) and not _is_cte(t)]
-    sources = {(table.name, table.db) for table in found if table.db}
-    for table in found:
+    named_tables = [t for t in tree.find_all(exp.Table) if _is_named(t) and not _is_cte(t)]
+    sources = {(table.name, table.db) for table in named_tables if table.db}
+    for table in named_tables:
         view = tables.view(_name(table))
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))

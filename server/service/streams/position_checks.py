@@ -13,7 +13,7 @@ from catalog.ports.store import Database
 from catalog.tables.relation import Relation, RelationKind
 from server.service.tables.metadata_files import MetadataFiles
 
-KINDS = (RelationKind.TABLE, RelationKind.CHANGE)
+KINDS = (RelationKind.TABLE, RelationKind.CHANGE, RelationKind.QUARANTINE)
 ADVICE = (
     "records may be missing or doubled: compare the table with its source. Restore the database from a backup, or "
     "fence the writer with `firn writer fence` and go on under another name"
@@ -22,7 +22,7 @@ ADVICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionProblem:
-    """One writer of one table or change store, and advice for an administrator."""
+    """One writer of a table, change store or quarantine, and advice for an administrator."""
 
     table: str
     writer: str

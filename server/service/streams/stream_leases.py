@@ -19,6 +19,7 @@ from catalog.jobs.stream import (
     fail_stream,
     hand_back_stream,
     lease_stream,
+    note_engine,
     stop_stream,
 )
 from catalog.keyed.spec import CHANGE, LOG_WRITER, QUARANTINE
@@ -194,6 +195,8 @@ def _record(stream: Stream, measured: StreamHeartbeat, now: datetime, lasts: tim
     if measured.current_age_seconds is not None:
         current_at = now - timedelta(seconds=min(measured.current_age_seconds, _LONGEST_AGE))
         stream = replace(stream, current_at=max(stream.current_at, current_at))
+    if measured.engine is not None:
+        stream = note_engine(stream, measured.engine, measured.engine_reason)
     if measured.has_progressed:
         stream = replace(stream, failures=0, reason=None, remedy=None)
     return stream

@@ -18,7 +18,7 @@ from catalog.iceberg.table import (
 from catalog.kafka.connection import parse_brokers
 from catalog.keyed.moving_keys import may_keys_move
 from catalog.keyed.partial import read_folding
-from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec, Version
+from catalog.keyed.spec import BASE, CHANGE, MERGED, QUARANTINE, KeyedTable, KeySpec, Version
 from catalog.keyed.view_sql import Pair, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
 from catalog.policy.log_settings import EVERY_CHANGE, LogSettings
@@ -223,9 +223,15 @@ class KeyedTables:
         """Rename the keyed table and its stores; their locations stay."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, source)
-            rename_jobs(uow, relation.id, to)
+            quarantine_id = uow.relations.quarantines_of([relation.id]).get(relation.id)
+            names = {relation.id: to} | (
+                {} if quarantine_id is None else {quarantine_id: TableName(to.as_namespace, QUARANTINE)}
+            )
+            for part_id, name in names.items():
+                rename_jobs(uow, part_id, name)
             uow.keyed.lock(relation.id)
-            refuse_worked_on(uow, relation.id)
+            for part_id in names:
+                refuse_worked_on(uow, part_id)
             check_namespace(uow, catalog, to.namespace)
             check_no_namespace(uow, catalog, to)
             stores = uow.relations.stores_of(relation.id)

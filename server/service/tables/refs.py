@@ -118,6 +118,7 @@ _LOOK_AGAIN = "somebody has committed since, and nothing was changed: look at th
 _INSTEAD = {
     RelationKind.KEYED: "read an older state through a tag or a version of it, and undo changes with "
     "firn.spark.upsert and firn.spark.delete",
+    RelationKind.QUARANTINE: "read the older snapshot with VERSION AS OF, and insert the rows that are to be retried",
     RelationKind.TABLE: "undo it on Hive's side, and the next sync brings it here",
 }
 
@@ -129,6 +130,8 @@ def explain_no_rollback(relation: Relation) -> str | None:
             f"{relation.name} is a keyed table: its stores and the watermark between them only move together, "
             "and one of them set back would lose or repeat changes"
         )
+    if relation.kind is RelationKind.QUARANTINE:
+        return f"{relation.name} cannot be set back: it would have records again that a retry has sent to the table"
     if relation.hive_name is not None:
         return f"{relation.name} is linked to Hive, which would go on listing the files of what was rolled back"
     return None

@@ -146,6 +146,13 @@ class Views:
         document = self.metadata.load_present(relation.metadata_location)
         return Loaded(metadata_location=relation.metadata_location, text=document.text)
 
+    def load_metadata(self, catalog: CatalogName, name: TableName) -> Json:
+        """The parsed metadata of a view; NoSuchView when there is none."""
+        with self.database.reading() as uow:
+            relation = get_view(uow, catalog, name)
+        assert relation.metadata_location is not None  # stored views have metadata
+        return self.metadata.load_present(relation.metadata_location).parsed
+
     def commit(
         self,
         catalog: CatalogName,

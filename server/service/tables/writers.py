@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from catalog.commits.position_check import find_newest_progress
 from catalog.commits.writers import MOST_WRITERS, Writer, check_writer_name, register_writer
 from catalog.errors import Conflict, NoSuchTable, NotFound
-from catalog.keyed.spec import QUARANTINE
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -90,9 +89,9 @@ def _add_writer(
     new = Writer(relation_id=store, name=name, epoch=0, registered_at=uow.now())
     location = None if metadata is None else uow.relations.lock_pointer(store)
     if metadata is not None and location is not None:
-        told = find_newest_progress(metadata.load(location).parsed, name)
-        if told is not None:
-            new = replace(new, epoch=told.epoch, position=told.end, snapshot_id=told.snapshot_id)
+        progress = find_newest_progress(metadata.load(location).parsed, name)
+        if progress is not None:
+            new = replace(new, epoch=progress.epoch, position=progress.end, snapshot_id=progress.snapshot_id)
     uow.writers.add(new)
     writer = uow.writers.lock(store, name)
     assert writer is not None  # this transaction or another one has added it
@@ -101,9 +100,6 @@ def _add_writer(
 
 def _find_store(uow: UnitOfWork, catalog: CatalogName, table: TableName) -> RelationId:
     """The table, change store or quarantine to which the writers of this table commit; raises NoSuchTable."""
-    quarantine = uow.relations.find(catalog, table) if table.name == QUARANTINE else None
-    if quarantine is not None and quarantine.kind is RelationKind.QUARANTINE:
-        return quarantine.id
     relation = find_planned_relation(uow, catalog, table)
     return uow.keyed.get(relation.id).change_id if relation.kind is RelationKind.KEYED else relation.id
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from catalog.errors import Invalid
+from catalog.files.column_statistics import SKETCH
 from catalog.iceberg.json import Json
-from catalog.retention.statistics import SKETCH, build_statistics_task, choose_statistics_columns, list_counted_columns
+from catalog.retention.statistics import build_statistics_task, choose_statistics_columns, list_counted_columns
 
 
 def a_table(**more: Any) -> Json:

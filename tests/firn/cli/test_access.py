@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mcp.server.mcpserver.exceptions import ToolError
 
 import firn
 from firn.cli import roles, tokens
 from firn.errors import Invalid, NotFound, Refused, Unauthenticated
+from firn.mcp.server import build_server
 from tests.command_line import Command, Said, serving
 
 
@@ -57,6 +60,21 @@ def test_without_a_token_commands_say_what_to_do(run: Command) -> None:
     said = run("catalog", "list")
     assert said.code == 1
     assert "--token" in said.err
+
+
+def test_an_assistant_has_the_rights_of_its_token(url: str, admin: str) -> None:
+    """A service without roles has no privilege: its assistant is refused a table, by each way to read it."""
+    with firn.connect(url, token=admin) as client:
+        client.tables.create("assisted.orders", [{"name": "id", "type": "long"}])
+        client.access.create_service("assistant")
+        token = client.access.create_token("assistant", owner="assistant")["token"]
+    with firn.connect(url, token=token) as limited:
+        with pytest.raises(ToolError, match=r"privilege|exist"):
+            asyncio.run(build_server(limited).call_tool("describe_table", {"table": "assisted.orders"}))
+        with pytest.raises(ToolError, match=r"privilege|exist"):
+            asyncio.run(build_server(limited).call_tool("query", {"statement": "SELECT * FROM assisted.orders"}))
+    with firn.connect(url, token=admin) as client:
+        client.access.drop("services", "assistant")
 
 
 def test_the_library_takes_a_namespace_by_its_levels_and_as_people_type_it(url: str, admin: str) -> None:

@@ -28,7 +28,8 @@ REFUSED = "lily would lose access, because the cluster has ACLs turned off"
 
 def preview(permissions: dict[str, Any] | None) -> CliContext:
     """A context whose server answers with these permissions."""
-    answer = {"table": "db.orders", "differing": 1, "since": None, "permissions": permissions}
+    work = {"new": 0, "names": ["day=1"], "files": 2, "rows": 30, "bytes": 2048, "pending_rows": 4}
+    answer = {"table": "db.orders", "differing": 1, "since": None, "permissions": permissions, **work}
 
     def ask(_name: str, *, permissions: bool) -> dict[str, Any]:
         assert permissions
@@ -44,7 +45,16 @@ def preview(permissions: dict[str, Any] | None) -> CliContext:
         (KEPT, [DIRECTORY, "lily:hive rwxr-x---: new directories get the same"], 0),
         (KEPT | {"not_kept": [INSTEAD], "hint": ADVICE}, [INSTEAD, ADVICE], 0),
         (KEPT | {"refused": REFUSED, "hint": ADVICE}, [REFUSED, ADVICE], 1),
-        (None, ["1 partition differs"], 0),
+        (
+            None,
+            [
+                "1 partition differs",
+                "4 pending changes",
+                "30 rows, now 2.0 KiB in 2 files",
+                "1 partition to replace: day=1",
+            ],
+            0,
+        ),
     ],
     ids=["kept", "in part", "refused", "object store"],
 )

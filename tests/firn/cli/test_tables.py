@@ -311,3 +311,37 @@ def test_the_server_s_health_is_shown(run: Command) -> None:
     assert (only.code, only.json) == (0, {"hadoop": []})
     assert run("admin", "check", "--only", "hadoop").out == "no warehouse is on HDFS\n"
     assert run("optimizer", "list").out == "no optimizers: start one with `firn optimizer`\n"
+
+
+def test_tables_columns_namespaces_and_catalogs_are_described(run: Command, keyed: str) -> None:
+    done = run("table", "describe", keyed, "--comment", "One row an order", "--owner", "sales", "--label", "PII")
+    assert done.code == 0, done.err
+    assert run("table", "describe", keyed, "--column", "day", "--comment", "when it came", "--label", "time").code == 0
+    shown = run("table", "describe", keyed, "--json").json
+    assert (shown["comment"], shown["owner"], shown["labels"]) == ("One row an order", "sales", ["pii"])
+    assert shown["columns"][1] == {"name": "day", "comment": "when it came", "labels": ["time"]}
+    assert "when it came" in run("table", "describe", keyed, "--remove-label", "pii", "--owner", "").out
+    assert run("table", "describe", keyed, "--json").json["owner"] is None
+    assert run("namespace", "describe", "db", "--comment", "Shops", "--json").json["comment"] == "Shops"
+    assert run("namespace", "describe", "db", "--json").json == {
+        "namespace": "db",
+        "comment": "Shops",
+        "owner": None,
+        "labels": [],
+    }
+    assert "platform" in run("catalog", "describe", "lake", "--owner", "platform").out
+    wrong = run("table", "describe", keyed, "--column", "dya", "--comment", "x")
+    assert wrong.code == 1
+    assert "did you mean day?" in wrong.err
+    assert "a column has no owner" in run("table", "describe", keyed, "--column", "day", "--owner", "x").err
+    assert "invalid label" in run("table", "describe", keyed, "--label", "a b").err
+
+
+def test_columns_have_figures_and_say_why_they_are_not_exact(run: Command, keyed: str, client: firn.Client) -> None:
+    found = run("table", "columns", keyed, "--json").json
+    assert [(column["name"], column["nulls"], column["range_is"]) for column in found["columns"]] == [
+        ("id", 0, "exact"),
+        ("day", 0, "exact"),
+    ]
+    assert "largest" in run("table", "columns", keyed).out
+    assert client.tables[keyed].columns().files == 0

@@ -95,12 +95,16 @@ def test_a_benchmark_has_a_spark_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("shared_parts")
 def test_read(tmp_path: Path) -> None:
-    sizes = ["--rows", "400", "--days", "2", "--rounds", "1", "--pending", "10/2", "--engines", "spark", "duckdb"]
+    sizes = ["--rows", "1200", "--days", "2", "--rounds", "1", "--pending", "10/2", "--engines", "spark", "duckdb"]
     small = ["--large-rows", "800", "--commits", "5", "--commit-rows", "10", "--tables", "2", "--minutes", "0.02"]
     queries = results(read, "read-queries", tmp_path, *sizes, *small)
     reads = {(line["engine"], line["query"]): line["times_base"] for line in queries}
     assert sorted(reads) == [(e, q) for e in ("duckdb", "spark") for q in ("aggregate", "count", "lookup", "scan")]
     assert all(times["base"]["wall"] == 1 for times in reads.values())
+    bounds = {line["engine"]: line["times_base"] for line in written(tmp_path, "read-bounds")}
+    assert {engine: sorted(times) for engine, times in bounds.items()} == {
+        engine: ["5 %", "base", "both", "file", "hidden"] for engine in ("duckdb", "spark")
+    }
     assert min(line["builder"]["wall_s"] for line in written(tmp_path, "read-builds")) > 0
     commits = written(tmp_path, "read-commits")
     assert [line["commits"] for line in commits] == [1, 2, 3, 4, 5]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -70,29 +71,73 @@ def test_no_page_is_wider_than_its_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_table_is_found_and_opened_by_keyboard_alone(server: ServerProcess, open_page: OpenPage) -> None:
+@pytest.fixture(scope="module")
+def indexed(server: ServerProcess) -> ServerProcess:
+    """The server, when its search has the tables."""
+    end = time.monotonic() + 60
+    while not all(server.get(f"search?q={name}&kinds=table&kinds=hive_table")["hits"] for name in ("visits", "raw")):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    return server
+
+
+def test_a_table_is_found_and_opened_by_keyboard_alone(indexed: ServerProcess, open_page: OpenPage) -> None:
+    server = indexed
     page = open_page(f"{server.url}/c/lake")
     settled(page)
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("textbox", name="search tables")).to_be_focused()
-    page.keyboard.type("b.visi")
+    expect(page.get_by_role("textbox", name="search")).to_be_focused()
+    page.keyboard.type("web.visi")
     expect(page.get_by_role("button", name="web.visits keyed")).to_be_visible()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{server.url}/c/lake/tables/web.visits")
     expect(page.get_by_role("heading", level=1)).to_contain_text("web.visits")
+    settled(page)
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("button", name="web.visits", exact=True)).to_be_visible()
+    assert violations(page) == []
 
 
-def test_the_search_opens_what_it_shows_while_the_server_is_asked_again(
-    server: ServerProcess, open_page: OpenPage
+def test_the_search_finds_columns_hive_tables_settings_and_pages(indexed: ServerProcess, open_page: OpenPage) -> None:
+    server = indexed
+    page = open_page(f"{server.url}/c/lake", width=390)
+    settled(page)
+    page.get_by_role("button", name="Search").click()
+    search = page.get_by_role("textbox", name="search")
+    search.fill("page path")
+    expect(page.get_by_role("button", name='web.visits column page: "path, no query"')).to_be_visible()
+    assert violations(page) == []
+    search.fill("shop.raw")
+    expect(page.get_by_role("button", name="shop.raw")).to_be_visible()
+    search.fill("undrop")
+    expect(page.get_by_role("button", name="Dropped tables")).to_be_visible()
+    search.fill('nothing "is" like * this')
+    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    search.fill("firn.merge.mode")
+    page.get_by_role("button", name="firn.merge.mode").first.click()
+    expect(page).to_have_url(f"{server.url}/c/lake/policies?find=firn.merge.mode")
+
+
+def test_the_search_opens_only_what_fits_while_the_server_is_asked_again(
+    indexed: ServerProcess, open_page: OpenPage
 ) -> None:
+    server = indexed
     page = open_page(f"{server.url}/c/lake")
     settled(page)
-    page.route("**/tables?*search=*", lambda _route: None)  # it is never answered
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("button", name="web.visits keyed")).to_be_visible()
-    page.keyboard.type("visits")
+    expect(page.get_by_role("textbox", name="search")).to_be_focused()
+    page.keyboard.type("visi")
+    hit = page.get_by_role("button", name="web.visits keyed")
+    expect(hit).to_be_visible()
+    page.route("**/search?*", lambda _route: None)  # it is never answered
+    page.keyboard.type("x")
+    expect(hit).to_be_hidden()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Backspace")
+    page.keyboard.type("ts")
     page.wait_for_timeout(500)  # longer than a pause in typing lasts
+    expect(page).to_have_url(f"{server.url}/c/lake")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{server.url}/c/lake/tables/web.visits")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Locator, Route, expect
 
 from catalog.commits.positions import NO_POSITION
 from catalog.names import TableName
@@ -142,6 +142,7 @@ def test_a_pipeline_is_found_run_and_explained(server: ServerProcess, open_page:
     expect(marked).to_have_text("rank() OVER (ORDER BY fares)")
     page.get_by_role("button", name=re.compile("^mart.fares")).click()
     expect(page.get_by_text("raw.trip.fare")).to_be_visible()
+    expect(page.get_by_text("the table has no checkpoint yet")).to_be_visible()
     expect(marked).to_have_count(0)
     assert violations(page) == []
     page.get_by_role("button", name="Run mart.fares").click()
@@ -204,6 +205,15 @@ def run_held(server: ServerProcess, rows: int, **result: Any) -> None:
     optimizer.report(RunResult(mode="incremental", held=rows > 0, **result))
 
 
+def refuse_jobs_beside(form: Locator) -> None:
+    """Ask for jobs beside the runs, which a table without a key cannot have; its chunks are parts of runs."""
+    form.get_by_label("Jobs beside the runs").fill("2")
+    expect(form.get_by_label("the same in a terminal", exact=True)).to_contain_text("--chunks 4 --beside 2")
+    form.get_by_role("button", name="Request the backfill").click()
+    expect(form.get_by_role("alert")).to_contain_text("it has no key")
+    form.get_by_label("Jobs beside the runs").fill("")
+
+
 def test_a_backfill_is_requested_followed_paused_and_canceled(server: ServerProcess, open_page: OpenPage) -> None:
     run_held(server, rows=0)
     page = open_page(f"{server.url}/pipelines/held")
@@ -220,10 +230,13 @@ def test_a_backfill_is_requested_followed_paused_and_canceled(server: ServerProc
     chunks = form.get_by_role("table", name="chunks of the backfill").get_by_role("row")
     expect(chunks).to_have_count(5)
     expect(chunks.nth(1)).to_contain_text("`driver` < 2")
-    command = "firn pipeline backfill held mart.amounts --where 'driver BETWEEN 1 AND 4' --chunks 4"
-    expect(form.get_by_label("the same on the command line", exact=True)).to_have_text(command)
+    command = (
+        f"firn pipeline backfill held mart.amounts --where 'driver BETWEEN 1 AND 4' --chunks 4 --server {server.url}"
+    )
+    expect(form.get_by_label("the same in a terminal", exact=True)).to_have_text(command)
     assert violations(page) == []
     assert server.get("pipelines/held/tables/mart.amounts/backfills")["items"] == []
+    refuse_jobs_beside(form)
     form.get_by_role("button", name="Request the backfill").click()
     expect(form).to_have_count(0)
     run_held(server, rows=0, chunks=1)

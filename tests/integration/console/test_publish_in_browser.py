@@ -49,7 +49,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def open_dialog(server: ServerProcess, open_page: OpenPage, **permissions: Any) -> tuple[Page, Locator, list[str]]:
     """Open the dialog over a preview; returns the requests to publish, too."""
     published: list[str] = []
-    preview = {"table": TABLE, "differing": 2, "since": None, "permissions": KEPT | permissions}
+    work = {"new": 1, "names": ["day=1"], "files": 2, "rows": 30, "bytes": 2048, "pending_rows": 4}
+    preview = {"table": TABLE, "differing": 2, "since": None, "permissions": KEPT | permissions, **work}
 
     def link(route: Route) -> None:
         answer = route.fetch()
@@ -73,7 +74,8 @@ def open_dialog(server: ServerProcess, open_page: OpenPage, **permissions: Any) 
     page.get_by_role("button", name="Publish", exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(f"Publish to Hive: {HIVE}")
-    expect(dialog).to_contain_text("2 partitions")
+    for text in ("2 partitions", "pending changes", "now 2 KiB in 2 files", "day=1"):
+        expect(dialog).to_contain_text(text)
     expect(dialog).to_contain_text(DIRECTORY)
     assert violations(page) == []
     return page, dialog, published

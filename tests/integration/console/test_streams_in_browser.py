@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from firn.cdc.config import read_config
 from firn.embedded.kafka import EmbeddedKafka
@@ -127,12 +127,7 @@ def test_the_schema_says_what_the_values_of_a_column_become(server: ServerProces
     expect(page.get_by_role("columnheader", name="Value of a row")).to_have_count(0)
 
 
-def test_a_sync_file_is_made_from_topics_and_validated(
-    server: ServerProcess, kafka: EmbeddedKafka, open_page: OpenPage, tmp_path: Path
-) -> None:
-    server.post("connections", {"name": "main", "brokers": [kafka.brokers]})
-    send_orders(create_topic(kafka.brokers, 1, name="cdc.shop.orders"))
-    page = open_page(f"{server.url}/streams")
+def _choose_topics(page: Page) -> None:
     page.get_by_role("link", name="Set up change data capture").click()
     page.get_by_role("combobox", name="Connection").click()
     page.get_by_role("option", name="main").click()
@@ -143,6 +138,15 @@ def test_a_sync_file_is_made_from_topics_and_validated(
     page.mouse.move(0, 0)  # away from the button, whose tooltip is no part of the page
     assert violations(page) == []
     page.get_by_role("button", name="Continue").click()
+
+
+def test_a_sync_file_is_made_from_topics_and_validated(
+    server: ServerProcess, kafka: EmbeddedKafka, open_page: OpenPage, tmp_path: Path
+) -> None:
+    server.post("connections", {"name": "main", "brokers": [kafka.brokers]})
+    send_orders(create_topic(kafka.brokers, 1, name="cdc.shop.orders"))
+    page = open_page(f"{server.url}/streams")
+    _choose_topics(page)
     expect(page.get_by_role("table", name="sample")).to_contain_text("note=<b>x</b>")
     expect(page.get_by_role("table", name="sample")).to_contain_text("the value is not a JSON object")
     expect(page.get_by_role("combobox", name="Format")).to_have_value("debezium-json")

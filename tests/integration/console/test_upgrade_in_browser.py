@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -14,7 +15,9 @@ from firn.spark.write import delete, upsert
 from tests.browser import OpenPage, violations
 from tests.command_line import Command
 from tests.hive_data import CUT_OFF, DATABASE, DAYS, FULL_NAME, NESTED, ROWS_A_DAY, SUBDIRECTORIES, hive_files
+from tests.hive_tables import a_hive_table, a_storage
 from tests.keyed_tables import a_worker
+from tests.server.metastore.hive_side import HiveSide
 from tests.spark_fixtures import ServerProcess, shared_spark, wait_for_images
 
 pytestmark = [pytest.mark.browser, pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -106,7 +109,7 @@ def test_a_warehouse_is_checked_in_one_wave(linked_server: ServerProcess, open_p
     waves = page.get_by_role("table", name="waves")
     page.get_by_role("button", name=re.compile("Check all")).click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.locator("code, pre").first).to_contain_text("firn hive upgrade '*' --dry-run")
+    expect(dialog.locator("code, pre").first).to_contain_text("firn hive upgrade '*' --catalog lake --dry-run")
     dialog.get_by_label("Name", exact=True).fill("=before we start")
     assert violations(page) == []
     dialog.get_by_role("button", name="Start checks").click()
@@ -120,6 +123,28 @@ def test_a_warehouse_is_checked_in_one_wave(linked_server: ServerProcess, open_p
     expect(page.get_by_role("table", name="tables of the migration")).to_contain_text(f"{DATABASE}.raw")
     expect(page).to_have_url(re.compile("state=blocked"))
     assert violations(page) == []
+
+
+def test_views_of_hive_are_created_or_say_what_differs(
+    linked_server: ServerProcess, metastore: EmbeddedMetastore, open_page: OpenPage
+) -> None:
+    with closing(HiveSide(metastore.uri, metastore.warehouse)) as hive:
+        for name, query in {"ids": "SELECT 1 AS id", "odd": f"SELECT my_udf(id) AS id FROM {FULL_NAME}"}.items():
+            storage = a_storage("", "id int")
+            hive.add_table(a_hive_table(DATABASE, name, type="VIRTUAL_VIEW", storage=storage, view_text=query))
+    linked_server.post("catalogs/lake/hive/refresh")
+    page = open_page(f"{linked_server.url}/c/lake/migration")
+    views = page.get_by_role("table", name="views")
+    expect(views.get_by_role("row").filter(has_text=f"{DATABASE}.odd")).to_contain_text(
+        "the function my_udf is not known"
+    )
+    row = views.get_by_role("row").filter(has_text=f"{DATABASE}.ids")
+    row.get_by_text("SQL of Spark").click()
+    expect(row).to_contain_text("SELECT 1 AS `id`")
+    assert violations(page) == []
+    row.get_by_role("button", name="Create").click()
+    expect(row).to_contain_text("Created")
+    assert linked_server.get(f"catalogs/lake/views/{DATABASE}.ids")["name"]
 
 
 def test_a_metastore_that_is_away_is_what_needs_somebody(linked_server: ServerProcess, open_page: OpenPage) -> None:
@@ -193,8 +218,10 @@ def upgrade_with_key(page: Page, key: str) -> None:
     page.get_by_role("button", name="Next").click()
     expect(page.get_by_text("all files are in formats that Iceberg reads: parquet")).to_be_visible()
     page.get_by_role("button", name="Next").click()
-    page.get_by_label(f"{key} is part of the key").click()
+    expect(page.get_by_role("list", name="suggested keys")).to_contain_text("its name is that of a key of this table")
+    page.get_by_role("button", name=key, exact=True).click()
     expect(page).to_have_url(re.compile(f"key={key}"))
+    expect(page.get_by_label(f"{key} is part of the key")).to_be_checked()
     next_step = page.get_by_role("button", name="Next")
     expect(next_step).not_to_have_attribute("aria-disabled", "true")
     next_step.click()

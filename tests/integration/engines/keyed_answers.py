@@ -79,8 +79,9 @@ class Sample:
 
         A string in the place of an answer is an error. An engine that fails may answer some questions, but not wrongly.
         """
+        errors = [error for error in (rows, *counts.values()) if isinstance(error, str)]
         if self.is_base:
-            return f"error: {rows}" if isinstance(rows, str) else "yes"
+            return f"error: {errors[0]}" if errors else "yes"
         wrong = [] if isinstance(rows, str) else self._compare(rows)
         expected = self.expected()
         assert counts.keys() == expected.keys()
@@ -96,7 +97,6 @@ class Sample:
         ]
         if wrong:
             return f"wrong: {'; '.join(wrong)}"
-        errors = [error for error in (rows, *counts.values()) if isinstance(error, str)]
         return f"error: {errors[0]}" if errors else "yes"
 
     def _compare(self, rows: list[Any]) -> list[str]:

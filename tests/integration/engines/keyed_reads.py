@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+from pyiceberg.expressions import parser
 
 import firn
 from tests.integration.engines import flink, spark, trino
 from tests.integration.engines.duck import duckdb
+from tests.integration.engines.iceberg_go import run_go
 from tests.integration.engines.keyed_answers import Sample
 from tests.integration.engines.keyed_gaps import ENGINES, Engine
-from tests.integration.engines.keyed_kinds import SCHEMA
 from tests.integration.engines.python_engines import run_file
 from tests.spark_fixtures import ServerProcess
 
@@ -44,23 +45,21 @@ def list_questioned(engine: str, version: str, samples: Sequence[Sample]) -> lis
 
 def list_expected(engine: str, version: str, samples: Sequence[Sample]) -> Verdicts:
     """The verdicts that `keyed_gaps` promises, errors as they are there."""
-    expected = {".".join(sample.identifier): _expect(ENGINES[engine], version, sample) for sample in samples}
-    return {name: verdict for name, verdict in expected.items() if verdict is not None}
+    return {".".join(sample.identifier): _expect(ENGINES[engine], version, sample) for sample in samples}
 
 
 def shorten(engine: str, version: str, verdicts: Verdicts) -> Verdicts:
-    """The verdicts without those that cannot be foretold; of errors, the part that `keyed_gaps` knows.
+    """The verdicts; of errors, the part that `keyed_gaps` knows.
 
     A base may have two reasons for an error, of which the engine meets one first.
     """
     known = ENGINES[engine]
-    errors = [error for error in (known.vectors, *(gap.error for gap in known.gaps)) if error is not None]
-    unsure = {f"{SCHEMA}.{kind}" for kind in known.wrong_in_v3 if version == "3"}
+    gaps = (*known.gaps, *([known.gap_in_v3] if known.gap_in_v3 is not None and version == "3" else []))
+    errors = [error for error in (known.vectors, *(gap.error for gap in gaps)) if error is not None]
     shortened = {}
     for name, verdict in verdicts.items():
         error = next((e for e in errors if verdict.startswith("error: ") and e in verdict), None)
-        if name not in unsure:
-            shortened[name] = verdict if error is None else KNOWN if name.endswith(".base") else f"error: {error}"
+        shortened[name] = verdict if error is None else KNOWN if name.endswith(".base") else f"error: {error}"
     return shortened
 
 
@@ -108,6 +107,11 @@ def read_by_libraries(
     }
 
 
+def read_by_go(samples: Sequence[Sample], server: ServerProcess) -> Verdicts:
+    answers = run_go(server.url, tables=[{**sample.task(), "filters": _filters_of(sample)} for sample in samples])
+    return {(name := ".".join(sample.identifier)): sample.judge(**answers["tables"][name]) for sample in samples}
+
+
 def read_by_firn(samples: Sequence[Sample], server: ServerProcess) -> Verdicts:
     """By `client.scan`."""
     with firn.connect(server.url) as client:
@@ -120,13 +124,17 @@ def nested(sample: Sample, catalog: str = "lake", quote: str = '"') -> str:
     return f"{catalog}.{quote}{'.'.join(namespace)}{quote}.{name}"
 
 
-def _expect(engine: Engine, version: str, sample: Sample) -> str | None:
+def _expect(engine: Engine, version: str, sample: Sample) -> str:
     if sample.is_base:
         return KNOWN
-    if version == "3" and sample.name in engine.wrong_in_v3:
-        return None
     error = engine.find_error(sample.name, version)
     return "yes" if error is None else f"error: {error}"
+
+
+def _filters_of(sample: Sample) -> dict[str, Any]:
+    """The filters as REST catalogs have them."""
+    parsed = {name: parser.parse(condition.sql) for name, condition in sample.filters.items()}
+    return {name: json.loads(expression.model_dump_json()) for name, expression in parsed.items()}
 
 
 def _scan(client: firn.Client, sample: Sample) -> str:

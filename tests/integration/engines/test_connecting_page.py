@@ -22,6 +22,7 @@ from firn.spark.sessions import EXTENSIONS, catalog_conf
 from tests.integration.engines.duck import duckdb
 from tests.integration.engines.flink import HADOOP, Flink
 from tests.integration.engines.flink import RUNTIME as FLINK_RUNTIME
+from tests.integration.engines.iceberg_go import SOURCES, run_go
 from tests.integration.engines.keyed_answers import Sample
 from tests.integration.engines.keyed_gaps import ENGINES
 from tests.integration.engines.keyed_kinds import SCHEMA, build_samples
@@ -33,6 +34,7 @@ from tests.integration.engines.keyed_reads import (
     nested,
     read_by_duckdb,
     read_by_firn,
+    read_by_go,
     read_by_libraries,
     read_by_sql,
     shorten,
@@ -103,6 +105,8 @@ def test_the_page_names_the_versions_that_are_tried() -> None:
     for pattern in HADOOP:
         assert f"`org.apache.hadoop:{pyspark_jar(pattern).stem.replace('-3', ':3')}`" in PAGE
     assert f"| [Trino](#trino) | run by the tests | {TRINO} |" in PAGE
+    (go,) = re.findall(r"iceberg-go v(\S+)", (SOURCES / "go.mod").read_text(encoding="utf-8"))
+    assert f"| [iceberg-go](#iceberg-go) | run by the tests | {go} |" in PAGE
     libraries = (HERE / "python-engines.lock").read_text(encoding="utf-8")
     for name, version in re.findall(r"^(polars|daft|dlt)==(\S+)", libraries, re.MULTILINE):
         row = rf"^\| \[{name}\]\(#{name}\) \| run by the tests \| {re.escape(version)} \|"
@@ -181,6 +185,31 @@ def test_dlt_connects_as_the_page_says(servers: Servers, tmp_path: Path, *, guar
     headers = {"Authorization": f"Bearer {servers.guarded.first_token}"} if guarded else {}
     loaded = server.http.get("/iceberg/v1/lake/namespaces/dlt_web/tables/visits", headers=headers).json()
     assert loaded["metadata"]["snapshots"][0]["summary"]["total-records"] == "1"
+
+
+@pytest.mark.parametrize("access", ["none", "credential", "token"])
+def test_iceberg_go_connects_as_the_page_says(servers: Servers, access: str) -> None:
+    server = servers.open if access == "none" else servers.guarded
+    token = servers.guarded.first_token
+    assert token is not None
+    token_url = f"{server.url}/iceberg/v1/oauth/tokens"
+    options: dict[str, dict[str, str]] = {
+        "none": {},
+        "credential": {"credential": f"etl:{servers.secret}", "token_url": token_url},
+        "token": {"token": token},
+    }
+    run_go(server.url, options={"create": f"go_{access}", **options[access]})
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = server.http.get("/iceberg/v1/lake/namespaces", headers=headers if access != "none" else {})
+    assert [f"go_{access}"] in answer.json()["namespaces"]
+
+
+def test_the_program_connects_with_the_calls_that_the_page_shows() -> None:
+    (part,) = re.findall(r"^## iceberg-go\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    program = "".join(path.read_text(encoding="utf-8") for path in SOURCES.glob("*.go"))
+    shown = {*re.findall(r"rest\.\w+|\w+\.LoadTable|ToArrowTable|AppendTable", part)}
+    assert len(shown) > 4
+    assert not [call for call in shown if call not in program]
 
 
 @pytest.mark.timeout(600)
@@ -290,6 +319,6 @@ def test_an_engine_reads_of_keyed_tables_what_the_page_says(
         session.sql(blocks("Flink", "sql")[0].replace(OPEN, on_sqlite.url).strip().rstrip(";"))
         verdicts = read_by_sql(asked, session.rows, lambda query: nested(query, quote=""))
     else:
-        read = {"DuckDB": read_by_duckdb, "client.scan": read_by_firn}[engine]
+        read = {"DuckDB": read_by_duckdb, "iceberg-go": read_by_go, "client.scan": read_by_firn}[engine]
         verdicts = read(asked, on_sqlite)
     assert shorten(engine, version, verdicts) == list_expected(engine, version, asked)

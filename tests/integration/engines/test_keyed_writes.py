@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -18,6 +19,7 @@ import firn
 from tests.integration.engines.duck import duckdb
 from tests.integration.engines.flink import BATCH, STREAMING, Flink, Job, Session
 from tests.integration.engines.flink import Refused as RefusedByFlink
+from tests.integration.engines.iceberg_go import run_go
 from tests.integration.engines.lake import Lake
 from tests.integration.engines.python_engines import run_python
 from tests.integration.engines.spark import Refused as RefusedBySpark
@@ -71,12 +73,12 @@ class Orders:
         return sorted((row["id"], row["qty"], row["day"]) for row in rows)
 
 
-def make_orders(server: ServerProcess, namespace: str | None = None) -> Orders:
+def make_orders(server: ServerProcess, namespace: str | None = None, **options: Any) -> Orders:
     orders = Orders(server, namespace or f"writes{next(_numbers)}")
     with firn.connect(server.url) as client:
         if namespace is None:
             open_catalog(server).create_namespace(orders.namespace)
-        client.tables.create(orders.name, COLUMNS, primary_key=["id"], partition_by=["day"])
+        client.tables.create(orders.name, COLUMNS, **{"primary_key": ["id"], "partition_by": ["day"], **options})
     return orders
 
 
@@ -123,6 +125,40 @@ def test_pyiceberg_deletes_whole_files_and_copies_none(orders: Orders) -> None:
     with pytest.raises(RESTError, match=r"call firn\.spark\.upsert or firn\.spark\.delete"):
         table.refresh().delete("qty = 10")
     assert orders.read() == [(1, 10, "d1"), (4, 40, "d1"), (9, 90, "d1")]
+
+
+def as_objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [{"id": key, "qty": qty, "day": day} for key, qty, day in rows]
+
+
+def test_iceberg_go(on_sqlite: ServerProcess) -> None:
+    orders = make_orders(on_sqlite, partition_by=(), properties={"firn.read.format-version": "3"})
+    table = {"identifier": orders.name.split(".")}
+
+    def delete(column: str, value: Any) -> dict[str, Any]:
+        return {**table, "delete": {"type": "eq", "term": column, "value": value}}
+
+    append = {**table, "rows": as_objects(ROWS)}, {**table, "rows": as_objects(UPSERTED)}
+    assert run_go(on_sqlite.url, writes=append)["writes"] == [None, None]
+    assert orders.read() == MERGED
+    twice = {**table, "rows": as_objects([(5, 1, "d1"), (5, 2, "d2")])}
+    answers = run_go(
+        on_sqlite.url,
+        writes=[twice, delete("qty", 21), delete("day", "d2")],
+        tables=[{**table, "columns": ["id", "qty", "day"], "filters": {}}],
+    )
+    (refused, *deleted), (read,) = answers["writes"], answers["tables"].values()
+    assert "keys appear more than once in the rows, such as id=5" in refused
+    assert deleted == [None, None]
+    assert sorted(map(tuple, read["rows"])) == orders.read() == [(1, 10, "d1"), (4, 40, "d1")]
+
+
+def test_iceberg_go_appends_to_no_table_with_partitions(orders: Orders) -> None:
+    """It ignores `write.data.path` there."""
+    sent = {"identifier": orders.name.split("."), "rows": as_objects(ROWS)}
+    (refused,) = run_go(orders.server.url, writes=[sent])["writes"]
+    assert "is not in the directory for new files" in refused
+    assert orders.read() == []
 
 
 LIBRARIES = """

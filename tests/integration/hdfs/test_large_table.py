@@ -166,10 +166,7 @@ def upsert(server: ServerProcess, ids: range, partitions: int) -> None:
     connect_catalog(server).load_table(TABLE).append(pa.table(rows, schema=schema))
 
 
-def test_a_large_table_goes_to_firn_and_back_with_its_jobs_on_yarn(
-    there: tuple[Cluster, MiniYarn], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    at, yarn = there
+def _create_in_hive(at: Cluster) -> None:
     write_files(at.location)
     age(at.location)
     at.hive.sql(
@@ -178,6 +175,21 @@ def test_a_large_table_goes_to_firn_and_back_with_its_jobs_on_yarn(
         f" LOCATION '{at.location}'",
         f"MSCK REPAIR TABLE {TABLE}",
     )
+
+
+def _check_downgrade(at: Cluster, after: tuple[Any, ...], rows: int) -> None:
+    # Hive overwrote a partition a moment ago; a downgrade would give the other half of an overwrite an hour to arrive.
+    at.server.set_property(TABLE, "firn.hive.overwrite-window", "1 s")
+    at.wait_for_operation(at.server.post(f"catalogs/lake/hive/{TABLE}/downgrade", {"wait_for_writers": False}))
+    at.hive.sql(f"INSERT INTO {TABLE} VALUES ({rows + 3}, 'x', '{day(3)[4:]}')")
+    assert at.sums() == [(after[0] + 1, after[1] + rows + 3, after[2] + 1, "x")]
+
+
+def test_a_large_table_goes_to_firn_and_back_with_its_jobs_on_yarn(
+    there: tuple[Cluster, MiniYarn], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    at, yarn = there
+    _create_in_hive(at)
     rows = FILES * ROWS_PER_FILE
     before = (rows, rows * (rows - 1) // 2, rows, f"v {max(map(str, range(rows)))}")
     assert at.sums() == [before]
@@ -210,9 +222,5 @@ def test_a_large_table_goes_to_firn_and_back_with_its_jobs_on_yarn(
     assert after[3].startswith("w ")
     assert at.sums() == [after]
 
-    # Hive overwrote a partition a moment ago; a downgrade would give the other half of an overwrite an hour to arrive.
-    at.server.set_property(TABLE, "firn.hive.overwrite-window", "1 s")
-    at.wait_for_operation(at.server.post(f"catalogs/lake/hive/{TABLE}/downgrade", {"wait_for_writers": False}))
-    at.hive.sql(f"INSERT INTO {TABLE} VALUES ({rows + 3}, 'x', '{day(3)[4:]}')")
-    assert at.sums() == [(after[0] + 1, after[1] + rows + 3, after[2] + 1, "x")]
+    _check_downgrade(at, after, rows)
     end_optimizers(at.server, yarn, len(yarn.list_ended()) + 1)

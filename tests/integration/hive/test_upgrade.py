@@ -133,3 +133,27 @@ def test_a_metastore_that_is_down_or_silent_is_told_in_time(side: Side) -> None:
             assert answer.status_code == 503
             assert str(port) in answer.json()["error"]["message"]
     assert side.server.get("catalogs/lake/hive")["items"] is not None  # the index asks no metastore
+
+
+def test_views_that_are_taken_over_give_the_same_rows(side: Side) -> None:
+    """Hive's text of a view is Spark's here; that of Hive itself has all names in quotes and qualified."""
+    table = side.table(
+        "id BIGINT, amount DECIMAL(10,2), day DATE",
+        "p STRING",
+        "VALUES (1, 1.50, DATE '2026-01-01', 'a'), (2, 2.25, DATE '2026-01-02', 'a'), (3, NULL, NULL, 'b')",
+    )
+    queries = {
+        "plain": f"SELECT id, day FROM {table.name} WHERE day >= '2026-01-01' OR day IS NULL",
+        "summed": f"SELECT p, sum(amount) AS total, avg(amount) AS mean, count(*) AS n FROM {table.name} GROUP BY p",
+        "upper": f"SELECT CASE WHEN p = 'a' THEN upper(p) ELSE p END AS letter, id * 2 AS twice FROM {table.name}",
+    }
+    for name, query in queries.items():
+        side.hive.sql(f"CREATE VIEW db.{table.short}_{name} AS {query}")
+    side.server.post("catalogs/lake/hive/refresh")
+    table.upgrade()
+    for name in queries:
+        view = f"db.{table.short}_{name}"
+        assert side.server.post(f"catalogs/lake/hive/views/{view}")["state"] == "created"
+        rows = side.hive.sql(f"SELECT * FROM lake.{view} ORDER BY ALL")
+        assert rows == side.hive.sql(f"SELECT * FROM {view} ORDER BY ALL")
+        assert len(rows) > 1

@@ -43,6 +43,7 @@ class History:
         self.sent: tuple[Store, Json] | None = None
         self.batch: str | None = None
         self.tags: dict[str, Rows] = {}
+        self.has_read_late_changes = False
         self.is_partitioned = shape.partition is not None
 
     def run(self, steps: int, required: Collection[str]) -> None:
@@ -95,6 +96,39 @@ class History:
         columns = {name: kind for name, kind in self.model.columns.items() if name in changes[0].row}
         self.table.delete([change.row for change in changes], columns)
         self.model.apply(changes)
+
+    def append_late_changes(self) -> None:
+        """Changes that lose to base's rows and to a delete, and one that wins by a tie, with nothing newer pending.
+
+        Random changes of a few keys are rarely of this kind when a merge begins.
+        """
+        late = self.draw_late_changes()
+        if not late:
+            return
+        self.send(self.table.change, as_rows(late))
+        self.model.apply(late)
+        assert self.table.by_arrow() == self.model.rows
+        if not self.has_read_late_changes:
+            self.check_by_spark()
+            self.has_read_late_changes = True
+
+    def draw_late_changes(self) -> list[Change]:
+        field = self.shape.sequence
+        if field is None:
+            return []
+        base = self.table.by_arrow(".base")
+        held = sorted(key for key, row in base.items() if self.model.rows.get(key) == row)
+        late: list[Change] = []
+        for number, key in enumerate(self.random.sample(held, min(3, len(held)))):
+            change = self.delete(key) if number == 1 else self.upsert(key)
+            change.row[field] = base[key][field] - (0 if number == 2 else self.random.randint(1, 3))
+            late.append(change)
+        gone = sorted(self.model.deleted.keys() - self.model.rows.keys())
+        if gone:
+            change = self.upsert(self.random.choice(gone))
+            change.row[field] = self.model.deleted[self.model.key(change.row)] - 1
+            late.append(change)
+        return late
 
     def move_a_partition(self) -> None:
         """All rows of one partition go to another; where keys cannot move they are written again where they are."""
@@ -153,6 +187,7 @@ class History:
         self.merge(self.random.choice(["auto", "adopt"]))  # `auto` writes small files of base again
 
     def merge(self, mode: str) -> None:
+        self.append_late_changes()
         self.table.run("merge", mode=mode)
         assert self.table.show()["pending_rows"] == 0
         assert self.table.by_arrow(".base") == self.model.rows

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -132,9 +132,9 @@ def supervised(directory: Path) -> Iterator[tuple[Supervisor, RunningServer]]:
 
 
 @contextmanager
-def working(url: str) -> Iterator[None]:
+def working(url: str, *, allow_code: bool = False) -> Iterator[None]:
     """An optimizer that works on and on, in a thread of this process and with the Spark that all tests share."""
-    worker = a_worker(url)
+    worker = replace(a_worker(url), allow_code=allow_code)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:

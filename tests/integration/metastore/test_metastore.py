@@ -69,6 +69,14 @@ def test_a_table_comes_back_as_it_was_made(world: World) -> None:
     assert table.ddl_time is not None
 
 
+def test_a_declared_primary_key_has_its_columns_in_their_order(world: World) -> None:
+    for name in ("plain", "keyed"):
+        world.hive.add_table(a_hive_table(world.db, name, storage=a_storage(world.at(name), "a int; b int; c int")))
+    world.hive.declare_primary_key(world.db, "keyed", ["c", "a"])
+    assert world.metastore.primary_key(world.db, "keyed") == ["c", "a"]
+    assert world.metastore.primary_key(world.db, "plain") == []
+
+
 def test_what_is_missing_is_not_found(world: World) -> None:
     with pytest.raises(NotFound):
         world.metastore.table(world.db, "nothing")

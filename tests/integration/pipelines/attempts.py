@@ -15,8 +15,10 @@ from unittest.mock import patch
 
 import httpx
 
+from firn.protocol.beside import ChunkState, CommitChunk, TakeChunk, TakenChunk
 from firn.protocol.leases import Lease, Result
-from firn.protocol.pipelines import MoveCheckpoint, PinRequest, Pins, PublishRun
+from firn.protocol.pipeline_pins import MoveCheckpoint, PinRequest, Pins
+from firn.protocol.pipelines import PublishRun
 from optimizer.client import TIMEOUT, ServerApi, connect
 from optimizer.pipelines import commit
 from optimizer.worker import Worker
@@ -77,6 +79,17 @@ class DoomedApi(ServerApi):
         is_held = ServerApi.publish_run(self, lease, request)
         self.fate.pass_by("committed")
         return is_held
+
+    def take_chunk(self, lease: Lease, request: TakeChunk) -> TakenChunk:
+        taken = ServerApi.take_chunk(self, lease, request)
+        self.fate.pass_by("taken")
+        return taken
+
+    def commit_chunk(self, lease: Lease, request: CommitChunk) -> ChunkState:
+        self.fate.pass_by("chunk computed")
+        state = ServerApi.commit_chunk(self, lease, request)
+        self.fate.pass_by("chunk committed")
+        return state
 
     def report(self, lease: Lease, result: Result, log: Any) -> None:
         ServerApi.report(self, lease, result, log)

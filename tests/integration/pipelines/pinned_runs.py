@@ -10,17 +10,8 @@ from uuid import uuid4
 import firn
 from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.names import split_name
-from firn.protocol.pipelines import (
-    Checkpoint,
-    InputPin,
-    MoveCheckpoint,
-    PinRequest,
-    Pins,
-    PublishRun,
-    Refresh,
-    RunResult,
-    TargetPins,
-)
+from firn.protocol.pipeline_pins import Checkpoint, InputPin, MoveCheckpoint, PinRequest, Pins, TargetPins
+from firn.protocol.pipelines import PublishRun, Refresh, RunResult
 from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from optimizer.pipelines.run import PipelineRun
 from tests.spark_fixtures import RunningServer

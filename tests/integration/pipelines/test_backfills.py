@@ -53,8 +53,21 @@ class Damaged:
             "(78, DATE'2026-03-01', 1, 1, 1, 'U'), (0, DATE'2026-01-01', 0, 0, 0, 'D')"
         )
 
-    def request(self, where: str = JANUARY, chunks: int | None = None) -> str:
-        return self.derived.pipeline.backfill(self.derived.table("t"), where, chunks=chunks).id
+    def request(self, where: str = JANUARY, chunks: int | None = None, beside: int | None = None) -> str:
+        return self.derived.pipeline.backfill(self.derived.table("t"), where, chunks=chunks, beside=beside).id
+
+    def write_by_hand(self, rows: list[tuple[Any, ...]]) -> None:
+        """Somebody gives the table these rows, whatever its checkpoint says, except those of driver 2."""
+        sql, store = self.derived.server.spark.sql, f"lake.{self.derived.table('t')}.change"
+        sql(
+            f"INSERT INTO {store} (driver, day, city, trips, fares, _op) SELECT driver, day, city, trips, fares, 'D' "
+            f"FROM lake.{self.derived.table('t')} WHERE driver <> 2"
+        )
+        values = ", ".join(f"({a}, DATE'{b}', {c}, {d}, {e}, 'U')" for a, b, c, d, e in rows if a != 2)
+        sql(f"INSERT INTO {store} (driver, day, city, trips, fares, _op) VALUES {values}")
+
+    def is_finished(self, backfill_id: str) -> bool:
+        return self.get(backfill_id).status == "finished"
 
     def get(self, backfill_id: str) -> BackfillOut:
         return self.derived.pipeline.get_backfill(self.derived.table("t"), backfill_id)
@@ -93,6 +106,49 @@ def test_a_backfill_goes_on_beside_live_changes_and_over_deaths(server: RunningS
     assert table.pins("t") == table.pins("right")
     positions = derived.positions("t")
     assert len(positions) == len(set(positions))
+
+
+@pytest.mark.parametrize("first", ["the live run", "the chunks"])
+def test_chunks_beside_a_live_run_bring_no_old_row_back(server: RunningServer, first: str) -> None:
+    """The rows of the new inputs are in the table already when the live run compares them, so it need not write them.
+
+    A chunk that was taken before has other rows of these keys, and rows that the query no longer gives.
+    """
+    table = Damaged.build(server)
+    derived = table.derived
+    table.damage()
+    derived.change_inputs()
+    table.write_by_hand(derived.full_rows())
+    backfill_id = table.request(chunks=2, beside=1)
+    if first == "the live run":
+        with asleep(server.url, "taken"):
+            result = table.run()
+            assert (result["written"] > 0, result["unchanged"], result["deleted"]) == (True, 0, 0)
+    else:
+        run_id = derived.ask("t")
+        with asleep(server.url, "computed"):
+            finish(server.url, lambda: table.is_finished(backfill_id))
+        finish(server.url, lambda: derived.have_ended(run_id))
+        assert derived.get_run(run_id).error is None
+    finish(server.url, lambda: table.is_finished(backfill_id))
+    outside = [row for row in derived.rows("t") if row[0] == 78]
+    assert sorted([*derived.full_rows(), *outside]) == sorted(derived.rows("t"))
+    assert [chunk.state for chunk in table.get(backfill_id).chunks] == ["done", "done"]
+
+
+def test_chunks_beside_live_runs_go_on_over_deaths(server: RunningServer) -> None:
+    table = Damaged.build(server)
+    table.damage()
+    pins, positions = table.pins("t"), table.derived.positions("t")
+    backfill_id = table.request(chunks=3, beside=2)
+    for moment in ("taken", "chunk computed", "chunk committed"):
+        fate = Fate(moment)
+        work_until(server.url, fate)
+        bury(server.url, fate)
+    finish(server.url, lambda: table.is_finished(backfill_id))
+    outside = [row for row in table.derived.rows("t") if row[0] == 78]
+    assert sorted([*table.derived.full_rows(), *outside]) == sorted(table.derived.rows("t"))
+    assert (table.pins("t"), table.derived.positions("t")) == (pins, positions)
 
 
 def test_a_chunk_changes_no_row_of_another_chunk(server: RunningServer) -> None:

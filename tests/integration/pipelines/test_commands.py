@@ -59,6 +59,10 @@ def test_a_folder_becomes_tables_that_follow_their_inputs(server: RunningServer,
     ):
         server.spark.sql(statement)
     assert "behind" in run("pipeline", "show", "orders").out
+    (planned,) = run("pipeline", "plan", str(folder), "driver_daily", "--analyze", "--json").json["tables"]
+    assert (planned["mode"], [entry["commits"] for entry in planned["inputs"]]) == ("incremental", [2, 1])
+    assert planned["inputs"][1]["rows"] == 1
+    assert planned["inputs"][0]["terms"] == ["driver, day are read from its changed rows"]
     second = run("pipeline", "run", "orders", "driver_daily")
     assert second.code == 0, second
     assert "mode              incremental" in second.out

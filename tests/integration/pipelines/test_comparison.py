@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from firn.errors import Invalid
-from firn.spark.table_comparison import Comparison, Options, compare_tables
+from firn.spark.table_comparison import Comparison, ComparisonOptions, compare_tables
 from tests.command_line import Command
 from tests.spark_fixtures import RunningServer, shared_spark
 
@@ -87,7 +87,7 @@ def test_a_table_is_compared_with_an_old_one(server: RunningServer, tmp_path: Pa
     ],
 )
 def test_rows_are_found_by_the_key(new: str, old: str, expected: tuple[int, ...]) -> None:
-    assert counts(compare_tables(frame(new), frame(old), Options(key=["K"]))) == expected
+    assert counts(compare_tables(frame(new), frame(old), ComparisonOptions(key=["K"]))) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,20 +99,20 @@ def test_rows_are_found_by_the_key(new: str, old: str, expected: tuple[int, ...]
     ],
 )
 def test_without_a_key_rows_are_counted(new: str, old: str, expected: tuple[int, ...]) -> None:
-    assert counts(compare_tables(frame(new), frame(old), Options())) == expected
+    assert counts(compare_tables(frame(new), frame(old), ComparisonOptions())) == expected
 
 
 def test_columns_of_one_side_are_named_and_examples_are_few() -> None:
     new, old = frame("(1, 1), (2, 2), (3, 3)", "k, v"), frame("(1, 1)", "K, w")
-    result = compare_tables(new, old, Options(key=["k"], examples=1))
+    result = compare_tables(new, old, ComparisonOptions(key=["k"], examples=1))
     assert (result.only_old, result.only_new, counts(result)) == (("w",), ("v",), (1, 0, 0, 2))
     assert len(result.examples["additional"]) == 1
     with pytest.raises(Invalid, match="no column in common"):
-        compare_tables(frame("(1, 1)", "a, b"), old, Options())
+        compare_tables(frame("(1, 1)", "a, b"), old, ComparisonOptions())
     with pytest.raises(Invalid, match="key column v"):
-        compare_tables(new, old, Options(key=["v"]))
+        compare_tables(new, old, ComparisonOptions(key=["v"]))
 
 
 def test_a_wider_tolerance_takes_larger_differences() -> None:
     new, old = frame("(1, 100D), (2, 100D)"), frame("(1, 100.4D), (2, 102D)")
-    assert counts(compare_tables(new, old, Options(key=["k"], tolerance=0.01))) == (1, 1, 0, 0)
+    assert counts(compare_tables(new, old, ComparisonOptions(key=["k"], tolerance=0.01))) == (1, 1, 0, 0)

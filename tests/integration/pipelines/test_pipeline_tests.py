@@ -92,3 +92,26 @@ def test_a_folder_without_tests_says_what_to_write(run: Command, folder: Path) -
     refused = run("pipeline", "test", str(folder))
     assert refused.code != 0
     assert "has no tests" in refused.err
+
+
+def test_python_is_tested_with_the_rest(run: Command, tmp_path: Path) -> None:
+    shared_spark()
+    files = {
+        "spark-pipeline.yml": "name: p\ndatabase: mart\n",
+        "firn-pipeline.yml": "sources: {raw.trip: {columns: {driver: bigint, fare: int}}}\n"
+        "tables: {big: {transforms: [{python: 'steps:double', scope: row}]}}",
+        "steps.py": "def double(spark, df, context):\n    return df.selectExpr('driver', 'fare * 2 AS fare')\n",
+        "transformations/a.py": "from pyspark import pipelines as dp\nfrom pyspark.sql import SparkSession\n"
+        "spark = SparkSession.active()\n@dp.materialized_view\ndef paid():\n"
+        "    return spark.table('raw.trip').where('fare > 0')\n",
+        "transformations/b.sql": "CREATE MATERIALIZED VIEW big AS SELECT driver, fare FROM paid WHERE fare > 5",
+        "tests/t.yml": "given: {raw.trip: [{driver: 1, fare: 9}, {driver: 2, fare: 0}]}\n"
+        "change: {raw.trip: {insert: [{driver: 3, fare: 7}]}}\n"
+        "expect: {paid: [{driver: 1, fare: 9}, {driver: 3, fare: 7}],\n"
+        "  big: [{driver: 1, fare: 18}, {driver: 3, fare: 14}]}",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    done = run("pipeline", "test", str(tmp_path))
+    assert "1 of 1 tests passed" in done.out, done

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from firn.protocol.pipelines import InputChanges, PinRequest, Pins
+from firn.protocol.pipeline_pins import PinRequest, Pins
+from firn.protocol.pipelines import InputChanges
 from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
 from tests.integration.pipelines.pinned_runs import PinnedRuns

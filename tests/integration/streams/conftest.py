@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from firn.drains.engine import Engine
 from firn.embedded.kafka import EmbeddedKafka
 from firn.embedded.ports import LOOPBACK, free_port
 from tests.integration.streams.sign_in import SignIn, build_settings, create_user
@@ -35,6 +36,13 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, sign_in: SignIn) -> Iterator
 def new_topic(kafka: EmbeddedKafka) -> Callable[..., Topic]:
     """Creates a topic with 2 partitions, unless the call names another number."""
     return partial(create_topic, kafka.brokers)
+
+
+@pytest.fixture(params=[Engine.SPARK, Engine.LIGHT])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each engine of drains."""
+    chosen: Engine = request.param
+    return chosen
 
 
 @pytest.fixture(scope="session")

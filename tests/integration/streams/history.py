@@ -23,10 +23,11 @@ from pyspark.sql import DataFrame
 
 import firn
 import firn.spark
+from firn.drains.engine import Engine
 from firn.embedded.kafka import EmbeddedKafka
 from firn.errors import FirnError
 from firn.spark import DrainStopped
-from firn.spark.log_drain import LogDrain, _open
+from tests.integration.streams.engines import open_drain
 from tests.integration.streams.faults import (
     COPY_FAULTS,
     OWN_FAULTS,
@@ -175,7 +176,7 @@ class StreamHistory:
     def drain(self, fault: str) -> str:
         if fault in self.faults:
             self.network.fault = fault
-        copy = _open(self.drained, self.server.spark, None)
+        copy = self._open_drain()
         copy.pause = lambda _seconds: time.sleep(0.1)
         try:
             if fault == "two at once":
@@ -188,8 +189,12 @@ class StreamHistory:
             self.network.fault = "none"
         return f"drain, {fault}: done"
 
-    def _run_two(self, older: LogDrain) -> None:
-        newer = _open(self.drained, self.server.spark, None)
+    def _open_drain(self) -> Any:
+        """A drain of either engine: one goes on where the other has ended."""
+        return open_drain(self.server, self.drained, self.chance.choice([Engine.SPARK, Engine.LIGHT]))
+
+    def _run_two(self, older: Any) -> None:
+        newer = self._open_drain()
         with ThreadPoolExecutor(2) as pool:
             runs = [pool.submit(copy.run) for copy in (older, newer)]
             runs[1].result()
@@ -259,7 +264,7 @@ class StreamHistory:
         self.end_transaction()
         expected = read_log(self.topic)
         for _ in range(5):  # the broker ends a transaction shortly after its answer; no clock, the machine may be busy
-            _open(self.drained, self.server.spark, None).run()
+            self._open_drain().run()
             for line in self.lines.values():
                 if self._run(line) is not None:
                     assert self._run(line) is None

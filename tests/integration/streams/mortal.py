@@ -15,13 +15,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import firn
 import firn.spark
+from firn.drains.light import LightDrain
 from firn.spark.log_drain import LogDrain
 from firn.spark.stream_writer import StreamWriter
 from tests.integration.streams.queries import Pipeline
 from tests.integration.streams.topics import Topic
 
 POINTS: dict[str, tuple[Any, str]] = {
+    "LightDrain.append": (LightDrain, "append"),
+    "LightDrain.read": (LightDrain, "read"),
+    "LightDrain.write": (LightDrain, "write"),
     "LogDrain._order": (LogDrain, "_order"),
     "LogDrain.append": (LogDrain, "append"),
     "StreamWriter.register": (StreamWriter, "register"),
@@ -34,6 +39,9 @@ def main(url: str, moment: str, table: str, *query: str) -> None:
     when, point, number = moment.split(" ")
     owner, name = POINTS[point]
     setattr(owner, name, _make_mortal(getattr(owner, name), when, int(number)))
+    if owner is LightDrain:
+        firn.connect(url).tables[f"db.{table}"].drain()
+        return
     spark = firn.spark.session(url, app="mortal", kafka=True)
     if not query:
         firn.spark.drain(f"lake.db.{table}", spark)

@@ -6,6 +6,7 @@ import json
 import struct
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ from confluent_kafka.cimpl import NewPartitions
 import firn
 import firn.spark
 from firn.connections import SchemaRegistry
+from firn.drains.engine import Engine
 from firn.embedded.kafka import EmbeddedKafka
+from firn.errors import NotFound
 from firn.spark import DrainStopped, drain, log_order
-from firn.spark.log_drain import LogDrain, _open
+from tests.integration.streams.engines import open_drain, run_drain
 from tests.integration.streams.topics import SECONDS, Topic, create_topic
 from tests.keyed_tables import a_worker
 from tests.schema_registry import encode, record, running_registry
@@ -30,8 +33,10 @@ COLUMNS = [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}, {"name
 
 
 def create(server: RunningServer, topic: Topic, name: str, **more: Any) -> firn.client.TableHandle:
-    """A keyed table `db.<name>` whose log is the topic."""
+    """A keyed table `db.<name>` whose log is the topic, in place of one of this name."""
     client = firn.connect(server.url)
+    with suppress(NotFound):
+        client.tables[f"db.{name}"].drop()
     properties = {
         "firn.log.topic": topic.name,
         "firn.log.brokers": topic.brokers,
@@ -56,15 +61,23 @@ def merged(server: RunningServer, name: str) -> dict[int, int | None]:
     return dict(rows)
 
 
-def merge(server: RunningServer, name: str) -> None:
-    worker, job = a_worker(server.url), {"kind": "merge", "options": {}}
+def run_job(server: RunningServer, name: str, kind: str) -> dict[str, Any]:
+    """Run a requested job, and return its result."""
+    worker, job = a_worker(server.url), {"kind": kind, "options": {}}
     asked = server.post(f"catalogs/lake/tables/db.{name}/jobs", job)
     assert worker.work_once(worker.api.register(**worker.about).id, wait_seconds=5)
-    assert server.get(f"jobs/{asked['id']}")["status"] == "succeeded"
+    ended = server.get(f"jobs/{asked['id']}")
+    assert ended["status"] == "succeeded"
+    result: dict[str, Any] = ended["result"]
+    return result
+
+
+def merge(server: RunningServer, name: str) -> None:
+    run_job(server, name, "merge")
 
 
 def test_a_drain_brings_committed_records_once_up_to_the_last_stable_offset(
-    server: RunningServer, new_topic: NewTopic
+    server: RunningServer, new_topic: NewTopic, engine: Engine
 ) -> None:
     topic = new_topic()
     table = create(server, topic, "orders")
@@ -72,7 +85,7 @@ def test_a_drain_brings_committed_records_once_up_to_the_last_stable_offset(
     topic.send([change(key, key) for key in range(20)], commit=True)
     topic.send([change(key, -1) for key in range(20)], commit=False)  # aborted: offsets without records
     topic.send([change(1, 100), change(2, None, "D")], commit=True)
-    first = drain("lake.db.orders", server.spark)
+    first = run_drain(server, "lake.db.orders", engine)
     assert (first.commits, len(changes(server, "orders"))) == (1, 22)
     expected = {key: key for key in range(20) if key != 2} | {1: 100}
     assert merged(server, "orders") == expected
@@ -84,13 +97,13 @@ def test_a_drain_brings_committed_records_once_up_to_the_last_stable_offset(
     open_one.produce(topic.name, key="4", value=json.dumps({"id": 4, "n": 400}), partition=0)
     assert open_one.flush(SECONDS) == 0
     topic.send([change(6, 600), change(7, 700)])  # behind the open transaction in partition 0
-    second = drain("lake.db.orders", server.spark)
+    second = run_drain(server, "lake.db.orders", engine)
     assert merged(server, "orders") == expected | {7: 700}
     open_one.commit_transaction(SECONDS)
-    drain("lake.db.orders", server.spark)
+    run_drain(server, "lake.db.orders", engine)
     assert merged(server, "orders") == expected | {4: 400, 6: 600, 7: 700}
     assert len(changes(server, "orders")) == 25
-    assert drain("lake.db.orders", server.spark).commits == 0
+    assert run_drain(server, "lake.db.orders", engine).commits == 0
     assert second.position is not None
     head = server.spark.sql("SELECT summary FROM lake.db.orders.change.snapshots ORDER BY committed_at").collect()[-1][
         0
@@ -103,41 +116,41 @@ def test_a_drain_brings_committed_records_once_up_to_the_last_stable_offset(
 
 
 def test_fluss_1064_a_drain_that_dies_or_loses_its_answer_doubles_nothing(
-    server: RunningServer, new_topic: NewTopic
+    server: RunningServer, new_topic: NewTopic, engine: Engine
 ) -> None:
     topic = new_topic()
     create(server, topic, "fragile", properties={"firn.log.max-batch-rows": "10"})
     topic.send([change(key, 1) for key in range(40)])
-    dying = _open("lake.db.fragile", server.spark, None)
-    real, calls = LogDrain.append, list[int]()
+    dying = open_drain(server, "lake.db.fragile", engine)
+    real, calls = dying.append, list[int]()
 
-    def append_and_lose(self: LogDrain, *arguments: Any) -> None:
+    def append_and_lose(*arguments: Any) -> None:
         calls.append(1)
         if len(calls) == 1:
             raise ConnectionError("the request is lost")
-        real(self, *arguments)
+        real(*arguments)
         if len(calls) == 2:
             raise ConnectionError("the answer is lost")
         if len(calls) == 4:
             raise KeyboardInterrupt  # the process dies right after its commit
 
-    dying.append = append_and_lose.__get__(dying)  # type: ignore[method-assign]
+    dying.append = append_and_lose
     dying.pause = lambda _seconds: None
     with pytest.raises(KeyboardInterrupt):
         dying.run()
-    with_gap = drain("lake.db.fragile", server.spark)
+    with_gap = run_drain(server, "lake.db.fragile", engine)
     assert with_gap.commits >= 1
     rows = changes(server, "fragile")
     assert (len(rows), sum(row[1] for row in rows)) == (40, 40)
 
 
 def test_of_two_drains_the_older_one_is_fenced_and_no_record_is_there_twice(
-    server: RunningServer, new_topic: NewTopic
+    server: RunningServer, new_topic: NewTopic, engine: Engine
 ) -> None:
     topic = new_topic()
     create(server, topic, "twice", properties={"firn.log.max-batch-rows": "20"})
     topic.send([change(key, 1) for key in range(60)])
-    older, newer = (_open("lake.db.twice", server.spark, None) for _ in range(2))
+    older, newer = (open_drain(server, "lake.db.twice", engine) for _ in range(2))
     stopped = list[str]()
 
     def run_older() -> None:
@@ -156,13 +169,13 @@ def test_of_two_drains_the_older_one_is_fenced_and_no_record_is_there_twice(
 
 
 def test_a_key_that_moves_between_partitions_has_one_change_in_a_commit(
-    server: RunningServer, new_topic: NewTopic
+    server: RunningServer, new_topic: NewTopic, engine: Engine
 ) -> None:
     topic = new_topic(1)
     create(server, topic, "days", partition_by=["day"])
     days = ["2026-01-02", "2026-01-01", "2026-01-03", "2026-01-01"]
     topic.send([(0, {"id": key, "n": n, "day": day}) for n, day in enumerate(days) for key in range(5)])
-    drain("lake.db.days", server.spark)
+    run_drain(server, "lake.db.days", engine)
     assert merged(server, "days") == dict.fromkeys(range(5), 3)
     assert len(changes(server, "days")) == 5
 
@@ -186,14 +199,14 @@ def test_a_large_drain_keeps_the_order_of_keys_and_spreads_a_hot_partition(
 
 
 def test_a_bad_record_stops_the_drain_and_nothing_of_its_batch_is_visible(
-    server: RunningServer, new_topic: NewTopic
+    server: RunningServer, new_topic: NewTopic, engine: Engine
 ) -> None:
     topic = new_topic(1)
     table = create(server, topic, "strict", properties={"firn.log.bad-rows": "stop"})
     bad = [(0, {"id": 1, "n": "many"}), (0, {"id": None, "n": 1}), (0, {"_op": "X", "id": 1, "n": 1}), (0, None)]
     topic.send([(0, {"id": 1, "n": 1}), *bad, (0, {"id": 1, "n": 2})])
     with pytest.raises(DrainStopped, match="offset 1: the value does not fit the column") as stopped:
-        drain("lake.db.strict", server.spark)
+        run_drain(server, "lake.db.strict", engine)
     assert "offset 2: the column must not be null (column id)" in stopped.value.message
     assert "offset 3: _op is not I, U or D" in stopped.value.message
     assert changes(server, "strict") == []
@@ -243,7 +256,9 @@ def test_amoro_1534_lost_records_and_new_partitions_stop_the_drain_until_somebod
     assert merged(server, "gaps") == dict.fromkeys(range(20), 3)
 
 
-def test_upserts_of_flink_delete_by_a_record_without_a_value(server: RunningServer, new_topic: NewTopic) -> None:
+def test_upserts_of_flink_delete_by_a_record_without_a_value(
+    server: RunningServer, new_topic: NewTopic, engine: Engine
+) -> None:
     topic = new_topic(1)
     create(server, topic, "flink", properties={"firn.log.format": "upsert-json"})
     producer = Producer({"bootstrap.servers": topic.brokers, "enable.idempotence": True})
@@ -251,7 +266,7 @@ def test_upserts_of_flink_delete_by_a_record_without_a_value(server: RunningServ
         value = None if n is None else json.dumps({"id": key, "n": n, "day": "2026-01-01"})
         producer.produce(topic.name, key=json.dumps({"id": key}), value=value)
     assert producer.flush(SECONDS) == 0
-    drain("lake.db.flink", server.spark)
+    run_drain(server, "lake.db.flink", engine)
     assert merged(server, "flink") == {1: 10, 3: 3}
 
 
@@ -294,7 +309,7 @@ def test_avro_records_are_read_by_the_schemas_of_a_registry(server: RunningServe
         assert {row.id: row.n for row in tail} == {1: None, 3: None, 4: 4, 5: 5}
 
 
-def test_envelopes_of_debezium_in_avro_are_drained(server: RunningServer, new_topic: NewTopic) -> None:
+def test_envelopes_of_debezium_in_avro_are_drained(server: RunningServer, new_topic: NewTopic, engine: Engine) -> None:
     topic, client = new_topic(1), firn.connect(server.url)
     days = {"type": "int", "connect.name": "io.debezium.time.Date", "connect.version": 1}
     row = record("Value", id="long", n=["null", "long"], day=["null", days])
@@ -302,9 +317,11 @@ def test_envelopes_of_debezium_in_avro_are_drained(server: RunningServer, new_to
     schema = record("Envelope", before=["null", row], after=["null", "Value"], source=source, op="string")
     about = {"connector": "mysql", "db": "shop", "table": "orders"}
     with running_registry() as registry:
-        client.connections.create("debezium", [topic.brokers], registry=SchemaRegistry(registry.url))
-        properties = {"firn.log.topic": topic.name, "firn.log.connection": "debezium"}
+        client.connections.create(f"debezium-{engine}", [topic.brokers], registry=SchemaRegistry(registry.url))
+        properties = {"firn.log.topic": topic.name, "firn.log.connection": f"debezium-{engine}"}
         properties |= {"firn.log.format": "debezium-avro", "firn.log.source-tables": "shop.orders"}
+        with suppress(NotFound):
+            client.tables["db.envelopes"].drop()
         client.tables.create("db.envelopes", COLUMNS, primary_key=["id"], properties=properties)
         number = registry.register("v", schema)
         producer = Producer({"bootstrap.servers": topic.brokers, "enable.idempotence": True})
@@ -315,7 +332,7 @@ def test_envelopes_of_debezium_in_avro_are_drained(server: RunningServer, new_to
             producer.produce(topic.name, value=encode(number, schema, value))
         producer.produce(topic.name, value=b"{}")
         assert producer.flush(SECONDS) == 0
-        drain("lake.db.envelopes", server.spark)
+        run_drain(server, "lake.db.envelopes", engine)
     assert merged(server, "envelopes") == {1: 10}
     assert server.rows("SELECT CAST(day AS STRING) FROM lake.db.envelopes.merged") == [("2024-10-04",)]
     assert server.rows("SELECT offset FROM lake.db.envelopes.quarantine") == [(4,)]

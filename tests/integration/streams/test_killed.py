@@ -18,11 +18,13 @@ from tests.spark_fixtures import RunningServer, interpret_queries
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 RECORDS = 60
-DEATHS = [("after LogDrain.append 2", 40)]
+DEATHS = [("after LogDrain.append 2", 40), ("before LightDrain.append 2", 20), ("after LightDrain.append 2", 40)]
 """When the process dies, and how many records the table has by then."""
 if "SOAK_SECONDS" in os.environ:
     DEATHS += [
         ("before LogDrain.append 1", 0),
+        ("after LightDrain.read 1", 0),
+        ("after LightDrain.write 2", 20),
         ("after LogDrain._order 2", 20),
         ("after StreamWriter.register 1", 0),
         ("before StreamWriter.commit 2", 20),
@@ -34,7 +36,7 @@ if "SOAK_SECONDS" in os.environ:
 def test_the_next_process_goes_on_from_the_tables_position(
     server: RunningServer, new_topic: Callable[..., Topic], tmp_path: Path, moment: str, written: int
 ) -> None:
-    topic, is_drain = new_topic(), "LogDrain" in moment
+    topic, is_drain = new_topic(), "Drain." in moment
     log = {"firn.log.topic": topic.name, "firn.log.brokers": topic.brokers, "firn.log.format": "firn-json"}
     properties = {**log, "firn.log.max-batch-rows": "20"} if is_drain else {}
     line = Pipeline(server.spark, topic, tmp_path / "checkpoint", keyed=is_drain, properties=properties).create()

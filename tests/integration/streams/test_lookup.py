@@ -74,6 +74,10 @@ def test_lookups_see_each_change_and_the_cache_is_patched(
     expected |= dict.fromkeys(range(9), 7)
     check(2)
 
+    _check_as_of_and_refusals(server, table)
+
+
+def _check_as_of_and_refusals(server: RunningServer, table: str) -> None:
     batch = server.spark.range(4)
     with firn.connect(server.url) as client:
         first = client.tables["db.dimension"].get("/versions")[-1]["version"]

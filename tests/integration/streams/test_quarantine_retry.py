@@ -15,13 +15,14 @@ from firn.spark import drain, retry_quarantine
 from firn.spark.log_drain import _open
 from firn.spark.quarantine_retry import Retry
 from firn.spark.target import load_target
-from tests.integration.streams.test_drain import change, changes, create, merged
-from tests.integration.streams.test_quarantine import bad, quarantined
+from tests.integration.streams.test_drain import change, changes, create, merged, run_job
+from tests.integration.streams.test_quarantine import bad, quarantine_commits, quarantined
 from tests.integration.streams.topics import Topic
 from tests.spark_fixtures import RunningServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 NewTopic = Callable[..., Topic]
+EXPIRE_AT_ONCE = {"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"}
 STOP = {"firn.log.deletes": "stop"}
 
 
@@ -38,10 +39,16 @@ def open_retry(server: RunningServer, name: str) -> Retry:
 
 def test_a_retry_sends_what_is_good_now_and_keeps_what_is_still_bad(server: RunningServer, new_topic: NewTopic) -> None:
     topic = new_topic()
-    create(server, topic, "again", properties=STOP)
+    create(server, topic, "again", properties=STOP | EXPIRE_AT_ONCE)
     assert retry_quarantine("lake.db.again", server.spark).sent == 0  # there is no quarantine yet
-    topic.send([change(0, 1), change(1, 1), change(0, None, "D"), bad(1), change(2, 2)])
+    topic.send([change(0, 1), change(1, 1), change(0, None, "D"), change(2, 2)])
     drain("lake.db.again", server.spark)
+    topic.send([bad(1)])
+    drain("lake.db.again", server.spark)
+    assert quarantine_commits(server, "again") == 2
+    assert run_job(server, "again.quarantine", "rewrite")["rewritten_files"] == 2
+    assert run_job(server, "again.quarantine", "expire")["expired_snapshots"] == 2
+    assert (quarantine_commits(server, "again"), len(quarantined(server, "again"))) == (1, 2)
     assert len(quarantined(server, "again")) == 2
     assert retry_quarantine("lake.db.again", server.spark).still_bad == 2
     allow_deletes(server, "again")
@@ -95,7 +102,7 @@ def test_a_retry_leaves_records_alone_that_a_drain_may_commit_itself(
 
     dying.append = die  # type: ignore[method-assign, assignment]
     dying.bad_records._is_likely = dying.bad_records._has_looked = True  # writes bad records first
-    dying.bad_records._register(create=False)
+    dying.bad_records._writer.register(create=False)
     with pytest.raises(KeyboardInterrupt):
         dying.run()
     assert [row[:2] for row in quarantined(server, "ahead")] == [(0, 1), (0, 2)]

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from confluent_kafka.admin import AdminClient
 
 import firn
 import firn.spark
+from firn.drains.engine import Engine
 from firn.errors import Refused
 from firn.protocol.answers.streams import StreamOut
 from optimizer.client import connect
 from optimizer.jobs import JOBS
 from optimizer.registration import Registration
 from optimizer.spark import SparkProcess
-from optimizer.stream_worker import StreamWorker
+from optimizer.stream_worker import StreamWorker, run_drain
 from optimizer.worker import Worker
 from tests.forked_programs import ForkedProgram
 from tests.integration.keyed.supervisor import wait_for
@@ -107,11 +109,12 @@ def optimizer_process(server: RunningServer, directory: Path) -> Iterator[Forked
 
 @contextmanager
 def optimizer_in_this_process(server: RunningServer) -> Iterator[threading.Event]:
-    """Another optimizer of the group, in the tests' Spark. It stops at the end of the block."""
+    """Another optimizer of the group, which drains in the tests' Spark. It stops at the end of the block."""
     api, spark, stopping = connect(server.url), SparkProcess.of(shared_spark()), threading.Event()
     about: dict[str, object] = {"group": GROUP, "host": "here", "pid": 1, "version": "0", "facts": {}}
     registration = Registration(api, about)
-    streams = StreamWorker(api, spark, registration, stopping, 2)
+    run = partial(run_drain, engine=Engine.SPARK)
+    streams = StreamWorker(api, spark, registration, stopping, 2, run_stream=run)
     jobs = Worker(api, spark, JOBS, about, stopping, registration=registration)
     threads = [threading.Thread(target=work.run) for work in (streams, jobs)]
     for thread in threads:
@@ -155,6 +158,7 @@ def test_a_killed_optimizer_loses_and_doubles_nothing_and_another_one_goes_on(
         wait_for(lambda: server.get(f"jobs/{job['id']}")["status"] != "pending", "the merge", seconds=120)
         process.kill()
     assert {stage.stream(name).status for name in ("sums", "last")} == {"running"}  # nobody has noticed yet
+    assert stage.stream("sums").attempts[-1].engine == "light"
 
     with optimizer_in_this_process(server):
         stage.produce(50)
@@ -163,28 +167,36 @@ def test_a_killed_optimizer_loses_and_doubles_nothing_and_another_one_goes_on(
         stage.check()
         wait_for(lambda: stage.stream("sums").lag_rows == 0, "a heartbeat of the stream that waits", seconds=60)
         assert stage.stream("sums").failures == 0
+        assert stage.stream("sums").attempts[-1].engine == "spark"
         assert "fell silent" in (stage.stream("sums").attempts[-2].outcome or "")
 
-        stage.client.streams.pause(stage.stream("last").id)
-        before = stage.client.tables["db.last"].log.show().position
-        stage.produce(40)
-        wait_for(lambda: stage.client.tables["db.sums"].log.show().lag == 0, "the stream that goes on", seconds=60)
-        assert stage.client.tables["db.last"].log.show().position == before
-        stage.client.streams.resume(stage.stream("last").id)
-        wait_for(stage.is_drained, "all records after the pause", seconds=120)
-        stage.check()
-
-        lose_records(stage)
-        stage.client.streams.resume(stage.stream("last").id)
-        wait_for(lambda: stage.stream("last").status == "stopped", "the stop", seconds=60)
-        assert "no longer has up to" in (stage.stream("last").reason or "")
-        assert "firn log skip" in (stage.stream("last").remedy or "")
-        assert stage.stream("sums").status == "running"
-        with pytest.raises(Refused, match=r"drains db\.sums already"):
-            firn.spark.drain("lake.db.sums", server.spark)
-        firn.spark.skip("lake.db.last", server.spark)
-        wait_for(stage.is_drained, "the records after the gap", seconds=120)
-        stage.check()
+        _check_pause(stage)
+        _check_lost_records(server, stage)
     ended = stage.stream("sums")
     assert (ended.status, ended.attempts[-1].outcome) == ("waiting", "the optimizer stops")
     assert any("committed up to" in line.line for line in stage.client.streams.logs(ended.id))
+
+
+def _check_pause(stage: Stage) -> None:
+    stage.client.streams.pause(stage.stream("last").id)
+    before = stage.client.tables["db.last"].log.show().position
+    stage.produce(40)
+    wait_for(lambda: stage.client.tables["db.sums"].log.show().lag == 0, "the stream that goes on", seconds=60)
+    assert stage.client.tables["db.last"].log.show().position == before
+    stage.client.streams.resume(stage.stream("last").id)
+    wait_for(stage.is_drained, "all records after the pause", seconds=120)
+    stage.check()
+
+
+def _check_lost_records(server: RunningServer, stage: Stage) -> None:
+    lose_records(stage)
+    stage.client.streams.resume(stage.stream("last").id)
+    wait_for(lambda: stage.stream("last").status == "stopped", "the stop", seconds=60)
+    assert "no longer has up to" in (stage.stream("last").reason or "")
+    assert "firn log skip" in (stage.stream("last").remedy or "")
+    assert stage.stream("sums").status == "running"
+    with pytest.raises(Refused, match=r"drains db\.sums already"):
+        firn.spark.drain("lake.db.sums", server.spark)
+    firn.spark.skip("lake.db.last", server.spark)
+    wait_for(stage.is_drained, "the records after the gap", seconds=120)
+    stage.check()

@@ -59,6 +59,26 @@ def test_a_backfill_is_requested_shown_and_steered(api: Api, stage: PipelineStag
     assert (refused.status_code, "is canceled" in refused.text) == (409, True)
 
 
+def test_a_backfill_beside_the_runs_is_requested_shown_and_computed(api: Api, stage: PipelineStage) -> None:
+    made = post(api, body={**WHERE, "beside": 2})
+    shown = get(api, f"/{made['id']}")
+    assert (shown["beside"], len(shown["jobs"]), shown["done"]) == (2, 2, 0)
+    lease = stage.lease().lease
+    sent = {"fingerprint": DEFINED["fingerprint"]}
+    path = f"/api/v1/leases/{lease}"
+    take = api.http.post(f"{path}/chunk-takes", json=sent).raise_for_status().json()["take"]
+    assert (take["chunks"]["chunks"], take["version"]) == ([{"number": 1, "condition": "`id` < 2"}], 1)
+    assert take["at"]["id"] == stage.writer().position
+    assert [chunk["state"] for chunk in get(api)["items"][0]["chunks"]] == ["running", "pending", "pending"]
+    commit = {"take": take["id"], "position": take["at"]["id"]}
+    answers = [api.http.post(f"{path}/chunk-commits", json=commit | more).json() for more in ({}, {"take": "x"})]
+    assert answers == [{"state": "done"}, {"state": "void"}]
+    shown = get(api, f"/{made['id']}")
+    assert (shown["done"], shown["chunks"][0]["done_at"] is None) == (1, False)
+    wrong = [{}, {**commit, "position": ""}, {**commit, "change": {"table": "x"}}, {**commit, "more": 1}]
+    assert [api.http.post(f"{path}/chunk-commits", json=body).status_code for body in wrong] == [422] * 4
+
+
 def test_the_list_has_pages(api: Api, stage: PipelineStage) -> None:
     made = [post(api, body=WHERE)["id"] for _ in range(3)]
     page = get(api, "?limit=2")
@@ -77,6 +97,9 @@ def test_the_list_has_pages(api: Api, stage: PipelineStage) -> None:
         ({**WHERE, "chunks": 0}, 422, "malformed", ""),
         ({**WHERE, "chunks": 1_001}, 422, "malformed", ""),
         ({**WHERE, "chunk_seconds": 0}, 422, "malformed", ""),
+        ({**WHERE, "beside": 0}, 422, "malformed", ""),
+        ({**WHERE, "beside": 33}, 422, "malformed", ""),
+        ({**WHERE, "beside": "many"}, 422, "malformed", ""),
         ({**WHERE, "more": 1}, 422, "malformed", ""),
         ({}, 422, "malformed", ""),
     ],

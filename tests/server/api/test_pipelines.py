@@ -109,6 +109,7 @@ def test_graph_and_lineage_of_tables_that_are_not_built(pipes: Api) -> None:
         {"table": "db.daily", "columns": [{"column": "n", "sources": [source], "origins": [source]}]}
     ]
     assert "lineage" not in get(pipes, "/orders")["tables"][0]["definition"]
+    assert refused(pipes, "GET", "/none/plan") == refused(pipes, "GET", "/none/graph")
     assert refused(pipes, "GET", "/none/graph") == refused(pipes, "GET", "/none/lineage") == (404, "not_found")
 
 
@@ -130,7 +131,7 @@ def test_pipelines_are_listed_by_name_a_page_at_a_time(pipes: Api) -> None:
         (body({**DEFINED, "name": "x"}), (400, "invalid")),
         (body({**DEFINED, "name": "db.a\u0000b"}), (400, "invalid")),
         (body({**DEFINED, "fingerprint": "A" * 64}), (422, "malformed")),
-        (body({**DEFINED, "inputs": []}), (422, "malformed")),
+        (body({**DEFINED, "inputs": []}), (400, "invalid_definition")),
         (body({**DEFINED, "inputs": ["db.plain"] * 101}), (422, "malformed")),
         (body({**DEFINED, "incremental": "true"}), (422, "malformed")),
         (body({**DEFINED, "more": 1}), (422, "malformed")),

@@ -82,6 +82,7 @@ class KeyedStores:
                 key=key,
                 base=metadata,
                 change=self.change,
+                base_version=self.base.metadata["format-version"],
                 sequence_number=self.base.metadata["last-sequence-number"] + 1,
                 layer=layer,
                 directory=task.directory,

@@ -273,7 +273,7 @@ BEHIND_HIVE = {
     # Their properties are looked at by tests/server/service/hive/test_upgrade_steps.py, with a metastore.
     "POST /catalogs/{catalog}/hive/upgrade",
     "POST /catalogs/{catalog}/hive/{full_name}/upgrade",
-    # It says what an upgrade would find, and writes nothing.
+    "POST /catalogs/{catalog}/hive/views/{full_name}",  # a view has no location of its own
     "POST /catalogs/{catalog}/hive/{full_name}/check",
 }
 OF_ADMINISTRATORS = {
@@ -293,6 +293,7 @@ OF_OPTIMIZERS = {
     "POST /leases/{lease}/report",
     # A commit, with the checks of every commit: tests/server/service/pipelines/test_sets.py sends a foreign file.
     "POST /leases/{lease}/publish",
+    "POST /leases/{lease}/chunk-commits",
 }
 WITHOUT = {
     "POST /queries",  # it refuses all files; see test_queries_open_no_file_of_another_table
@@ -303,6 +304,10 @@ WITHOUT = {
     "POST /{catalog}/namespaces/{namespace}/properties",
     "POST /catalogs/{catalog}/namespaces",
     # Nothing in them names a file.
+    "PATCH /catalogs/{catalog}/description",
+    "PATCH /catalogs/{catalog}/namespaces/{namespace}/description",
+    "PATCH /catalogs/{catalog}/tables/{table}/description",
+    "PATCH /catalogs/{catalog}/views/{view}/description",
     "POST /{catalog}/tables/rename",
     "POST /{catalog}/views/rename",
     "POST /{catalog}/namespaces/{namespace}/tables/{table}/metrics",
@@ -342,6 +347,7 @@ WITHOUT = {
         for verb in ("pause", "resume", "cancel")
     ),
     "POST /leases/{lease}/chunks",
+    "POST /leases/{lease}/chunk-takes",
     "POST /leases/{lease}/pins",
     "POST /leases/{lease}/checkpoint",
     "POST /leases/{lease}/image",
@@ -352,6 +358,12 @@ WITHOUT = {
     *(f"POST /catalogs/{{catalog}}/tables/{{table}}/log/quarantine/{verb}" for verb in ("writer", "drop")),
     *(f"POST /streams/{{stream_id}}/{verb}" for verb in ("pause", "resume", "restart")),
     "POST /hadoop/check",  # the warehouses of the catalogs alone
+    # Addresses of receivers, by an administrator.
+    "POST /notifications/rules",
+    "PATCH /notifications/rules/{rule}",
+    "POST /notifications/rules/{rule}/test",
+    "POST /notifications/rules/{rule}/silence",
+    "POST /notifications/{notification_id}/retry",
     "POST /connections",  # addresses of brokers, by an administrator
     "POST /connections/{connection}/check",
     "POST /catalogs/{catalog}/cdc/plan",

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from catalog.access.privileges import OPTIMIZER, Grant, Privilege, RoleName
+from catalog.access.privileges import OPTIMIZER, SERVER, Grant, Privilege, RoleName
 from catalog.names import TableName
 from firn.protocol.leases import PROTOCOL
 from server.service.access.tokens import TokenRequest
@@ -214,3 +214,20 @@ def test_an_optimizer_opens_the_files_of_a_run_and_no_others(site: Site, owner: 
         return site.send(site.optimizer, "POST", f"/api/v1/leases/{lease}/locations", body).status_code
 
     assert (check("secret"), check("open")) == (204, 400)
+
+
+CODE: dict[str, Any] = {"function": {"path": "a.py", "name": "f"}, "modules": ["a.py"]}
+WITH_CODE: dict[str, Any] = {
+    "tables": [{**DEFINED, "code": CODE}],
+    "files": [{"path": "a.py", "text": "raise SystemExit"}],
+}
+
+
+def test_code_needs_the_setting_and_the_rights_of_an_optimizer(site: Site) -> None:
+    """Code can do all that the optimizer can; the server itself never runs it."""
+    owner = site.made.token("coder", *NEEDED).text
+    refused = site.put(owner, **WITH_CODE)
+    assert (refused.status_code, "maintain" in refused.text) == (403, True)
+    trusted = site.made.token("trusted", *NEEDED, Grant(SERVER, Privilege.MAINTAIN)).text
+    refused = site.put(trusted, **WITH_CODE)
+    assert (refused.status_code, "this server allows no Python in pipelines" in refused.text) == (400, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,23 @@ def made(opened_sqlite: OpenDatabase, tmp_path: Path) -> Guarded:
     return guarded(opened_sqlite.database, tmp_path)
 
 
+def _give_log(made: Guarded) -> None:
+    """The fixture's table has a stream, but no log of its own."""
+    with made.services.database.writing() as uow:
+        keyed = uow.keyed.get(uow.streams.get(made.stream_id).stream.relation_id)  # type: ignore[arg-type]
+        stats = uow.stats.get(keyed.base_id)
+        stats.properties.update({"firn.log.topic": "t", "firn.log.brokers": "k:1", "firn.log.format": "firn-json"})
+        uow.stats.put(stats, plan_after=uow.now())
+
+
+def _register_quarantine(made: Guarded, send: Callable[..., Any], name: TableName, lease: str | None) -> Any:
+    with made.services.database.reading() as uow:
+        change_id = uow.keyed.get(uow.relations.find(LAKE, name).id).change_id  # type: ignore[union-attr]
+        epoch = uow.writers.find(change_id, LOG_WRITER).epoch  # type: ignore[union-attr]
+    body = {"epoch": epoch, "create": True, "stream_lease": lease}
+    return send(f"/api/v1/catalogs/lake/tables/{name}/log/quarantine/writer", body)
+
+
 def test_a_commit_with_a_lease_needs_no_privilege_to_write(made: Guarded) -> None:
     token = token_of_an_optimizer(made)
     stores = f"/iceberg/v1/lake/namespaces/{ORDERS.namespace[0]}%1F{ORDERS.name}/tables"
@@ -47,24 +66,14 @@ def test_a_commit_with_a_lease_needs_no_privilege_to_write(made: Guarded) -> Non
 
         about = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
         optimizer = send("/api/v1/optimizers", about).json()["id"]
-        with made.services.database.writing() as uow:  # the fixture's table has a stream, but no log of its own
-            keyed = uow.keyed.get(uow.streams.get(made.stream_id).stream.relation_id)  # type: ignore[arg-type]
-            stats = uow.stats.get(keyed.base_id)
-            stats.properties.update({"firn.log.topic": "t", "firn.log.brokers": "k:1", "firn.log.format": "firn-json"})
-            uow.stats.put(stats, plan_after=uow.now())
+        _give_log(made)
         lease = send("/api/v1/stream-leases", {"optimizer_id": optimizer, "wait_seconds": 0}).json()["lease"]
 
         made.services.keyed.create(LAKE, definition(OTHER), KeySpec(primary_key=("id",)))
         for name in (ORDERS, OTHER):
             made.services.writers.register(LAKE, name, LOG_WRITER)
 
-        def register(name: TableName, lease: str | None) -> Any:
-            with made.services.database.reading() as uow:
-                change_id = uow.keyed.get(uow.relations.find(LAKE, name).id).change_id  # type: ignore[union-attr]
-                epoch = uow.writers.find(change_id, LOG_WRITER).epoch  # type: ignore[union-attr]
-            body = {"epoch": epoch, "create": True, "stream_lease": lease}
-            return send(f"/api/v1/catalogs/lake/tables/{name}/log/quarantine/writer", body)
-
+        register = partial(_register_quarantine, made, send)
         assert register(ORDERS, None).status_code == 403
         assert register(OTHER, lease).status_code == 403
         assert register(ORDERS, f"{lease}x").status_code == 403

@@ -1,4 +1,4 @@
-"""iceberg-go, by the requests that it has sent: Go is on no machine that has only what Firn needs.
+"""iceberg-go, by the requests that it has sent, for the first tier; `integration/engines` runs it.
 
 `iceberg-go.json` was recorded between a program that uses iceberg-go 0.7.0 and a Firn server: a namespace and a table
 are created, rows appended, properties set with and without a requirement, rows read, the table renamed and dropped.

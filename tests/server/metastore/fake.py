@@ -24,6 +24,7 @@ class FakeMetastore:
         self.locks = FakeLocks()
         self.log: list[Notification] | None = None
         """Set to a list to keep a log of changes."""
+        self._primary_keys: dict[tuple[str, str], tuple[str, ...]] = {}
         self._databases: dict[str, dict[str, HiveTable]] = {"default": {}}
         self._about: dict[str, HiveDatabase] = {}
         self._partitions: dict[str, dict[str, HivePartition]] = {}
@@ -80,6 +81,14 @@ class FakeMetastore:
     def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
         tables = self._database(database)
         return [tables[name] for name in names if name in tables]
+
+    def primary_key(self, database: str, name: str) -> list[str]:
+        self.table(database, name)
+        return [*self._primary_keys.get((database, name), ())]
+
+    def declare_primary_key(self, database: str, name: str, columns: Sequence[str]) -> None:
+        """Declare it, as `PRIMARY KEY (…) DISABLE NOVALIDATE` of Hive does."""
+        self._primary_keys[database, name] = tuple(columns)
 
     def partition_names(self, database: str, name: str) -> list[str]:
         self.table(database, name)

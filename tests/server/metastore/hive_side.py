@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from hmsclient.genthrift.hive_metastore.ttypes import (
+    AddPrimaryKeyRequest,
     ClientCapabilities,
     Database,
     DataOperationType,
@@ -20,6 +21,7 @@ from hmsclient.genthrift.hive_metastore.ttypes import (
     Partition,
     SerDeInfo,
     ShowLocksRequest,
+    SQLPrimaryKey,
     StorageDescriptor,
     Table,
     UnlockRequest,
@@ -54,6 +56,17 @@ class HiveSide:
     def add_database(self, name: str) -> None:
         self.client.create_database(Database(name=name, locationUri=f"{self._warehouse}/{name}.db"))
 
+    def declare_primary_key(self, database: str, name: str, columns: Sequence[str]) -> None:
+        """Declare it, as `PRIMARY KEY (…) DISABLE NOVALIDATE` of Hive does."""
+        keys = [
+            SQLPrimaryKey(
+                table_db=database, table_name=name, column_name=column, key_seq=at, pk_name="pk",
+                enable_cstr=False, validate_cstr=False, rely_cstr=False,
+            )
+            for at, column in enumerate(columns, 1)
+        ]  # fmt: skip
+        self.client.add_primary_key(AddPrimaryKeyRequest(keys))
+
     def add_table(self, table: HiveTable) -> None:
         made = Table(
             dbName=table.database,
@@ -63,6 +76,8 @@ class HiveSide:
             parameters=dict(table.parameters),
             partitionKeys=_fields(table.partition_columns),
             sd=_descriptor(table.storage),
+            viewOriginalText=table.view_text or None,
+            viewExpandedText=table.view_text or None,
         )
         try:
             self.read_table(table.database, table.name)

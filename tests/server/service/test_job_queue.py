@@ -10,7 +10,7 @@ import pytest
 from catalog.jobs.job import REQUESTED, Job, JobKind, JobStatus
 from catalog.jobs.optimizer_group import Group, GroupName
 from firn.protocol.leases import PROTOCOL
-from server.service.jobs.job_queue import find_next_job
+from server.service.jobs.job_queue import Search, find_next_job
 from server.service.optimizers.optimizers import Registration
 from tests.factories import NOW, a_job
 from tests.server.lake import Lake
@@ -134,5 +134,5 @@ def test_asking_whether_there_is_work_locks_nothing(lake: Lake) -> None:
     pending(lake, job)
     mine = optimizer(lake, 1)
     with lake.services.database.reading() as uow:
-        assert find_next_job(uow, GROUP, list(JobKind), timedelta(minutes=1), taking=False) == job
+        assert find_next_job(uow, Search(group=GROUP, kinds=list(JobKind), lease=timedelta(minutes=1))) == job
         assert taken(lake, mine) is not None  # it would be skipped as locked

@@ -132,11 +132,13 @@ def test_a_retry_is_never_taken_back_by_a_store_that_is_set_back(lake: Lake) -> 
     (quarantined,) = [snapshot["snapshot-id"] for snapshot in lake.metadata(QUARANTINE)["snapshots"]]
     lake.append(CHANGE)  # a retry sends the records …
     lake.append(QUARANTINE, operation="delete")  # … and removes them
-    for name, snapshot_id, error in ((CHANGE, before, CommitRefused), (QUARANTINE, quarantined, Invalid)):
+    keyed = "is a keyed table: its stores and the watermark"
+    cases = ((CHANGE, before, CommitRefused, keyed), (QUARANTINE, quarantined, Invalid, "records again that a retry"))
+    for name, snapshot_id, error, refusal in cases:
         back = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
         with pytest.raises(error, match="set back"):
             lake.commit(altered(name, back))
-        with pytest.raises(CommitRefused, match="is a keyed table: its stores and the watermark"):
+        with pytest.raises(CommitRefused, match=refusal):
             lake.services.refs.rollback(LAKE, name, Target(snapshot=str(snapshot_id)), expected_head=None)
     lake.append(QUARANTINE)
 

@@ -16,7 +16,7 @@ from catalog.pipelines.backfill import Backfill, BackfillId, Chunk
 from catalog.pipelines.pipeline import CheckpointId, PipelineTableId, StoredCheckpoint, StoredPin
 from catalog.ports.store import Database
 from firn.protocol.backfills import BackfillStatus
-from firn.protocol.pipelines import InputPin
+from firn.protocol.pipeline_pins import InputPin
 from tests.factories import LATER, NOW
 
 TABLE = PipelineTableId(UUID(int=1))

@@ -14,11 +14,13 @@ from catalog.keyed.image_build import BuildState
 from catalog.keyed.spec import KeyScope
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import LaunchKind
+from catalog.search.document import DocumentKind
 from catalog.tables.relation import RelationKind
 from firn.protocol.backfills import BackfillStatus
 from firn.protocol.dropped import DroppedKind, DroppedState
 from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.jobs import JobKind, JobStatus
+from firn.protocol.notifications import NotificationState, ProblemKind
 from firn.protocol.operations import OperationKind, OperationStatus
 from firn.protocol.orphans import BatchState
 from firn.protocol.queries import QueryState
@@ -41,6 +43,8 @@ STORED: dict[str, type[StrEnum]] = {
     "launch.status": LaunchStatus,
     "metrics_report.kind": ReportKind,
     "hive_wave.kind": OperationKind,
+    "notification.kind": ProblemKind,
+    "notification.state": NotificationState,
     "operation.kind": OperationKind,
     "operation.status": OperationStatus,
     "orphan_batch.state": BatchState,
@@ -48,6 +52,7 @@ STORED: dict[str, type[StrEnum]] = {
     "principal.kind": PrincipalKind,
     "query.state": QueryState,
     "relation.kind": RelationKind,
+    "search_document.kind": DocumentKind,
     "stream.kind": StreamKind,
     "stream.status": StreamStatus,
     "table_status.kind": JobKind,

@@ -72,6 +72,16 @@ def test_the_oldest_pending_job_of_the_group_and_kinds_is_next(database: Databas
         assert uow.jobs.next_pending("third", list(JobKind), requested=False, lock=True) is None
 
 
+def test_a_run_with_code_waits_for_an_optimizer_that_runs_code(database: Database) -> None:
+    with database.writing() as uow:
+        jobs = [a_job(params={"code": True}), a_job(params={"code": False}), a_job()]
+        for job in jobs:
+            uow.jobs.add(job)
+        kinds = [JobKind.MERGE]
+        assert uow.jobs.next_pending("default", kinds, requested=False, lock=True) == jobs[1]
+        assert uow.jobs.next_pending("default", kinds, requested=False, allow_code=True, lock=True) == jobs[0]
+
+
 def test_jobs_are_listed_newest_first_and_active_ones_counted(database: Database) -> None:
     with database.writing() as uow:
         jobs = [a_job(), a_job(JobStatus.FAILED), a_job(kind=JobKind.EXPIRE)]

@@ -96,6 +96,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/description": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Describe a catalog
+         * @description Change the comment, the owner and the labels of a catalog.
+         */
+        patch: operations["describe_catalog_catalogs__catalog__description_patch"];
+        trace?: never;
+    };
     "/catalogs/{catalog}/dropped": {
         parameters: {
             query?: never;
@@ -360,6 +380,50 @@ export interface paths {
          * @description Resume all paused operations of a batch.
          */
         post: operations["resume_batch_catalogs__catalog__hive_upgrades__batch__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Hive views
+         * @description List the views of the metastore, with their queries translated to Spark SQL where that gives the same rows.
+         *
+         *     The names come from the index. For the queries the server asks the metastore.
+         */
+        get: operations["list_hive_views_catalogs__catalog__hive_views_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/views/{full_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a view from a Hive view
+         * @description Create an Iceberg view with the same name and rows, or replace its query if the one in Hive has changed.
+         *
+         *     The Hive view stays as it is. A view that is as in Hive is left alone.
+         */
+        post: operations["create_hive_view_catalogs__catalog__hive_views__full_name__post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -739,7 +803,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Show a namespace
+         * @description Show one namespace.
+         */
+        get: operations["show_namespace_catalogs__catalog__namespaces__namespace__get"];
         put?: never;
         post?: never;
         /**
@@ -750,6 +818,26 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/namespaces/{namespace}/description": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Describe a namespace
+         * @description Change the comment, the owner and the labels of a namespace.
+         */
+        patch: operations["describe_namespace_catalogs__catalog__namespaces__namespace__description_patch"];
         trace?: never;
     };
     "/catalogs/{catalog}/namespaces/{namespace}/protect": {
@@ -861,6 +949,26 @@ export interface paths {
          * @description Set and remove properties, such as `firn.drop.retention`. Tables dropped before keep their retention.
          */
         patch: operations["change_catalog_properties_catalogs__catalog__properties_patch"];
+        trace?: never;
+    };
+    "/catalogs/{catalog}/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Summarize a catalog
+         * @description Show a catalog at a glance, as far as the caller may read it: totals, a week's trend, jobs, the worst tables.
+         */
+        get: operations["show_summary_catalogs__catalog__summary_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/catalogs/{catalog}/tables": {
@@ -1003,6 +1111,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/columns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show statistics of columns
+         * @description Show nulls, ranges, sizes and distinct values of the columns, from manifests and statistics files.
+         *
+         *     The server reads no data file. For tables with very many files it reads a part of the manifests, and says so.
+         */
+        get: operations["show_columns_catalogs__catalog__tables__table__columns_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/compare": {
         parameters: {
             query?: never;
@@ -1069,6 +1199,28 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/description": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Describe a table
+         * @description Change the comment, the owner and the labels of a table, and comments and labels of its columns, in one commit.
+         *
+         *     Columns that somebody else alters at the same time stay altered.
+         */
+        patch: operations["describe_table_catalogs__catalog__tables__table__description_patch"];
         trace?: never;
     };
     "/catalogs/{catalog}/tables/{table}/explain": {
@@ -1682,6 +1834,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/trends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the trends of a table
+         * @description Show measures of a table over time: rows, bytes, files, health, jobs and more, at up to 170 times.
+         */
+        get: operations["show_table_trends_catalogs__catalog__tables__table__trends_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/unprotect": {
         parameters: {
             query?: never;
@@ -1772,6 +1944,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/trends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the trends of a catalog or namespace
+         * @description Show measures over time, added up over the tables that the caller may read; the health is their average.
+         */
+        get: operations["show_trends_catalogs__catalog__trends_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/views/{view}": {
         parameters: {
             query?: never;
@@ -1794,6 +1986,26 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/views/{view}/description": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Describe a view
+         * @description Change the comment, the owner and the labels of a view. Comments of its columns belong to its definition.
+         */
+        patch: operations["describe_view_catalogs__catalog__views__view__description_patch"];
         trace?: never;
     };
     "/catalogs/{catalog}/views/{view}/rollback": {
@@ -2350,6 +2562,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/chunk-commits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Commit a chunk
+         * @description Commit the rows of a chunk beside the live runs, and end it, in one transaction. It may be asked again.
+         *
+         *     500 with the code `unknown` means that the commit may have been applied: the same request tells.
+         */
+        post: operations["commit_chunk_leases__lease__chunk_commits_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/chunk-takes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a chunk
+         * @description Give the job of a backfill the next chunk, which it computes beside the live runs of the table.
+         *
+         *     It may be asked again, which voids the take before.
+         */
+        post: operations["take_chunk_leases__lease__chunk_takes_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/chunks": {
         parameters: {
             query?: never;
@@ -2681,6 +2937,140 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notifications
+         * @description List the messages of rules, newest first.
+         */
+        get: operations["list_notifications_notifications_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List rules of notifications
+         * @description List the rules by name, each with its newest message.
+         */
+        get: operations["list_rules_notifications_rules_get"];
+        put?: never;
+        /**
+         * Create a rule of notifications
+         * @description Create a rule. It reports problems that begin from now on. The answer alone has a created secret.
+         */
+        post: operations["create_rule_notifications_rules_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/rules/{rule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a rule of notifications
+         * @description Show a rule, without its secret and without the secret parts of its address.
+         */
+        get: operations["show_rule_notifications_rules__rule__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Drop a rule of notifications
+         * @description Drop a rule. Its waiting messages are given up; its history stays for its time.
+         */
+        delete: operations["drop_rule_notifications_rules__rule__delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a rule of notifications
+         * @description Change what a rule reports. For another address or secret, drop it and create it again.
+         */
+        patch: operations["change_rule_notifications_rules__rule__patch"];
+        trace?: never;
+    };
+    "/notifications/rules/{rule}/silence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Silence a rule of notifications
+         * @description Keep the messages of a rule back, or those about one subject.
+         *
+         *     When the silence ends, the rule sends those whose problems still go on.
+         */
+        post: operations["silence_rule_notifications_rules__rule__silence_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/rules/{rule}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a rule of notifications
+         * @description Send a test message now, and report what the receiver answered.
+         */
+        post: operations["test_rule_notifications_rules__rule__test_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/{notification_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry a notification
+         * @description Send a failed message again, with the next run of the background task.
+         */
+        post: operations["retry_notification_notifications__notification_id__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operations": {
         parameters: {
             query?: never;
@@ -2978,6 +3368,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{pipeline}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan the next runs
+         * @description Show what the next run of each table does, and what has changed in its inputs since the checkpoint.
+         *
+         *     The server reads the database and metadata files, and no data. A run decides again when it begins.
+         */
+        get: operations["plan_runs_pipelines__pipeline__plan_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{pipeline}/runs": {
         parameters: {
             query?: never;
@@ -3039,7 +3451,7 @@ export interface paths {
         put?: never;
         /**
          * Request a backfill
-         * @description Recompute the rows of a table that a condition selects, in chunks, each as a part of a run.
+         * @description Recompute the rows of a table that a condition selects, in chunks, each as a part of a run, or beside the runs.
          *
          *     400 with the code `invalid_definition` names the place in a condition that is not one over the table's scope. 409 if
          *     each run of the table computes all rows, or only adds some. With `dry_run` the answer has the chunks, and nothing is
@@ -3558,6 +3970,29 @@ export interface paths {
          * @description Delete one of the caller's saved queries.
          */
         delete: operations["delete_saved_query_saved_queries__saved_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search all catalogs
+         * @description Find tables, columns, comments, labels, owners, jobs, pipelines, saved queries, groups and settings.
+         *
+         *     Each word has to begin a word of the name, a column, a comment, a label or an owner. The answer has only what the
+         *     caller may see.
+         */
+        get: operations["search_search_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -4110,9 +4545,12 @@ export interface components {
          * @description A backfill with its chunks. `id` is empty for a dry run, and times are None until they have come.
          *
          *     `done` of `total` chunks are committed. A replay has no `where`. It computes again what has changed `since` a
-         *     checkpoint, by its id.
+         *     checkpoint, by its id. With `beside`, at most so many jobs compute chunks beside the live runs; `jobs` are the ids
+         *     of those that wait or work now.
          */
         BackfillOut: {
+            /** Beside */
+            beside?: number | null;
             /** Chunk Seconds */
             chunk_seconds: number;
             /** Chunks */
@@ -4132,6 +4570,11 @@ export interface components {
             error: string | null;
             /** Id */
             id: string;
+            /**
+             * Jobs
+             * @default []
+             */
+            jobs?: string[];
             /** Pipeline */
             pipeline: string;
             /** Since */
@@ -4150,8 +4593,13 @@ export interface components {
          *
          *     `where` is Spark SQL over columns of the table's scope. `chunks` is the number of chunks; None lets the server
          *     choose. A run takes as many chunks as it computes in about `chunk_seconds`. With `dry_run` nothing is stored.
+         *
+         *     With `beside`, so many jobs compute the chunks beside the live runs, instead of these
+         *     (docs/protocols.md, rule 8.24).
          */
         BackfillRequest: {
+            /** Beside */
+            beside?: number | null;
             /**
              * Chunk Seconds
              * @default 300
@@ -4286,6 +4734,7 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            description: components["schemas"]["DescriptionOut"];
             /** Metastore */
             metastore: string | null;
             metastore_down: components["schemas"]["MetastoreDownOut"] | null;
@@ -4539,6 +4988,12 @@ export interface components {
             topic: string;
         };
         /**
+         * Certainty
+         * @description How a figure stands to the rows that readers see.
+         * @enum {string}
+         */
+        Certainty: "exact" | "bound" | "partial";
+        /**
          * ChangeKind
          * @description The kind of change. `Change.name` names its subject.
          * @enum {string}
@@ -4681,6 +5136,12 @@ export interface components {
             until: number;
         };
         /**
+         * Channel
+         * @description How a rule sends its messages.
+         * @enum {string}
+         */
+        Channel: "webhook" | "slack" | "mail";
+        /**
          * CheckIn
          * @description The key that the server should check, and the properties that the table would have.
          */
@@ -4730,6 +5191,13 @@ export interface components {
             pins: components["schemas"]["InputPin"][];
         };
         /**
+         * ChunkCommitted
+         * @description The answer to the commit of a chunk.
+         */
+        ChunkCommitted: {
+            state: components["schemas"]["ChunkState"];
+        };
+        /**
          * ChunkOut
          * @description A chunk: the condition by which it is a part of the backfill's `where`. `state` is pending, running or done.
          */
@@ -4745,6 +5213,12 @@ export interface components {
             /** State */
             state: string;
         };
+        /**
+         * ChunkState
+         * @description What became of a chunk that an optimizer has sent.
+         * @enum {string}
+         */
+        ChunkState: "done" | "moved" | "void";
         /**
          * ClaimRequest
          * @description Asked by an optimizer with its lease, before it commits all rows of a table: all chunks end with this commit.
@@ -4822,6 +5296,59 @@ export interface components {
             ticket_expires_at: string | null;
             /** User */
             user: string;
+        };
+        /**
+         * CodeFunction
+         * @description A function at the top level of a Python file, by the file's path in the folder.
+         */
+        CodeFunction: {
+            /** Name */
+            name: string;
+            /** Path */
+            path: string;
+        };
+        /**
+         * CodeScope
+         * @description What a transform promises: on which of the rows that it gets a row of its result depends.
+         * @enum {string}
+         */
+        CodeScope: "row" | "key" | "all";
+        /**
+         * CodeTransform
+         * @description One link of a chain: a function of the rows so far, with its promise.
+         */
+        CodeTransform: {
+            function: components["schemas"]["CodeFunction"];
+            scope: components["schemas"]["CodeScope"];
+        };
+        /**
+         * CodeView
+         * @description A temporary view that code reads: a query of Spark SQL, or a function. One of both is None.
+         */
+        CodeView: {
+            function?: components["schemas"]["CodeFunction"] | null;
+            /** Name */
+            name: string;
+            /** Query */
+            query?: string | null;
+        };
+        /**
+         * ColumnDescriptionIn
+         * @description A change of one column, as in DescriptionIn.
+         */
+        ColumnDescriptionIn: {
+            /**
+             * Add Labels
+             * @default []
+             */
+            add_labels?: string[];
+            /** Comment */
+            comment?: string | null;
+            /**
+             * Remove Labels
+             * @default []
+             */
+            remove_labels?: string[];
         };
         /**
          * ColumnDifferenceOut
@@ -4924,6 +5451,55 @@ export interface components {
             table: string;
         };
         /**
+         * ColumnStatisticsOut
+         * @description A column. Values are text, because JavaScript has no exact long and decimal numbers.
+         */
+        ColumnStatisticsOut: {
+            /** Bytes */
+            bytes: number;
+            /** Comment */
+            comment: string | null;
+            /** Counted Rows */
+            counted_rows: number;
+            /** Distinct */
+            distinct: number | null;
+            /** Distinct Is Current */
+            distinct_is_current: boolean;
+            /** Distinct Snapshot Id */
+            distinct_snapshot_id: string | null;
+            /** Id */
+            id: number;
+            /** Labels */
+            labels: string[];
+            /** Lower */
+            lower: string | null;
+            /** Name */
+            name: string;
+            /** Nulls */
+            nulls: number | null;
+            nulls_are: components["schemas"]["Certainty"];
+            range_is: components["schemas"]["Certainty"];
+            /** Required */
+            required: boolean;
+            /** Type */
+            type: string;
+            /** Upper */
+            upper: string | null;
+        };
+        /**
+         * CommitChunk
+         * @description Asked by an optimizer with its lease: the rows of a chunk, or none if it changes no row.
+         *
+         *     `position` is that of the table's writer when the optimizer has looked for the keys that others have written.
+         */
+        CommitChunk: {
+            change?: components["schemas"]["TableChanges"] | null;
+            /** Position */
+            position: string;
+            /** Take */
+            take: string;
+        };
+        /**
          * CompactJobIn
          * @description A job of the kind `compact`.
          */
@@ -4969,6 +5545,12 @@ export interface components {
             /** Watermark */
             watermark: number;
         };
+        /**
+         * Confidence
+         * @description How much speaks for a key.
+         * @enum {string}
+         */
+        Confidence: "declared" | "likely" | "possible";
         /**
          * ConnectionCheckOut
          * @description A cluster that has answered: its id, and how many brokers and topics the connection's user sees.
@@ -5172,6 +5754,41 @@ export interface components {
             unique?: boolean;
         };
         /**
+         * CreatedRuleOut
+         * @description A new rule; `secret` is that of a webhook if the server has created it. No later answer has it.
+         */
+        CreatedRuleOut: {
+            /** Address */
+            address: string | null;
+            /** Catalog */
+            catalog: string | null;
+            channel: components["schemas"]["Channel"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string | null;
+            /** Kinds */
+            kinds: components["schemas"]["ProblemKind"][];
+            last: components["schemas"]["NotificationOut"] | null;
+            /** Name */
+            name: string;
+            /** Open */
+            open: number;
+            /** Recipients */
+            recipients: string[];
+            /** Resolved */
+            resolved: boolean;
+            /** Secret */
+            secret: string | null;
+            /** Silenced Until */
+            silenced_until: string | null;
+            /** Silences */
+            silences: components["schemas"]["SilenceOut"][];
+        };
+        /**
          * DatabaseOut
          * @description A database of the metastore with counts of its tables.
          *
@@ -5201,6 +5818,38 @@ export interface components {
          * @enum {string}
          */
         DeployMode: "client" | "cluster";
+        /**
+         * DescriptionIn
+         * @description A change: what is missing stays as it is, and an empty text removes the comment or the owner.
+         */
+        DescriptionIn: {
+            /**
+             * Add Labels
+             * @default []
+             */
+            add_labels?: string[];
+            /** Comment */
+            comment?: string | null;
+            /** Owner */
+            owner?: string | null;
+            /**
+             * Remove Labels
+             * @default []
+             */
+            remove_labels?: string[];
+        };
+        /**
+         * DescriptionOut
+         * @description The comment, the owner and the labels of an object.
+         */
+        DescriptionOut: {
+            /** Comment */
+            comment: string | null;
+            /** Labels */
+            labels: string[];
+            /** Owner */
+            owner: string | null;
+        };
         /**
          * DoneOut
          * @description The ended jobs of one kind and status.
@@ -5623,6 +6272,20 @@ export interface components {
         ForwardIn: {
             /** To */
             to: string;
+        };
+        /**
+         * FreshnessOut
+         * @description The numbers of tables by the age of their last commit.
+         */
+        FreshnessOut: {
+            /** Older */
+            older: number;
+            /** Within Day */
+            within_day: number;
+            /** Within Hour */
+            within_hour: number;
+            /** Within Week */
+            within_week: number;
         };
         /**
          * FullReason
@@ -6165,6 +6828,33 @@ export interface components {
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded" | "downgrading";
         /**
+         * HiveViewOut
+         * @description A view of the metastore. `sql` is its query for Spark; without one, `reason` says what is not the same there.
+         *
+         *     A view that waits reads the tables and views `waits_for`, which Firn does not have yet.
+         */
+        HiveViewOut: {
+            /** Name */
+            name: string;
+            /** Reason */
+            reason: string;
+            /** Sql */
+            sql: string | null;
+            state: components["schemas"]["HiveViewState"];
+            /** Tables */
+            tables: string[];
+            /** Text */
+            text: string;
+            /** Waits For */
+            waits_for: string[];
+        };
+        /**
+         * HiveViewState
+         * @description Where a view of the metastore stands.
+         * @enum {string}
+         */
+        HiveViewState: "ready" | "waiting" | "inexact" | "created" | "changed" | "taken";
+        /**
          * Hop
          * @description A step on the way to a file on HDFS, or a property of the place.
          * @enum {string}
@@ -6332,6 +7022,34 @@ export interface components {
             version: string | null;
         };
         /**
+         * InputPlanOut
+         * @description An input, and its changes since the checkpoint. None where nothing is known, as of a table that is not built.
+         *
+         *     `commits` counts all commits since the checkpoint; of an input with a key, those that change rows. `files`, `bytes`
+         *     and `rows` are those that these commits added and removed, as their summaries count them. A row that a commit
+         *     updates counts twice if the writer has written its file again.
+         */
+        InputPlanOut: {
+            /** Bytes */
+            bytes?: number | null;
+            /** Changed At */
+            changed_at?: string | null;
+            /** Commits */
+            commits?: number | null;
+            /** Files */
+            files?: number | null;
+            /** Is Changed */
+            is_changed: boolean | null;
+            /** Rows */
+            rows?: number | null;
+            /** Table */
+            table: string;
+            /** Terms */
+            terms: string[];
+            /** Total Bytes */
+            total_bytes?: number | null;
+        };
+        /**
          * JobCounts
          * @description Jobs by status. Ended jobs count for one hour.
          */
@@ -6430,6 +7148,24 @@ export interface components {
          */
         JobStatus: "pending" | "running" | "committing" | "succeeded" | "failed" | "unknown" | "canceled";
         /**
+         * JobsDoneOut
+         * @description What jobs did in some time. `files_removed` and `bytes_removed` are what a full scan no longer reads.
+         */
+        JobsDoneOut: {
+            /** Bytes Freed */
+            bytes_freed: number;
+            /** Bytes Removed */
+            bytes_removed: number;
+            /** Failed Jobs */
+            failed_jobs: number;
+            /** Files Removed */
+            files_removed: number;
+            /** Job Seconds */
+            job_seconds: number;
+            /** Jobs */
+            jobs: number;
+        };
+        /**
          * KeepReason
          * @description Why a proposed file is kept.
          * @enum {string}
@@ -6453,6 +7189,17 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "global" | "partition";
+        /**
+         * KeySuggestionOut
+         * @description A key to begin with, and what speaks for it. Only a check of every row proves that a key is unique.
+         */
+        KeySuggestionOut: {
+            /** Columns */
+            columns: string[];
+            confidence: components["schemas"]["Confidence"];
+            /** Evidence */
+            evidence: string[];
+        };
         /**
          * KeysJobIn
          * @description A job of the kind `keys`.
@@ -6986,8 +7733,15 @@ export interface components {
         /**
          * LeaseRequest
          * @description The job kinds that an optimizer can run, and the time that it waits for a job.
+         *
+         *     With `allow_code` it also takes runs of pipelines with Python.
          */
         LeaseRequest: {
+            /**
+             * Allow Code
+             * @default false
+             */
+            allow_code?: boolean;
             /** Kinds */
             kinds: components["schemas"]["JobKind"][];
             /**
@@ -7349,6 +8103,12 @@ export interface components {
             token_id: string | null;
         };
         /**
+         * Measure
+         * @description The measures of a trend.
+         * @enum {string}
+         */
+        Measure: "tables" | "rows" | "bytes" | "files" | "small_files" | "health" | "pending_rows" | "publish_lag_seconds" | "scans" | "planning_ms" | "jobs" | "failed_jobs" | "job_seconds" | "files_removed" | "bytes_freed";
+        /**
          * Mechanism
          * @description The SASL mechanism, by Kafka's name.
          * @enum {string}
@@ -7536,6 +8296,7 @@ export interface components {
          * @description A namespace.
          */
         NamespaceOut: {
+            description: components["schemas"]["DescriptionOut"];
             /** Name */
             name: string;
             /** Properties */
@@ -7576,6 +8337,12 @@ export interface components {
             token: string;
         };
         /**
+         * NextMode
+         * @description What the next run of a table does.
+         * @enum {string}
+         */
+        NextMode: "incremental" | "full" | "append" | "nothing" | "fails";
+        /**
          * NextOut
          * @description The planner's decision: the job that is due, or why none is.
          *
@@ -7605,6 +8372,68 @@ export interface components {
             at: string;
             /** Reason */
             reason: string;
+        };
+        /**
+         * NotificationOut
+         * @description One message of a rule.
+         *
+         *     `is_resolution` is true for a message that a problem has ended. `ended_at` is when the problem did.
+         */
+        NotificationOut: {
+            /** Attempts */
+            attempts: number;
+            /** Catalog */
+            catalog: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string | null;
+            /** Id */
+            id: string;
+            /** Is Resolution */
+            is_resolution: boolean;
+            kind: components["schemas"]["ProblemKind"];
+            /** Link */
+            link: string;
+            /** Message */
+            message: string;
+            /** Next Attempt At */
+            next_attempt_at: string | null;
+            /** Rule */
+            rule: string;
+            /** Sent At */
+            sent_at: string | null;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            state: components["schemas"]["NotificationState"];
+            /** Subject */
+            subject: string;
+            /** Title */
+            title: string;
+        };
+        /**
+         * NotificationState
+         * @description How far a message is.
+         * @enum {string}
+         */
+        NotificationState: "waiting" | "sent" | "silenced" | "failed";
+        /**
+         * NotificationTestOut
+         * @description The result of a test message: `error` is null if the receiver has accepted it.
+         */
+        NotificationTestOut: {
+            /** Accepted */
+            accepted: boolean;
+            /** Error */
+            error: string | null;
         };
         /**
          * OidcOut
@@ -7946,6 +8775,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[HiveViewOut] */
+        PageOut_HiveViewOut_: {
+            /** Items */
+            items: components["schemas"]["HiveViewOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** PageOut[JobOut] */
         PageOut_JobOut_: {
             /** Items */
@@ -7964,6 +8800,13 @@ export interface components {
         PageOut_NamespaceOut_: {
             /** Items */
             items: components["schemas"]["NamespaceOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[NotificationOut] */
+        PageOut_NotificationOut_: {
+            /** Items */
+            items: components["schemas"]["NotificationOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -8170,6 +9013,23 @@ export interface components {
             version: number;
         };
         /**
+         * PipelinePlanOut
+         * @description The next runs of a pipeline's tables, each after those that it reads.
+         */
+        PipelinePlanOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Pipeline */
+            pipeline: string;
+            /** Tables */
+            tables: components["schemas"]["RunPlanOut"][];
+            /** Version */
+            version: number;
+        };
+        /**
          * PipelineTableOut
          * @description A table of a pipeline. `state` is `new`, `current`, `behind`, `running`, `rebuild`, `failed` or `held`.
          *
@@ -8356,6 +9216,12 @@ export interface components {
             request_id?: string | null;
         };
         /**
+         * ProblemKind
+         * @description What a rule can watch for.
+         * @enum {string}
+         */
+        ProblemKind: "job_failed" | "job_unknown" | "optimizer_lost" | "stream_stopped" | "out_of_sync" | "duplicate_keys" | "not_fresh" | "migration_ended";
+        /**
          * PropertiesIn
          * @description Properties to set and to remove.
          */
@@ -8443,15 +9309,29 @@ export interface components {
         };
         /**
          * PublishPreviewOut
-         * @description The number of partitions that differ from Hive's, and when the oldest unpublished file was committed.
+         * @description What a publish has to do: the partitions that differ from Hive's, and what they have.
          *
-         *     `since` is null if files were only removed, or if the snapshot of that file has expired.  `permissions` is null
-         *     unless asked for, and in object stores.
+         *     `new` of the `differing` partitions are not in Hive, `names` are some of the others.  The publish writes `rows`,
+         *     which now have `bytes` in `files`.  It merges `pending_rows` first, and they may change more partitions.  `since` is
+         *     when the oldest unpublished file was committed: null if files were only removed, or if the snapshot of that file has
+         *     expired.  `permissions` is null unless asked for, and in object stores.
          */
         PublishPreviewOut: {
+            /** Bytes */
+            bytes: number;
             /** Differing */
             differing: number;
+            /** Files */
+            files: number;
+            /** Names */
+            names: string[];
+            /** New */
+            new: number;
+            /** Pending Rows */
+            pending_rows: number;
             permissions: components["schemas"]["PublishPermissionsOut"] | null;
+            /** Rows */
+            rows: number;
             /** Since */
             since: string | null;
             /** Table */
@@ -8832,6 +9712,27 @@ export interface components {
          * @enum {string}
          */
         QueryState: "queued" | "running" | "done" | "failed" | "canceled";
+        /**
+         * QueryTerm
+         * @description How a query finds the values that changes of some inputs affect; a part of the planner's verdict.
+         *
+         *     `joined` are the inputs that a run reads at both states for this; none if the changed rows tell the values. `text`
+         *     says it for people.
+         */
+        QueryTerm: {
+            /** Inputs */
+            inputs: string[];
+            /**
+             * Joined
+             * @default []
+             */
+            joined?: string[];
+            /**
+             * Text
+             * @default
+             */
+            text?: string;
+        };
         /**
          * ReadFile
          * @description A data file to read, as Iceberg's scan planning writes it, and the numbers of the delete files that apply.
@@ -9345,6 +10246,103 @@ export interface components {
             written?: number | null;
         };
         /**
+         * RuleChange
+         * @description New values of a rule; those that are unset stay.
+         */
+        RuleChange: {
+            /**
+             * Kinds
+             * @description Problems that it watches for.
+             */
+            kinds?: components["schemas"]["ProblemKind"][] | null;
+            /**
+             * Resolved
+             * @description Whether it sends a message when a problem has ended.
+             */
+            resolved?: boolean | null;
+        };
+        /**
+         * RuleOut
+         * @description One rule, with its newest message.
+         *
+         *     `address` has no passwords: the host of a Slack webhook, the address of a webhook without its query. `open` is the
+         *     number of problems that it has reported and that go on.
+         */
+        RuleOut: {
+            /** Address */
+            address: string | null;
+            /** Catalog */
+            catalog: string | null;
+            channel: components["schemas"]["Channel"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string | null;
+            /** Kinds */
+            kinds: components["schemas"]["ProblemKind"][];
+            last: components["schemas"]["NotificationOut"] | null;
+            /** Name */
+            name: string;
+            /** Open */
+            open: number;
+            /** Recipients */
+            recipients: string[];
+            /** Resolved */
+            resolved: boolean;
+            /** Silenced Until */
+            silenced_until: string | null;
+            /** Silences */
+            silences: components["schemas"]["SilenceOut"][];
+        };
+        /**
+         * RuleRequest
+         * @description A new rule. The server keeps the address and the secret encrypted, and never shows them again.
+         */
+        RuleRequest: {
+            /**
+             * Catalog
+             * @description Only problems of this catalog; all if unset.
+             */
+            catalog?: string | null;
+            /** @description How it sends messages. */
+            channel: components["schemas"]["Channel"];
+            /**
+             * Kinds
+             * @description Problems that it watches for.
+             */
+            kinds: components["schemas"]["ProblemKind"][];
+            /**
+             * Name
+             * @description Name of the rule.
+             */
+            name: string;
+            /**
+             * Recipients
+             * @description Addresses that get mails; `mail` needs some.
+             * @default []
+             */
+            recipients?: string[];
+            /**
+             * Resolved
+             * @description Whether it also sends a message when a problem has ended.
+             * @default true
+             */
+            resolved?: boolean;
+            /**
+             * Secret
+             * @description Secret that signs webhooks, `whsec_` and base64; the server creates one if unset.
+             */
+            secret?: string | null;
+            /**
+             * Url
+             * @description Address of the webhook; `webhook` and `slack` need it.
+             */
+            url?: string | null;
+        };
+        /**
          * RunChunk
          * @description A chunk that a run computes: the rows of the backfill's condition that match this one, too.
          */
@@ -9424,6 +10422,48 @@ export interface components {
             to?: string | null;
             /** Version */
             version: number;
+        };
+        /**
+         * RunPlanOut
+         * @description What the next run of a table does, and why.
+         *
+         *     `blocked` says why no run can begin now. `chunks` says that the run computes a part of a backfill, too. The bytes
+         *     are predictions; `predicted_seconds` is how long the run takes at most by the runs before it, and `full_seconds` how
+         *     long the last full run took.
+         */
+        RunPlanOut: {
+            /** Blocked */
+            blocked?: string | null;
+            /**
+             * Chunks
+             * @default false
+             */
+            chunks?: boolean;
+            /** Full Bytes */
+            full_bytes?: number | null;
+            /** Full Seconds */
+            full_seconds?: number | null;
+            /** Incremental Bytes */
+            incremental_bytes?: number | null;
+            /** Inputs */
+            inputs: components["schemas"]["InputPlanOut"][];
+            /** Key */
+            key: string[];
+            /** Max Commits */
+            max_commits?: number | null;
+            mode: components["schemas"]["NextMode"];
+            /** Predicted Seconds */
+            predicted_seconds?: number | null;
+            /** Reason */
+            reason: string | null;
+            /** Refresh */
+            refresh: string;
+            /** Scope */
+            scope: string[];
+            /** Since */
+            since: string | null;
+            /** Table */
+            table: string;
         };
         /**
          * RunPublished
@@ -9607,11 +10647,66 @@ export interface components {
             table: string | null;
         };
         /**
+         * SearchHit
+         * @description An object that matches. `text` says for people what matches besides the name: `column amount: "gross"`.
+         */
+        SearchHit: {
+            /** Catalog */
+            catalog: string | null;
+            /** Column */
+            column?: string | null;
+            /**
+             * Detail
+             * @default
+             */
+            detail?: string;
+            /** Id */
+            id?: string | null;
+            kind: components["schemas"]["SearchKind"];
+            /** Name */
+            name: string;
+            part: components["schemas"]["SearchPart"];
+            /**
+             * Text
+             * @default
+             */
+            text?: string;
+        };
+        /**
+         * SearchKind
+         * @description The kinds of objects that a search finds.
+         * @enum {string}
+         */
+        SearchKind: "table" | "view" | "hive_table" | "namespace" | "catalog" | "pipeline" | "query" | "job" | "group" | "setting";
+        /**
+         * SearchOut
+         * @description The hits of a search, the best first within each kind.
+         */
+        SearchOut: {
+            /** Hits */
+            hits: components["schemas"]["SearchHit"][];
+        };
+        /**
+         * SearchPart
+         * @description The part of an object that matches.
+         * @enum {string}
+         */
+        SearchPart: "name" | "column" | "comment" | "label" | "owner" | "statement" | "description" | "id" | "table";
+        /**
          * Security
          * @description How a client reaches the brokers.
          * @enum {string}
          */
         Security: "plaintext" | "ssl" | "sasl-plaintext" | "sasl-ssl";
+        /**
+         * SeriesOut
+         * @description One measure: a value for each time of the trend; null where there is none.
+         */
+        SeriesOut: {
+            measure: components["schemas"]["Measure"];
+            /** Values */
+            values: (number | null)[];
+        };
         /**
          * ServiceIn
          * @description A service to be created; its name is its client id.
@@ -9700,6 +10795,35 @@ export interface components {
             totals: components["schemas"]["TotalsOut"];
         };
         /**
+         * SilenceOut
+         * @description A silence of a subject.
+         */
+        SilenceOut: {
+            /** Subject */
+            subject: string;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
+         * SilenceRequest
+         * @description A silence of a rule, or of one subject in it.
+         */
+        SilenceRequest: {
+            /**
+             * Minutes
+             * @description How long the rule is silent from now on; 0 ends a silence.
+             */
+            minutes: number;
+            /**
+             * Subject
+             * @description Only messages about this table, optimizer or operation.
+             */
+            subject?: string | null;
+        };
+        /**
          * SnapshotOut
          * @description One snapshot of a table or store.
          */
@@ -9782,6 +10906,26 @@ export interface components {
              * @default 0
              */
             unused_keys?: number;
+        };
+        /**
+         * StateOut
+         * @description The state of tables at a time, added up; the health is their average.
+         */
+        StateOut: {
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+            /** Health */
+            health: number | null;
+            /** Pending Rows */
+            pending_rows: number;
+            /** Rows */
+            rows: number;
+            /** Small Files */
+            small_files: number;
+            /** Tables */
+            tables: number;
         };
         /**
          * StatisticsJobIn
@@ -9869,6 +11013,29 @@ export interface components {
             };
         };
         /**
+         * StreamAttemptOut
+         * @description One attempt of an optimizer at a stream. `engine` is `light` or `spark`; for Spark, `engine_reason` says why.
+         */
+        StreamAttemptOut: {
+            /** Ended At */
+            ended_at: string | null;
+            /** Engine */
+            engine: string | null;
+            /** Engine Reason */
+            engine_reason: string | null;
+            /**
+             * Leased At
+             * Format: date-time
+             */
+            leased_at: string;
+            /** Number */
+            number: number;
+            /** Optimizer */
+            optimizer: string;
+            /** Outcome */
+            outcome: string | null;
+        };
+        /**
          * StreamHeartbeat
          * @description What an optimizer has measured since its last heartbeat, and lines for the stream's log.
          *
@@ -9877,6 +11044,10 @@ export interface components {
         StreamHeartbeat: {
             /** Current Age Seconds */
             current_age_seconds?: number | null;
+            /** Engine */
+            engine?: string | null;
+            /** Engine Reason */
+            engine_reason?: string | null;
             /**
              * Has Progressed
              * @default false
@@ -10002,7 +11173,7 @@ export interface components {
             /** Attempt */
             attempt: number;
             /** Attempts */
-            attempts: components["schemas"]["AttemptOut"][];
+            attempts: components["schemas"]["StreamAttemptOut"][];
             /** Catalog */
             catalog: string;
             /**
@@ -10087,6 +11258,32 @@ export interface components {
          * @enum {string}
          */
         StreamStatus: "waiting" | "running" | "paused" | "stopped";
+        /**
+         * SummaryOut
+         * @description A catalog at a glance, as far as the caller may read it.
+         *
+         *     `now` is null before the first sample, and `week_ago` if there was none then. `freshness` and `by_health` are null
+         *     for a caller who may not read the whole catalog.
+         */
+        SummaryOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** By Health */
+            by_health: {
+                [key: string]: number;
+            } | null;
+            day: components["schemas"]["JobsDoneOut"];
+            freshness: components["schemas"]["FreshnessOut"] | null;
+            now: components["schemas"]["StateOut"] | null;
+            trend: components["schemas"]["TrendOut"];
+            week: components["schemas"]["JobsDoneOut"];
+            week_ago: components["schemas"]["StateOut"] | null;
+            /** Worst */
+            worst: components["schemas"]["WorstTableOut"][];
+        };
         /**
          * SupersededDirectoriesOut
          * @description The superseded directories of a table as recorded, and the largest of them.
@@ -10218,6 +11415,40 @@ export interface components {
             }[];
         };
         /**
+         * TableCode
+         * @description The Python that computes a table.
+         *
+         *     `function` gives all rows; without it the query does, which then reads `views` that are written in Python, or
+         *     `transforms` change its rows. `scope` are columns of the table that the owner promises: rows with equal values in
+         *     them depend on rows of the inputs with the same values alone. `namespace` belongs to names in the code that have
+         *     none, and `modules` are the files that the code consists of.
+         */
+        TableCode: {
+            function?: components["schemas"]["CodeFunction"] | null;
+            /**
+             * Modules
+             * @default []
+             */
+            modules?: string[];
+            /** Namespace */
+            namespace?: string | null;
+            /**
+             * Scope
+             * @default []
+             */
+            scope?: string[];
+            /**
+             * Transforms
+             * @default []
+             */
+            transforms?: components["schemas"]["CodeTransform"][];
+            /**
+             * Views
+             * @default []
+             */
+            views?: components["schemas"]["CodeView"][];
+        };
+        /**
          * TableColumnOut
          * @description A column.
          */
@@ -10228,12 +11459,39 @@ export interface components {
             id: number;
             /** Is Key */
             is_key: boolean;
+            /** Labels */
+            labels: string[];
             /** Name */
             name: string;
             /** Required */
             required: boolean;
             /** Type */
             type: string;
+        };
+        /**
+         * TableColumnsOut
+         * @description The columns of a table with statistics, and how certain these are.
+         */
+        TableColumnsOut: {
+            /** Columns */
+            columns: components["schemas"]["ColumnStatisticsOut"][];
+            /**
+             * Counted At
+             * Format: date-time
+             */
+            counted_at: string;
+            /** Files */
+            files: number;
+            /** Files Read */
+            files_read: number;
+            /** Notes */
+            notes: string[];
+            /** Pending Rows */
+            pending_rows: number;
+            /** Rows */
+            rows: number;
+            /** Snapshot Id */
+            snapshot_id: string | null;
         };
         /**
          * TableDefinition
@@ -10247,12 +11505,15 @@ export interface components {
          *     `fingerprint` is the digest of the normalized query: it differs if the query may give other rows. `extends` is that
          *     of an older query, if this one gives its columns with the same values, and more columns: a claim of the client, by
          *     which the server takes the query without `rebuild`, and no run relies on it. `incremental`,
-         *     `scope` and `reasons` are the planner's verdict, which an optimizer never trusts: it plans again. `lineage` says for
-         *     people from which columns of the inputs each column comes.
+         *     `scope`, `terms`, `prunes` (the affected values bound what is read of an input) and `reasons` are the planner's
+         *     verdict, which an optimizer never trusts: it plans again. `lineage` says for people from which columns of the inputs
+         *     each column comes. With `code`, Python computes the table, or changes the rows of the query; `query` is then the
+         *     text of the function if there is no query.
          */
         TableDefinition: {
             /** @default auto */
             audit?: components["schemas"]["AuditMode"];
+            code?: components["schemas"]["TableCode"] | null;
             /**
              * Columns
              * @default []
@@ -10297,6 +11558,11 @@ export interface components {
             partitioned_by?: string[];
             /** Path */
             path: string;
+            /**
+             * Prunes
+             * @default false
+             */
+            prunes?: boolean;
             /** Query */
             query: string;
             /**
@@ -10317,6 +11583,11 @@ export interface components {
              */
             streams?: components["schemas"]["StreamInput"][];
             /**
+             * Terms
+             * @default []
+             */
+            terms?: components["schemas"]["QueryTerm"][];
+            /**
              * @default {
              *       "all_inputs": false,
              *       "kind": "manual"
@@ -10328,6 +11599,33 @@ export interface components {
              * @default []
              */
             validators?: components["schemas"]["Validator"][];
+        };
+        /**
+         * TableDescriptionIn
+         * @description A change of a table and of its columns by name; a nested field is `address.city`.
+         */
+        TableDescriptionIn: {
+            /**
+             * Add Labels
+             * @default []
+             */
+            add_labels?: string[];
+            /**
+             * Columns
+             * @default {}
+             */
+            columns?: {
+                [key: string]: components["schemas"]["ColumnDescriptionIn"];
+            };
+            /** Comment */
+            comment?: string | null;
+            /** Owner */
+            owner?: string | null;
+            /**
+             * Remove Labels
+             * @default []
+             */
+            remove_labels?: string[];
         };
         /**
          * TableHealthOut
@@ -10421,6 +11719,7 @@ export interface components {
             data_files: number;
             /** Delete Files */
             delete_files: number;
+            description: components["schemas"]["DescriptionOut"];
             /** Health */
             health: number | null;
             /** Health Parts */
@@ -10581,6 +11880,43 @@ export interface components {
          */
         TagsOptionsIn: Record<string, never>;
         /**
+         * Take
+         * @description A chunk that the job computes now, at the table's checkpoint `at`.
+         *
+         *     `version` is the table's version at that checkpoint: the chunk is compared with the rows of this version, and leaves
+         *     out the keys that were written after it. `writer` is the name of the live runs' writer. `id` names the take.
+         */
+        Take: {
+            at: components["schemas"]["Checkpoint"];
+            chunks: components["schemas"]["RunChunks"];
+            /** Id */
+            id: string;
+            /** Version */
+            version: number;
+            /** Writer */
+            writer: string;
+        };
+        /**
+         * TakeChunk
+         * @description Asked by an optimizer with its lease: the next chunk of its backfill, for the query with this fingerprint.
+         */
+        TakeChunk: {
+            /** Fingerprint */
+            fingerprint: string;
+        };
+        /**
+         * TakenChunk
+         * @description The chunk, or none, with the reason for people.
+         */
+        TakenChunk: {
+            /**
+             * Reason
+             * @default
+             */
+            reason?: string;
+            take: components["schemas"]["Take"] | null;
+        };
+        /**
          * TargetPins
          * @description What a run computes for one target: changes of the inputs from `since` to `until`, or all rows at `until`.
          *
@@ -10594,7 +11930,8 @@ export interface components {
          *     `has_backfills` the table has open backfills, whose chunks a run of all rows claims before it commits (rule 8.12).
          *     With `replay` the run computes the changes since this earlier checkpoint, too (rule 8.13). `commits_left` are the
          *     new commits of the inputs that the next run takes, because this one is bounded (rule 8.14). `quarantine_writer` is
-         *     the writer at the table's quarantine, if it has one (rule 8.22).
+         *     the writer at the table's quarantine, if it has one (rule 8.22). With `writes_unchanged` the run writes affected
+         *     rows that are right already, too, because chunks are computed beside it (rule 8.26).
          */
         TargetPins: {
             chunks?: components["schemas"]["RunChunks"] | null;
@@ -10622,6 +11959,11 @@ export interface components {
             table: string;
             until: components["schemas"]["Checkpoint"];
             writer: components["schemas"]["WriterOut"];
+            /**
+             * Writes Unchanged
+             * @default false
+             */
+            writes_unchanged?: boolean;
         };
         /**
          * TaskOut
@@ -10738,6 +12080,20 @@ export interface components {
             files: number;
             /** Rows */
             rows: number;
+        };
+        /**
+         * TrendOut
+         * @description Measures at the same times. Measures of what happened, such as `jobs`, count from the time before on.
+         */
+        TrendOut: {
+            /** Left Out */
+            left_out: number;
+            /** Objects */
+            objects: number;
+            /** Series */
+            series: components["schemas"]["SeriesOut"][];
+            /** Times */
+            times: string[];
         };
         /**
          * Trigger
@@ -10923,6 +12279,7 @@ export interface components {
          * @description One validator. The fields that its kind does not use stay empty.
          *
          *     `minimum` and `maximum` are texts of values, of row_count numbers of rows, or of percents of change with `percent`.
+         *     Of same_as_full, `minimum` is the sample's part of the rows in percent. `modules` are the files of `function`.
          */
         Validator: {
             /**
@@ -10934,11 +12291,17 @@ export interface components {
             condition?: string | null;
             /** Expected */
             expected?: string | null;
+            function?: components["schemas"]["CodeFunction"] | null;
             kind: components["schemas"]["ValidatorKind"];
             /** Maximum */
             maximum?: string | null;
             /** Minimum */
             minimum?: string | null;
+            /**
+             * Modules
+             * @default []
+             */
+            modules?: string[];
             /** Name */
             name: string;
             /** Pattern */
@@ -10967,7 +12330,7 @@ export interface components {
          * @description What a validator checks: the rows that a run writes, one by one, or the table as it would be.
          * @enum {string}
          */
-        ValidatorKind: "expect" | "not_null" | "accepted" | "range" | "matches" | "references" | "unique" | "row_count" | "sql";
+        ValidatorKind: "expect" | "not_null" | "accepted" | "range" | "matches" | "references" | "unique" | "row_count" | "sql" | "python" | "same_as_full";
         /**
          * Verdict
          * @description The verdict of access control.
@@ -11017,6 +12380,7 @@ export interface components {
             created_at: string;
             /** Current Version */
             current_version: number;
+            description: components["schemas"]["DescriptionOut"];
             /**
              * Id
              * Format: uuid
@@ -11153,6 +12517,22 @@ export interface components {
             unfinished: number;
         };
         /**
+         * WorstTableOut
+         * @description A table with a low health, the parts that take points, and the next job.
+         */
+        WorstTableOut: {
+            /** Health */
+            health: number;
+            /** Parts */
+            parts: {
+                [key: string]: number;
+            };
+            /** Reason */
+            reason: string;
+            /** Table */
+            table: string;
+        };
+        /**
          * WriterOut
          * @description One writer. `position` is null before its first commit; `snapshot_id` brought the table to the position.
          */
@@ -11221,6 +12601,8 @@ export interface components {
             files: number;
             /** Format */
             format: string;
+            /** Key Suggestions */
+            key_suggestions: components["schemas"]["KeySuggestionOut"][];
             /** Location */
             location: string;
             /** Partitions */
@@ -11545,6 +12927,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    describe_catalog_catalogs__catalog__description_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DescriptionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
@@ -12284,6 +13720,139 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_hive_views_catalogs__catalog__hive_views_get: {
+        parameters: {
+            query?: {
+                database?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_HiveViewOut_"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_hive_view_catalogs__catalog__hive_views__full_name__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description DATABASE.VIEW, as Hive writes it */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HiveViewOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };
@@ -13423,6 +14992,48 @@ export interface operations {
             };
         };
     };
+    show_namespace_catalogs__catalog__namespaces__namespace__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamespaceOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     drop_namespace_catalogs__catalog__namespaces__namespace__delete: {
         parameters: {
             query?: {
@@ -13469,6 +15080,61 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    describe_namespace_catalogs__catalog__namespaces__namespace__description_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DescriptionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamespaceOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13802,6 +15468,47 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_summary_catalogs__catalog__summary_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SummaryOut"];
                 };
             };
             /** @description Not Found */
@@ -14408,6 +16115,49 @@ export interface operations {
             };
         };
     };
+    show_columns_catalogs__catalog__tables__table__columns_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableColumnsOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     compare_catalogs__catalog__tables__table__compare_get: {
         parameters: {
             query: {
@@ -14671,6 +16421,71 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    describe_table_catalogs__catalog__tables__table__description_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TableDescriptionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16592,6 +18407,54 @@ export interface operations {
             };
         };
     };
+    show_table_trends_catalogs__catalog__tables__table__trends_get: {
+        parameters: {
+            query?: {
+                /** @description the measures; without it, all */
+                measure?: components["schemas"]["Measure"][] | null;
+                /** @description the begin: a duration such as `7 d`, or a time */
+                since?: string;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrendOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     unprotect_table_catalogs__catalog__tables__table__unprotect_post: {
         parameters: {
             query?: never;
@@ -16886,6 +18749,54 @@ export interface operations {
             };
         };
     };
+    show_trends_catalogs__catalog__trends_get: {
+        parameters: {
+            query?: {
+                /** @description a namespace, with all below it; without it, the catalog */
+                namespace?: string | null;
+                /** @description the measures; without it, all */
+                measure?: components["schemas"]["Measure"][] | null;
+                /** @description the begin: a duration such as `7 d`, or a time */
+                since?: string;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrendOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     show_view_catalogs__catalog__views__view__get: {
         parameters: {
             query?: never;
@@ -16958,6 +18869,71 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    describe_view_catalogs__catalog__views__view__description_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.VIEW */
+                view: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DescriptionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description Not Found */
             404: {
@@ -18562,6 +20538,150 @@ export interface operations {
             };
         };
     };
+    commit_chunk_leases__lease__chunk_commits_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommitChunk"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChunkCommitted"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    take_chunk_leases__lease__chunk_takes_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TakeChunk"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TakenChunk"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     claim_chunks_leases__lease__chunks_post: {
         parameters: {
             query?: never;
@@ -19531,6 +21651,401 @@ export interface operations {
             };
         };
     };
+    list_notifications_notifications_get: {
+        parameters: {
+            query?: {
+                /** @description only messages of this rule */
+                rule?: string | null;
+                /** @description only messages in these states */
+                state?: components["schemas"]["NotificationState"][];
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_NotificationOut_"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_rules_notifications_rules_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleOut"][];
+                };
+            };
+        };
+    };
+    create_rule_notifications_rules_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedRuleOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_rule_notifications_rules__rule__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description rule */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drop_rule_notifications_rules__rule__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description rule */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_rule_notifications_rules__rule__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description rule */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    silence_rule_notifications_rules__rule__silence_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description rule */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SilenceRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    test_rule_notifications_rules__rule__test_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description rule */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationTestOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    retry_notification_notifications__notification_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description notification */
+                notification_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     list_operations_operations_get: {
         parameters: {
             query?: {
@@ -20186,6 +22701,59 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LineageOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    plan_runs_pipelines__pipeline__plan_get: {
+        parameters: {
+            query?: {
+                /** @description NAMESPACE.TABLE */
+                table?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description pipeline */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelinePlanOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Not Found */
@@ -22039,6 +24607,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    search_search_get: {
+        parameters: {
+            query: {
+                /** @description words, or beginnings of words */
+                q: string;
+                /** @description the kinds to search; without it, all */
+                kinds?: components["schemas"]["SearchKind"][] | null;
+                /** @description the only catalog to search */
+                catalog?: string | null;
+                /** @description hits of each kind */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchOut"];
                 };
             };
             /** @description Validation Error */

@@ -115,6 +115,15 @@ export const migration = (catalog: string, filter: HiveFilter) =>
     refetchInterval: SLOW_MS,
   });
 
+/** The views of the metastore, with their queries in Spark SQL. */
+export const hiveViews = (catalog: string) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['hive', catalog, 'views'],
+    queryFn: ({ pageParam }) =>
+      answered(api.GET('/catalogs/{catalog}/hive/views', { params: { path: { catalog }, query: { limit: PAGE, cursor: pageParam } } })),
+  });
+
 export const waves = (catalog: string) =>
   queryOptions({
     queryKey: ['hive', catalog, 'waves'],

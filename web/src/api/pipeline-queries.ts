@@ -6,6 +6,7 @@ import { PAGE, paged } from './queries';
 import type { BackfillRequest } from './types';
 
 const RUNS_MS = 3000;
+const PLANS_MS = 10_000;
 
 export const pipelines = () =>
   infiniteQueryOptions({
@@ -27,6 +28,14 @@ export const pipelineGraph = (name: string) =>
     queryKey: ['pipelines', name, 'graph'],
     queryFn: () => answered(api.GET('/pipelines/{pipeline}/graph', { params: { path: { pipeline: name } } })),
     refetchInterval: RUNS_MS,
+  });
+
+/** What the next run of a table does. The server reads metadata for it, so it is asked less often. */
+export const pipelinePlan = (name: string, table: string) =>
+  queryOptions({
+    queryKey: ['pipelines', name, 'plan', table],
+    queryFn: () => answered(api.GET('/pipelines/{pipeline}/plan', { params: { path: { pipeline: name }, query: { table } } })),
+    refetchInterval: PLANS_MS,
   });
 
 /** The lineage of a version never changes. */

@@ -58,6 +58,12 @@ export const namespaces = (catalog: string, parent?: string) =>
       answered(api.GET('/catalogs/{catalog}/namespaces', { params: { path: { catalog }, query: { limit: 500, parent } } })),
   });
 
+export const namespace = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['namespace', catalog, name],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/namespaces/{namespace}', { params: { path: { catalog, namespace: name } } })),
+  });
+
 export interface TableFilter {
   kind?: TableKind;
   namespace?: string;
@@ -95,6 +101,14 @@ export const table = (catalog: string, name: string) =>
     queryKey: ['table', catalog, name],
     queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}', at(catalog, name))),
     refetchInterval: (query) => (query.state.data?.active_job ? BAR_MS : SLOW_MS),
+  });
+
+/** Counted once for each state of the table; the server reads manifests for it. */
+export const tableColumns = (catalog: string, name: string, since: string | null) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['table', catalog, name, 'columns', since],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/columns', { params: { path: { catalog, table: name } } })),
   });
 
 export const snapshots = (catalog: string, name: string) =>

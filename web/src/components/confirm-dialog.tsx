@@ -5,6 +5,7 @@ import type { ReactNode } from 'react';
 
 import { asProblem } from '../api/problem';
 import { ActionButton } from './action-button';
+import { InTerminal } from './in-terminal';
 import { ProblemNote } from './notes';
 
 interface AskProps {
@@ -17,11 +18,13 @@ interface AskProps {
   danger?: boolean;
   /** Why it cannot be done yet. */
   disabledReason?: string | null;
+  /** What does the same in a terminal, if anything does. */
+  command: string | null;
   done?: () => void;
 }
 
 /** Asks once, does it, and stays open with the server's words when it is refused. */
-export function ConfirmDialog({ title, opened, close, children, yes, act, danger = false, disabledReason = null, done }: AskProps) {
+export function ConfirmDialog({ title, opened, close, children, yes, act, danger = false, disabledReason = null, command, done }: AskProps) {
   const queries = useQueryClient();
   const doing = useMutation({
     mutationFn: act,
@@ -40,6 +43,7 @@ export function ConfirmDialog({ title, opened, close, children, yes, act, danger
     <Modal opened={opened} onClose={leave} title={title} closeButtonProps={{ 'aria-label': 'close' }}>
       <div className="stack">
         <div>{children}</div>
+        {command !== null && <InTerminal command={command} />}
         {doing.error && <ProblemNote error={doing.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <Button variant="default" onClick={leave}>

@@ -6,6 +6,7 @@ import { answered, api } from '../api/client';
 import { plannedReset } from '../api/stream-queries';
 import type { LogReset } from '../api/types';
 import { positionLines, positionText, resetTarget, type ResetTo } from '../lib/streams';
+import { firn } from '../lib/terminal';
 import { ActionButton } from './action-button';
 import { Choice } from './choice';
 import { ConfirmDialog } from './confirm-dialog';
@@ -59,6 +60,7 @@ export function ResetLogDialog({ catalog, table, close }: { catalog: string; tab
       close={close}
       yes="Reset it"
       danger
+      command={plan === undefined ? null : firn('log reset', [table], { catalog, to: to === 'offsets' || to === 'time' ? target : to })}
       disabledReason={plan === undefined || planned.error !== null ? 'Choose a position that the log can have.' : null}
       act={() => (plan === undefined ? Promise.resolve() : reset(plan))}
     >

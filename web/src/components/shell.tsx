@@ -3,6 +3,7 @@ import { useDisclosure, useHotkeys, useOs } from '@mantine/hooks';
 import {
   IconActivity,
   IconAlertTriangleFilled,
+  IconBell,
   IconChevronDown,
   IconCpu,
   IconHexagonLetterH,
@@ -24,11 +25,12 @@ import { Link, NavLink, Outlet, useLocation, useNavigate } from 'react-router';
 
 import { catalogs } from '../api/queries';
 import type { JobStatus } from '../api/types';
+import { SERVER } from '../lib/access';
 import { clock, count, many } from '../lib/format';
 import { paths } from '../lib/paths';
 import { useCatalog } from './catalog';
 import { Logo } from './logo';
-import { useMe, usePulse, useSeesServer } from './current-user';
+import { useMe, usePulse, useSeesServer, useWhyNot } from './current-user';
 import { Search, openSearch } from './search';
 import { Who } from './who';
 import styles from './shell.module.css';
@@ -64,7 +66,7 @@ export function Shell() {
             </Kbd>
           }
         >
-          <span className={styles.searchText}>Search tables</span>
+          <span className={styles.searchText}>Search</span>
         </Button>
         <NeedsYou />
         <SchemeToggle />
@@ -122,6 +124,7 @@ function Places() {
   const { name } = useCatalog();
   const { data } = usePulse();
   const { access } = useMe();
+  const mayNotify = useWhyNot()({ privilege: 'grant', on: SERVER }) === null;
   const active = sum(data?.counts, ['pending', 'running', 'committing', 'unknown']);
   const places = [
     { to: paths.home(name), label: 'Home', icon: IconHome, end: true },
@@ -133,6 +136,7 @@ function Places() {
     { to: paths.streams(), label: 'Streams', icon: IconRipple },
     { to: paths.pipelines(), label: 'Pipelines', icon: IconSitemap },
     { to: paths.optimizers(), label: 'Optimizers', icon: IconCpu },
+    ...(mayNotify ? [{ to: paths.notifications(), label: 'Notifications', icon: IconBell }] : []),
     ...(access ? [{ to: paths.access(), label: 'Access', icon: IconShieldLock }] : []),
     { to: paths.settings(), label: 'Settings', icon: IconSettings },
   ];

@@ -36,11 +36,17 @@ test('the chunks of the active run', () => {
   expect(currentText({ where: null, chunks: [chunk(1, null, 'running')] })).toBe('a run computes it');
 });
 
+test('the jobs beside the runs', () => {
+  const backfill = { where: 'day > 0', beside: 4, jobs: ['a', 'b'] };
+  expect(currentText({ ...backfill, chunks: [chunk(1, null, 'running'), chunk(2, null)] })).toBe('2 of up to 4 jobs beside the runs, with 1 chunk');
+  expect(currentText({ ...backfill, beside: 1, jobs: [], chunks: [chunk(1, null)] })).toBe('0 of up to 1 job beside the runs');
+});
+
 test('the command requests the same backfill, whatever the condition holds', () => {
-  const fields = { where: ' driver = 7 ', minutes: 5, chunks: null };
-  expect(backfillCommand('orders', 'mart.t', fields)).toBe("firn pipeline backfill orders mart.t --where 'driver = 7'");
-  const hostile = { where: "name = 'x'; $(rm)", minutes: 10, chunks: 3 };
-  expect(backfillCommand('my orders', 'mart.`a b`', hostile)).toBe(
-    String.raw`firn pipeline backfill 'my orders' 'mart.${'`'}a b${'`'}' --where 'name = '\''x'\''; $(rm)' --chunk 10min --chunks 3`,
+  const fields = { where: ' driver = 7 ', minutes: 5, chunks: null, beside: null };
+  expect(backfillCommand('orders', 'mart.t', fields, 'http://127.0.0.1:8630')).toBe("firn pipeline backfill orders mart.t --where 'driver = 7'");
+  const hostile = { where: "name = 'x'; $(rm)", minutes: 10, chunks: 3, beside: 2 };
+  expect(backfillCommand('my orders', 'mart.`a b`', hostile, 'http://127.0.0.1:8630')).toBe(
+    String.raw`firn pipeline backfill 'my orders' 'mart.${'`'}a b${'`'}' --where 'name = '\''x'\''; $(rm)' --chunk 10min --chunks 3 --beside 2`,
   );
 });

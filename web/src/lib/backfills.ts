@@ -1,6 +1,7 @@
 /** How fast a backfill gets on, and when it ends. Nothing here knows React. */
 import type { Backfill } from '../api/types';
 import { exact, many, secondsBetween, span } from './format';
+import { firn } from './terminal';
 
 /** How long a chunk takes: the median over the runs that have committed some, so that one pause does not count. */
 export function secondsPerChunk({ created_at: created, chunks }: Pick<Backfill, 'created_at' | 'chunks'>): number | null {
@@ -33,12 +34,19 @@ export function estimatedEnd(backfill: Backfill, now: number): number | null {
 }
 
 /** What a run computes now; a replay has no condition. */
-export function currentText({ chunks, where }: Pick<Backfill, 'chunks' | 'where'>): string {
+export function currentText({ chunks, where, beside, jobs }: Pick<Backfill, 'chunks' | 'where' | 'beside' | 'jobs'>): string {
   const running = chunks.filter(({ state }) => state === 'running');
+  if (beside != null) return besideText(running.length, jobs?.length ?? 0, beside);
   const first = running[0];
   if (first === undefined) return '';
   if (where === null) return 'a run computes it';
   return running.length === 1 ? `a run computes ${first.condition}` : `a run computes ${many(running.length, 'chunk')}, from ${first.condition} on`;
+}
+
+/** "3 of up to 4 jobs beside the runs, with 2 chunks". */
+function besideText(running: number, jobs: number, limit: number): string {
+  const who = `${exact(jobs)} of up to ${many(limit, 'job')} beside the runs`;
+  return running === 0 ? who : `${who}, with ${many(running, 'chunk')}`;
 }
 
 /** How long the chunks of one run take, unless somebody says otherwise. */
@@ -49,17 +57,11 @@ export interface BackfillFields {
   where: string;
   minutes: number;
   chunks: number | null;
+  /** The jobs that compute the chunks beside the runs; null if the runs themselves do. */
+  beside: number | null;
 }
 
 /** The command that requests the same backfill. */
-export function backfillCommand(pipeline: string, table: string, { where, minutes, chunks }: BackfillFields): string {
-  const parts = ['firn pipeline backfill', quoteForShell(pipeline), quoteForShell(table), '--where', quoteForShell(where.trim())];
-  if (minutes !== DEFAULT_MINUTES) parts.push('--chunk', `${minutes}min`);
-  if (chunks !== null) parts.push('--chunks', String(chunks));
-  return parts.join(' ');
-}
-
-/** A shell reads the text as one word, whatever is in it. */
-function quoteForShell(text: string): string {
-  return /^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+export function backfillCommand(pipeline: string, table: string, { where, minutes, chunks, beside }: BackfillFields, server?: string): string {
+  return firn('pipeline backfill', [pipeline, table], { where: where.trim(), chunk: minutes === DEFAULT_MINUTES ? null : `${minutes}min`, chunks, beside }, server);
 }

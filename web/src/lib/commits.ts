@@ -46,3 +46,35 @@ function withRows(phrase: string, event: CommitEvent): string {
   const counts = [...added, ...removed];
   return counts.length === 0 ? phrase : `${phrase}: ${counts.join(' ')} rows`;
 }
+
+/** What one job or one writer did: the commit that says most about it, and what to say. */
+export interface Activity {
+  event: CommitEvent;
+  table: string;
+  text: string;
+  /** What was written, by all commits of it together. */
+  bytes: number;
+}
+
+/** Commits as people see them: those of one job on one table are one line, at the place of the newest. */
+export function groupCommits(events: readonly CommitEvent[]): Activity[] {
+  const groups = new Map<string, CommitEvent[]>();
+  for (const event of events) {
+    if (event.table.endsWith('.change') && event.topics.includes('life')) continue; // created with its table
+    const key = event.job_id === null ? `commit ${event.id}` : `${event.job_id} ${ownerOf(event.table)}`;
+    groups.set(key, [...(groups.get(key) ?? []), event]);
+  }
+  return [...groups.values()].flatMap((group) => {
+    const event = group.find((item) => !item.table.endsWith('.change')) ?? group[0];
+    if (event === undefined) return [];
+    const bytes = group.reduce((sum, item) => sum + item.added_bytes, 0);
+    return [{ event, table: ownerOf(event.table), text: describeGroup(event, group), bytes }];
+  });
+}
+
+function describeGroup(event: CommitEvent, group: readonly CommitEvent[]): string {
+  if (event.job_kind !== 'merge') return describeCommit(event);
+  // The clean, a merge's second commit, removes the changes that were merged.
+  const merged = group.filter((item) => item.table.endsWith('.change')).reduce((sum, item) => sum + item.removed_rows, 0);
+  return merged > 0 ? `merged ${many(merged, 'change')}` : describeCommit(event);
+}

@@ -1,5 +1,6 @@
 /** The command of a terminal that starts the same wave as the console. */
 import type { HiveFilter } from '../api/hive-queries';
+import { firn } from './terminal';
 
 interface WaveOptions {
   name: string;
@@ -9,17 +10,6 @@ interface WaveOptions {
 }
 
 export function commandOf(catalog: string, filter: HiveFilter, { name, stopAfter, keys, dryRun }: WaveOptions): string {
-  const where = Object.entries(filter).map(([key, value]) => `--where ${quoted(`${key}=${String(value)}`)}`);
-  return [
-    'firn hive upgrade',
-    ...(where.length === 0 ? [`'*'`] : where),
-    ...(name.trim() === '' ? [] : [`--name ${quoted(name)}`]),
-    ...(keys === null ? [] : [`--keys ${quoted(keys)}`]),
-    ...(stopAfter === null ? [] : [`--stop-after ${stopAfter}`]),
-    ...(dryRun ? ['--dry-run'] : []),
-    `--catalog ${quoted(catalog)}`,
-  ].join(' ');
+  const where = Object.entries(filter).map(([key, value]) => `${key}=${String(value)}`);
+  return firn('hive upgrade', where.length === 0 ? ['*'] : [], { catalog, where, name: name.trim(), keys, 'stop-after': stopAfter, 'dry-run': dryRun });
 }
-
-/** For a POSIX shell. */
-const quoted = (text: string): string => (/^[\w.=/:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);

@@ -9,6 +9,7 @@ export const paths = {
     `${catalog(name)}/tables${namespace === undefined ? '' : `?database=${encodeURIComponent(namespace)}`}`,
   policies: (name: string, namespace?: string) =>
     `${catalog(name)}/policies${namespace === undefined || namespace === '' ? '' : `?database=${encodeURIComponent(namespace)}`}`,
+  trends: (name: string, namespace?: string) => `${catalog(name)}/trends${namespace === undefined || namespace === '' ? '' : `?database=${encodeURIComponent(namespace)}`}`,
   dropped: (name: string) => `${catalog(name)}/tables?kind=dropped`,
   table: (name: string, table: string, tab?: string) =>
     `${catalog(name)}/tables/${encodeURIComponent(table)}${tab === undefined ? '' : `?tab=${tab}`}`,
@@ -28,6 +29,7 @@ export const paths = {
   pipelines: () => '/pipelines',
   pipeline: (name: string, tab?: string) => `/pipelines/${encodeURIComponent(name)}${tab === undefined ? '' : `?tab=${tab}`}`,
   optimizers: () => '/optimizers',
+  notifications: (rule?: string) => (rule === undefined ? '/notifications' : `/notifications?rule=${encodeURIComponent(rule)}`),
   access: () => '/access',
   people: () => '/access/people',
   tokens: () => '/access/tokens',

@@ -25,6 +25,8 @@ export interface Definition {
   incremental: boolean;
   scope: string[];
   reasons: FullReason[];
+  /** The Python of the table, with the files that it consists of. */
+  code?: { modules: string[] } | null;
   trigger: { kind: string; cron: string | null; fresh_within_seconds: number | null; all_inputs: boolean };
   validators: { name: string; kind: string; severity: string }[];
 }

@@ -2,9 +2,13 @@
 const TASK_TITLES: Record<string, string> = {
   plan: 'Planner',
   count_files: 'File layouts',
+  index_search: 'Search index',
+  sample_trends: 'Samples of trends',
   reap: 'Expired leases',
   pipelines: 'Runs of pipelines',
   lineage: 'OpenLineage events',
+  notify: 'Notifications',
+  tidy_notifications: 'Old messages of rules',
   reap_streams: 'Expired leases of streams',
   measure_streams: 'Lag of streams',
   fleet: 'Optimizer launches',

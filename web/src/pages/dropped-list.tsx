@@ -17,6 +17,7 @@ import { partsOf } from '../lib/names';
 import { need, onTable, scopeOf } from '../lib/access';
 import { many, moment, span } from '../lib/format';
 import { paths } from '../lib/paths';
+import { firn } from '../lib/terminal';
 
 interface DroppedListProps {
   catalog: string;
@@ -188,6 +189,7 @@ function Purge({ catalog, entry, close }: DialogProps) {
       close={close}
       yes={keepFiles ? 'Remove it from the list' : 'Delete its files'}
       danger
+      command={firn('table purge', [entry.name], { catalog, id: entry.id, 'keep-files': keepFiles })}
       act={() =>
         answered(
           api.DELETE('/catalogs/{catalog}/dropped/{entry_id}', {

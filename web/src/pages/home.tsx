@@ -1,37 +1,44 @@
 import { Button } from '@mantine/core';
+import { IconCircleCheckFilled } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import type { ReactNode } from 'react';
 
 import { hiveTables } from '../api/hive-queries';
 import { catalogs, events, jobs, operations } from '../api/queries';
-import type { MetastoreDown, CommitEvent, Health, HiveRow, Job, Operation } from '../api/types';
+import { summary } from '../api/trend-queries';
+import type { MetastoreDown, Health, HiveRow, Job, Operation, Summary } from '../api/types';
 import { useCatalog } from '../components/catalog';
 import { DataTable, type Column } from '../components/data-table';
-import { Bytes, Count, useNow, When } from '../components/figures';
-import { jobColumns } from '../components/job-parts';
+import { Bytes, useNow, When } from '../components/figures';
+import { jobColumns, TableName } from '../components/job-parts';
 import { useOptimizers, usePulse, useSeesServer } from '../components/current-user';
-import { Empty, Note } from '../components/notes';
+import { Empty, Note, ProblemNote } from '../components/notes';
 import { Page } from '../components/panel';
-import { describeCommit, ownerOf } from '../lib/commits';
+import { groupCommits, type Activity } from '../lib/commits';
 import { engineText, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { taskTitle } from '../lib/tasks';
 import { Clusters } from './clusters';
+import { Glance, Totals, WorstTables } from './home-summary';
 import styles from './home.module.css';
 import { RunningOperations } from './operations';
 
-const MOST_COUNTED = 100;
 const DAY_SECONDS = 86_400;
 
-/** What needs somebody first, then what happens by itself. */
+/** Is everything all right, what needs somebody, how is the catalog; then what happens by itself. */
 export function HomePage() {
   const { name: catalog } = useCatalog();
+  const needs = useNeeds(catalog);
+  const { data: found, error } = useQuery(summary(catalog));
   return (
-    <Page title="Home">
-      <Figures catalog={catalog} />
-      <NeedsYou catalog={catalog} />
+    <Page title="Home" sub={<Verdict needs={needs} summary={found} />}>
+      {error !== null && <ProblemNote error={error} what="cannot read the totals" />}
+      <NeedsYou needs={needs} />
+      {found !== undefined && <Totals catalog={catalog} summary={found} />}
+      {found !== undefined && <Glance catalog={catalog} summary={found} />}
       <RunningOperations catalog={catalog} />
+      {found !== undefined && <WorstTables catalog={catalog} worst={found.worst} />}
       <Queue catalog={catalog} />
       <Recent catalog={catalog} />
       <Clusters catalog={catalog} />
@@ -39,47 +46,13 @@ export function HomePage() {
   );
 }
 
-function Figures({ catalog }: { catalog: string }) {
-  const { data: beat } = usePulse();
-  const { data: workers } = useOptimizers();
-  const { data: commits } = useQuery(events(catalog, MOST_COUNTED));
-  const now = useNow();
-  const hour = commits?.items.filter((event) => secondsBetween(event.committed_at, now) < 3600) ?? [];
-  const busy = workers?.filter((worker) => worker.jobs.length > 0).length ?? 0;
-  const rows = hour.reduce((sum, event) => sum + event.added_rows, 0);
-  const more = hour.length === MOST_COUNTED;
-  return (
-    <div className={styles.figures}>
-      <Figure name="Commits in the last hour" value={more ? `${MOST_COUNTED}+` : <Count value={hour.length} />} note={`${many(rows, 'row')} added${more ? ' by the last of them' : ''}`} />
-      <Figure
-        name="Jobs"
-        value={<Count value={(beat?.counts.running ?? 0) + (beat?.counts.committing ?? 0)} />}
-        note={`running, ${beat?.counts.pending ?? 0} queued`}
-        to={paths.jobs()}
-      />
-      {workers !== undefined && (
-        <Figure name="Optimizers" value={<Count value={workers.length} />} note={`${busy} busy`} to={paths.optimizers()} />
-      )}
-      <Figure
-        name="Succeeded jobs"
-        value={<Count value={beat?.counts.succeeded ?? 0} />}
-        note={`${beat?.counts.failed ?? 0} failed`}
-        to={`${paths.jobs()}?show=history`}
-      />
-    </div>
-  );
-}
-
-function Figure({ name, value, note, to }: { name: string; value: ReactNode; note: string; to?: string }) {
-  return (
-    <div className={styles.figure}>
-      <div className={styles.figureName}>{to === undefined ? name : <Link to={to}>{name}</Link>}</div>
-      <div className={styles.figureLine}>
-        <span className={styles.figureValue}>{value}</span>
-        <span className="dim">{note}</span>
-      </div>
-    </div>
-  );
+/** One sentence, before anything else. */
+function Verdict({ needs, summary: found }: { needs: Need[] | undefined; summary: Summary | undefined }) {
+  if (needs === undefined) return <span className="dim">…</span>;
+  const health = found?.now?.health ?? null;
+  const average = health === null ? '' : `; the average health is ${Math.round(health)} of 100`;
+  if (needs.length === 0) return <span><IconCircleCheckFilled size={15} aria-hidden className={styles.allRight} /> Everything is all right{average}.</span>;
+  return <span>{many(needs.length, 'thing needs', 'things need')} you{average}.</span>;
 }
 
 interface Need {
@@ -90,12 +63,8 @@ interface Need {
   tone: 'warn' | 'bad';
 }
 
-function NeedsYou({ catalog }: { catalog: string }) {
-  const needs = useNeeds(catalog);
-  if (needs === undefined) return null;
-  if (needs.length === 0) {
-    return <Note title="All clear">Failed jobs, out-of-sync Hive tables and jobs waiting with no optimizer appear here.</Note>;
-  }
+function NeedsYou({ needs }: { needs: Need[] | undefined }) {
+  if (needs === undefined || needs.length === 0) return null;
   return (
     <section className="stack" style={{ gap: 8 }} aria-label="what needs you">
       {needs.map((need) => (
@@ -268,25 +237,25 @@ function Queue({ catalog }: { catalog: string }) {
   );
 }
 
-const RECENT: Column<CommitEvent>[] = [
-  { key: 'table', title: 'Table', cell: (event) => <span className="mono">{ownerOf(event.table)}</span> },
-  { key: 'what', title: 'What happened', cell: (event) => <span className="wrap-anywhere">{describeCommit(event)}</span>, wide: true },
-  { key: 'bytes', title: 'Written', cell: (event) => <Bytes value={event.added_bytes || null} />, right: true },
-  { key: 'engine', title: 'By', cell: (event) => <span className="dim">{engineText(event.engine ?? event.writer_id ?? '–')}</span> },
-  { key: 'at', title: 'When', cell: (event) => <When at={event.committed_at} />, right: true },
+const RECENT: Column<Activity>[] = [
+  { key: 'table', title: 'Table', cell: (row) => <TableName table={row.table} /> },
+  { key: 'what', title: 'What happened', cell: (row) => <span className="wrap-anywhere">{row.text}</span>, wide: true },
+  { key: 'bytes', title: 'Written', cell: (row) => <Bytes value={row.bytes || null} />, right: true },
+  { key: 'engine', title: 'By', cell: (row) => <span className="dim">{row.event.job_kind === null ? engineText(row.event.engine ?? row.event.writer_id ?? '–') : `${row.event.job_kind} job`}</span> },
+  { key: 'at', title: 'When', cell: (row) => <When at={row.event.committed_at} />, right: true },
 ];
 
 function Recent({ catalog }: { catalog: string }) {
-  const { data, error } = useQuery(events(catalog, 12));
+  const { data, error } = useQuery(events(catalog, 24));
   return (
     <DataTable
-      name="recent changes"
-      title="Recent changes"
+      name="recent activity"
+      title="Recent activity"
       columns={RECENT}
-      rows={data?.items}
+      rows={data === undefined ? undefined : groupCommits(data.items).slice(0, 12)}
       error={error}
-      id={(event) => String(event.id)}
-      link={(event) => paths.table(catalog, ownerOf(event.table))}
+      id={(row) => String(row.event.id)}
+      link={(row) => paths.table(catalog, row.table)}
       empty={
         <Empty title={`Nothing has been committed to ${catalog} yet`} action={<Open to={paths.hive(catalog)} label="View Hive tables" />}>
           Upgrade a Hive table in place, create a keyed table, or connect Spark and write.

@@ -22,6 +22,7 @@ import { filterFrom, MIGRATION_STATES, SIZES, shareOf } from '../lib/migration';
 import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { hiveName } from './hive-list';
+import { HiveViews } from './hive-views';
 import styles from './migration.module.css';
 import { StartWave } from './start-wave';
 import { Waves } from './waves';
@@ -50,6 +51,7 @@ export function MigrationPage() {
       <Waves catalog={catalog} />
       {all.data && all.data.blockers.length > 0 && <Blockers blockers={all.data.blockers} />}
       <Tables catalog={catalog} filter={filter} />
+      <HiveViews catalog={catalog} />
     </Page>
   );
 }

@@ -6,8 +6,10 @@ import { useState, type SyntheticEvent } from 'react';
 import { answered, api } from '../api/client';
 import type { Catalog } from '../api/types';
 import { ActionButton } from '../components/action-button';
+import { InTerminal } from '../components/in-terminal';
 import { ProblemNote } from '../components/notes';
 import { need, scopeOf } from '../lib/access';
+import { firn } from '../lib/terminal';
 
 const PROPERTY = 'firn.drop.retention';
 /** See catalog/removal/drop.py. */
@@ -67,6 +69,7 @@ function Form({ catalog, kept, close }: { catalog: string; kept: string; close: 
       />
       <div className="dim">Applies to tables dropped from now on.</div>
       {change.error && <ProblemNote error={change.error} />}
+      <InTerminal command={firn('catalog set', [catalog, `${PROPERTY}=${wanted.trim()}`])} />
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>
           Cancel

@@ -129,8 +129,10 @@ export function SettingsPage() {
               { name: 'database', value: <span className="mono">{beat.health.database}</span> },
               { name: 'access', value: access ? 'by roles' : <Mark look={{ ...NEVER_RAN, says: 'no access control' }} /> },
               { name: 'address', value: <span className="mono">{location.origin}</span> },
-              { name: 'metrics', value: <a href="/metrics">/metrics</a> },
               { name: 'API', value: <a href="/docs">/docs</a> },
+              { name: 'metrics', value: <a href="/metrics">/metrics</a>, note: 'for Prometheus, as the job firn' },
+              { name: 'dashboard', value: <Download file="firn-grafana.json" />, note: 'for Grafana' },
+              { name: 'alerts', value: <Download file="firn.rules.yml" />, note: 'for Prometheus' },
             ]}
           />
         </Panel>
@@ -139,6 +141,12 @@ export function SettingsPage() {
     </Page>
   );
 }
+
+const Download = ({ file }: { file: string }) => (
+  <a href={`/monitoring/${file}`} download>
+    {file}
+  </a>
+);
 
 function CreateCatalog({ opened, close }: { opened: boolean; close: () => void }) {
   const queries = useQueryClient();

@@ -6,8 +6,8 @@ import { answered, api } from '../api/client';
 import { migration, type HiveFilter } from '../api/hive-queries';
 import { ActionButton } from '../components/action-button';
 import { Bytes } from '../components/figures';
+import { InTerminal } from '../components/in-terminal';
 import { Note, ProblemNote } from '../components/notes';
-import { Snippet } from '../components/snippet';
 import { need, scopeOf } from '../lib/access';
 import { many } from '../lib/format';
 import { commandOf } from '../lib/migration-command';
@@ -92,7 +92,7 @@ function Wave({ catalog, filter, upgrade, tables, close }: WaveProps) {
           value={keys}
           onChange={setKeys}
         />
-        <Snippet label="the same from a terminal" code={commandOf(catalog, only, { name, stopAfter: stop, keys: keys?.name ?? null, dryRun: !upgrade })} />
+        <InTerminal command={commandOf(catalog, only, { name, stopAfter: stop, keys: keys?.name ?? null, dryRun: !upgrade })} />
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <ActionButton variant="default" onClick={close}>
             Cancel

@@ -1,8 +1,10 @@
 import { Switch, Tabs } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useEffect } from 'react';
 import { Link, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
+import { asProblem } from '../api/problem';
 import { table as tableQuery, tableJobs, view as viewQuery } from '../api/queries';
 import type { Table } from '../api/types';
 import { useDo } from '../components/confirm-dialog';
@@ -10,7 +12,7 @@ import { DataTable } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
 import { jobColumns, TableName } from '../components/job-parts';
 import { KindMark } from '../components/status-icons';
-import { useWhyNot } from '../components/current-user';
+import { useMe, useWhyNot } from '../components/current-user';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { Copy } from '../components/snippet';
@@ -18,12 +20,14 @@ import { need, onTable } from '../lib/access';
 import { isPartial } from '../lib/column-rules';
 import { count } from '../lib/format';
 import { fullName, paths } from '../lib/paths';
+import { forgetTable, rememberTable } from '../lib/search';
 import { logOf } from '../lib/streams';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
 import { PublishRequestPanel } from './table/publish-request';
 import { Blockers } from './table/blockers';
 import { ChangesTab } from './table/changed-rows';
+import { TableDescription } from './table/description';
 import { DowngradeProgress } from './table/downgrade';
 import { HealthPanel } from './table/health';
 import { HiveTab } from './table/hive';
@@ -40,6 +44,7 @@ import { SchemaTab } from './table/schema';
 import { SnapshotsTab } from './table/snapshots';
 import { StoresStrip } from './table/stores';
 import { Timeline } from './table/timeline';
+import { TrendsTab } from './table/trends';
 import { WritersTab } from './table/writers';
 import { HowToUse } from './connect-snippets';
 import { ViewPage } from './view';
@@ -51,9 +56,19 @@ export function TablePage() {
   return <OneTable key={`${catalog}/${table}`} catalog={catalog} name={table} />;
 }
 
+/** The search offers the tables that were looked at last. */
+function useRecent(catalog: string, table: string, { isThere, isGone = false }: { isThere: boolean; isGone?: boolean }) {
+  const { name: who } = useMe();
+  useEffect(() => {
+    if (isThere) rememberTable(who, { catalog, table });
+    if (isGone) forgetTable(who, { catalog, table });
+  }, [who, catalog, table, isThere, isGone]);
+}
+
 /** One table: what it is, what comes next, where its rows are, what happened to it. */
 function OneTable({ catalog, name }: { catalog: string; name: string }) {
   const { data: table, error } = useQuery(tableQuery(catalog, name));
+  useRecent(catalog, name, { isThere: table !== undefined });
   if (table === undefined) {
     return error ? <PerhapsView catalog={catalog} name={name} error={error} /> : <Page title={<TableName table={name} />}><Panel>…</Panel></Page>;
   }
@@ -65,7 +80,12 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
           <Copy text={`${catalog}.${name}`} what="name" />
         </span>
       }
-      sub={<Kind table={table} />}
+      sub={
+        <>
+          <Kind table={table} />
+          {table.kind !== 'view' && <TableDescription table={table} />}
+        </>
+      }
       actions={table.kind === 'view' ? undefined : <TableActions table={table} />}
     >
       {error && <ProblemNote error={error} what="this page may be out of date" />}
@@ -92,6 +112,7 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
 /** A name that is no table's may be a stored view's: links need not know which. */
 function PerhapsView({ catalog, name, error }: { catalog: string; name: string; error: unknown }) {
   const view = useQuery(viewQuery(catalog, name));
+  useRecent(catalog, name, { isThere: view.data !== undefined, isGone: view.error !== null && asProblem(view.error).code === 'not_found' });
   if (view.data) return <ViewPage view={view.data} />;
   return <Page title={<TableName table={name} />}>{view.isPending ? <Panel>…</Panel> : <ProblemNote error={error} />}</Page>;
 }
@@ -178,12 +199,13 @@ function Figures({ table }: { table: Table }) {
   );
 }
 
-const TABS = ['schema', 'preview', 'layout', 'history', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
+const TABS = ['schema', 'preview', 'layout', 'history', 'trends', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
   schema: 'Schema',
   preview: 'Preview',
   layout: 'Layout',
   history: 'History',
+  trends: 'Trends',
   changes: 'Changes',
   writers: 'Writers and consumers',
   quarantine: 'Quarantine',
@@ -197,13 +219,13 @@ const LABELS: Record<(typeof TABS)[number], string> = {
 };
 
 /** What a change of the tab takes out of the address: it belongs to another tab. */
-const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, about: undefined, since: undefined, until: undefined, follow: undefined, at: undefined };
+const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, about: undefined, since: undefined, until: undefined, follow: undefined, at: undefined, range: undefined };
 
 function isShown(tab: (typeof TABS)[number], table: Table): boolean {
   if (tab === 'hive') return table.hive_name !== null;
   if (tab === 'changes') return table.kind === 'keyed';
   if (tab === 'quarantine') return table.kind === 'keyed' && logOf(table) !== null;
-  return (tab !== 'writers' && tab !== 'preview') || table.kind !== 'view';
+  return (tab !== 'writers' && tab !== 'preview' && tab !== 'trends') || table.kind !== 'view';
 }
 
 function labelOf(tab: (typeof TABS)[number], table: Table): string {
@@ -227,6 +249,7 @@ function Details({ table }: { table: Table }) {
         {table.kind !== 'view' && <Tabs.Panel value="preview"><PreviewTab table={table} /></Tabs.Panel>}
         <Tabs.Panel value="layout"><LayoutTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="history"><HistoryTab catalog={table.catalog} name={fullName(table)} table={table} /></Tabs.Panel>
+        {table.kind !== 'view' && <Tabs.Panel value="trends"><TrendsTab table={table} /></Tabs.Panel>}
         {table.kind === 'keyed' && <Tabs.Panel value="changes"><ChangesTab table={table} /></Tabs.Panel>}
         {table.kind !== 'view' && <Tabs.Panel value="writers"><WritersTab table={table} /></Tabs.Panel>}
         {isShown('quarantine', table) && <Tabs.Panel value="quarantine"><QuarantineTab table={table} /></Tabs.Panel>}

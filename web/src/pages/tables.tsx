@@ -15,6 +15,7 @@ import { TableName } from '../components/job-parts';
 import { KindMark } from '../components/status-icons';
 import { Empty } from '../components/notes';
 import { Page } from '../components/panel';
+import { CatalogDescription, NamespaceDescription } from '../components/place-description';
 import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { CreateTable } from './create-table';
@@ -77,8 +78,12 @@ export function TablesPage() {
   return (
     <Page
       title="Tables"
+      sub={database === undefined ? <CatalogDescription catalog={catalog} /> : <NamespaceDescription catalog={catalog} name={database} />}
       actions={
         <>
+          <Button component={Link} to={paths.trends(catalog, database)} variant="default">
+            Trends
+          </Button>
           <Button component={Link} to={paths.policies(catalog, database)} variant="default">
             {database === undefined ? 'Policy' : `Policy of ${database}`}
           </Button>

@@ -19,6 +19,7 @@ import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { BatchBar, OperationBar } from './operations';
 import { BatchActions, OperationActions } from './operation-actions';
+import { suggestedFirst } from './key-suggestions';
 import { propertiesOf, Subdirectories } from './upgrade-steps';
 
 /** What an operation keeps of the checks that were made for it. */
@@ -27,6 +28,7 @@ interface Found {
   bytes?: number;
   partitions?: number;
   primary_key_candidates?: string[];
+  key_suggestions?: { columns: string[] }[];
   /** Those in files, by which rows can be put in order. */
   columns?: string[];
   checks?: { code: string; status: string; message: string; advice: string }[];
@@ -136,7 +138,7 @@ function KeyOf({ operation, chosen, choose }: ChoiceProps) {
       searchable
       clearable
       clearButtonProps={{ 'aria-label': `no primary key for ${operation.target}` }}
-      data={found(operation).primary_key_candidates ?? []}
+      data={suggestedFirst(found(operation))}
       value={chosen.columns}
       onChange={(columns) => choose(withColumns(chosen, columns))}
     />

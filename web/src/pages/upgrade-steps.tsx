@@ -8,13 +8,16 @@ import type { Check, HiveReport } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count } from '../components/figures';
+import { InTerminal } from '../components/in-terminal';
 import { CheckMark } from '../components/status-icons';
 import { Note, ProblemNote, Words } from '../components/notes';
 import { Facts } from '../components/panel';
 import { need, onTable, scopeOf } from '../lib/access';
 import { partsOf } from '../lib/names';
 import { bytes, many } from '../lib/format';
+import { firn } from '../lib/terminal';
 import { ConvertOffer } from './convert-offer';
+import { KeySuggestions } from './key-suggestions';
 import styles from './upgrade.module.css';
 
 export interface Choices {
@@ -216,6 +219,11 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
         With a primary key the table takes upserts and deletes and merges itself; without one it becomes a plain Iceberg table. A key
         cannot be changed later.
       </div>
+      <KeySuggestions
+        suggestions={report.key_suggestions}
+        chosen={choices.key}
+        choose={(key) => choose({ ...choices, key, sequence: key.includes(choices.sequence) ? '' : choices.sequence })}
+      />
       <div className={styles.keys} tabIndex={0} role="region" aria-label="columns that may be the key">
         <DataTable
           plain
@@ -295,6 +303,7 @@ export function Consequences(props: StepProps & { started: (operation: string) =
         <Plan title="What will not happen" items={willNot()} icon={<IconMinus size={15} className="dim" aria-hidden />} />
       </div>
       {start.error && <ProblemNote error={start.error} />}
+      <InTerminal command={upgradeCommand(catalog, report, choices)} />
       <Footer>
         <Back to={2} go={go} />
         <ActionButton needs={[...need(scopeOf(catalog, partsOf(report.target).slice(0, -1)), 'create'), ...need(onTable(catalog, report.target), 'read')]} loading={start.isPending} disabledReason={whyNotOn(props)} onClick={() => start.mutate()}>
@@ -304,6 +313,9 @@ export function Consequences(props: StepProps & { started: (operation: string) =
     </div>
   );
 }
+
+const upgradeCommand = (catalog: string, report: HiveReport, { key, sequence, subdirectories }: Choices): string =>
+  firn('hive upgrade', [report.table], { catalog, 'primary-key': key.join(','), 'sequence-field': sequence, subdirectories });
 
 function Plan({ title, items, icon }: { title: string; items: ReactNode[]; icon: ReactNode }) {
   return (

@@ -16,6 +16,7 @@ import { need, onTable } from '../lib/access';
 import { fullName } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { ChangeList } from './table/changes';
+import { ViewDescription } from './table/description';
 import { HistoryTab } from './table/history';
 import styles from './table.module.css';
 
@@ -33,7 +34,12 @@ export function ViewPage({ view }: { view: View }) {
           <Copy text={`${view.catalog}.${name}`} what="name" />
         </span>
       }
-      sub={<KindMark kind="view" />}
+      sub={
+        <>
+          <KindMark kind="view" />
+          <ViewDescription view={view} />
+        </>
+      }
     >
       <Panel>
         <Facts

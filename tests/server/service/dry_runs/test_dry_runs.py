@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -154,6 +154,9 @@ class Listed:
     def files(self, _metadata: Json, _line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         assert bounds_of is None
         return iter(self.entries)
+
+    def find_missing_column(self, _metadata: Json, _line: ManifestFile, _columns: Mapping[int, frozenset[int]]) -> None:
+        return None
 
 
 def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 100, **more: Any) -> ManifestEntry:

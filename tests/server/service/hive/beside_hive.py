@@ -40,6 +40,7 @@ from server.service.hive.published_permissions import PublishedPermissions
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncResult
 from server.service.hive.sync import Syncs
+from server.service.hive.sync_planner import SyncPlanner
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade import Upgrades
 from server.service.hive.upgrade_check import Checks
@@ -109,7 +110,7 @@ class BesideHive:
         return TableName(("db",), table.short)
 
     def sync(self, table: HiveFiles) -> SyncResult:
-        return self.syncs.sync(LAKE, table.name, everything=True)
+        return self.syncs.planner.sync_hive_table(LAKE, table.name, everything=True)
 
     def start(self, table: HiveFiles, *key: str) -> Operation:
         spec = KeySpec(primary_key=key) if key else None
@@ -252,15 +253,13 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     index = HiveIndex(database, OneMetastore(MortalMetastore(metastore, fuse)))
     reach = WritersReach(HdfsFileSystems(storage.deadlines))
     checks = Checks(database, index, files, reach)
-    keyed = replace(services.keyed, metadata=metadata, tables=tables)
-    upgrades = replace(
-        services.hive.upgrades, database=database, tables=tables, keyed=keyed, index=index, checks=checks, files=files
-    )
+    upgrades = _upgrades(services, database, tables, checks, files)
     repointer = Repointer(database, index, files)
     committer = replace(services.committer, metadata=metadata)
-    syncs = Syncs(database, metadata, committer, index, files, repointer)
+    sync_planner = SyncPlanner(database, metadata, committer, index, files, repointer)
+    syncs = Syncs(database, sync_planner)
     permissions = PublishedPermissions(MortalPermissions(storage.deadlines, fuse))
-    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns, permissions, reach)
+    planner = PublishPlanner(database, metadata, index, files, repointer, sync_planner.columns, permissions, reach)
     requests = PublishRequests(database, planner)
     downgrade_check = DowngradeCheck(database, metadata, index, files)
     published = PublishedFiles(database, metadata, committer, index, files, repointer, permissions)
@@ -274,13 +273,26 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         Freshness(database, metadata, index, files, permissions, reach),
         repointer,
         published,
-        Downgrades(database, metadata, downgrade_check, syncs, requests, repointer.owners),
+        Downgrades(database, metadata, downgrade_check, sync_planner, requests, repointer.owners),
         _conversions(services, database, tables, index, files),
         metastore,
         fuse,
         directory,
         real,
         numbers,
+    )
+
+
+def _upgrades(services: Services, database: Database, tables: Tables, checks: Checks, files: TableFiles) -> Upgrades:
+    keyed = replace(services.keyed, metadata=tables.metadata, tables=tables)
+    return replace(
+        services.hive.upgrades,
+        database=database,
+        tables=tables,
+        keyed=keyed,
+        index=checks.index,
+        checks=checks,
+        files=files,
     )
 
 

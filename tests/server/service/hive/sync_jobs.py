@@ -42,7 +42,7 @@ class Optimizer:
         self._once("committing", lambda: beside.services.jobs.begin_commit(lease))
         self.change = self.change or self._written(beside, lease)
         request = CommitRequest(catalog=LAKE, changes=[self.change], lease=lease)
-        self._once("commit", lambda: beside.syncs.committer.commit(request))
+        self._once("commit", lambda: beside.syncs.planner.committer.commit(request))
         with suppress(LeaseLost):  # the report had arrived
             self._once("report", lambda: beside.services.jobs.report(lease, outcome=None, error=None, result={}))
 
@@ -58,7 +58,7 @@ class Optimizer:
             assert staged is not None
             store = store_of(beside, self.table, CHANGE if staged.task["mode"] == "upsert" else BASE)
             relation = uow.relations.get(store.id)
-        metadata: Json = load_metadata(beside.syncs.metadata, relation)
+        metadata: Json = load_metadata(beside.syncs.planner.metadata, relation)
         head = str(metadata.get("current-snapshot-id") or "none")
         marks = {"firn.writer-id": staged.task["writer"], "firn.batch-id": staged.task["batch"]}
         snapshot = beside.upgrades.files.write_snapshot(

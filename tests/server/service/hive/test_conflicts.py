@@ -29,10 +29,10 @@ def table(beside: BesideHive) -> HiveFiles:
         pq.write_table(pa.table({"id": pa.array([9], pa.int64()), "v": ["here"]}), path)
     metadata = beside.metadata(made)
     assert metadata is not None
-    stats = beside.syncs.files.footers(current_schema(metadata), [uri(path) for path in own])
+    stats = beside.syncs.planner.files.footers(current_schema(metadata), [uri(path) for path in own])
     entries = [DataFileEntry(stats=file_stats, partition=(part,)) for file_stats, part in zip(stats, "xy", strict=True)]
     gone = [location for location in beside.live(made) if "/p=x/" in location]
-    snapshot = beside.syncs.files.write_snapshot(metadata, entries, gone, snapshot_id=77, now_ms=0)
+    snapshot = beside.syncs.planner.files.write_snapshot(metadata, entries, gone, snapshot_id=77, now_ms=0)
     committed(beside, made, snapshot.requirements(), snapshot.updates())
     return made
 

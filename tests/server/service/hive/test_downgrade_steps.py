@@ -220,10 +220,10 @@ def test_a_killed_downgrade_goes_on(beside: BesideHive, key: tuple[str, ...]) ->
 
 def test_what_cannot_be_given_back_is_refused_at_once(beside: BesideHive) -> None:
     table = beside.hive_table()
-    with pytest.raises(NotFound, match="nothing to downgrade"):
+    with pytest.raises(NotFound, match="the Hive table is not upgraded"):
         beside.downgrades.start(LAKE, table.name)
     beside.start(table, "id")
-    with pytest.raises(NotFound, match="nothing to downgrade"):
+    with pytest.raises(NotFound, match="the Hive table is not upgraded"):
         beside.downgrades.start(LAKE, table.name)
     beside.upgrades.activate()
     set_property(beside, table, "firn.protected", "true")

@@ -48,9 +48,13 @@ def test_partitions_that_engines_have_written_to_differ_until_they_are_published
     appended(beside, table, None, 6)
     assert (behind(beside, table).differing, behind(beside, table).since) == (1, first)
     appended(beside, table, None, 8, part="new")
-    assert (behind(beside, table).differing, behind(beside, table).since) == (2, first)
+    work = behind(beside, table)
+    assert (work.differing, work.since, work.new, work.names) == (2, first, 1, ("p=x",))
+    assert (work.files, work.rows, work.pending_rows) == (4, 5, 0)
+    assert work.bytes > 0
     published(beside, table, x=(1, 2, 5, 6), new=(8,))
-    assert (behind(beside, table).differing, behind(beside, table).since) == (0, None)
+    work = behind(beside, table)
+    assert (work.differing, work.since, work.files, work.rows) == (0, None, 0, 0)
 
 
 def test_files_that_have_only_gone_have_no_time(beside: BesideHive) -> None:

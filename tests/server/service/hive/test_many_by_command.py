@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from catalog.keyed.spec import KeySpec
 from firn.client import connect
@@ -54,6 +55,24 @@ def test_a_database_is_upgraded_with_keys_of_their_own(site: Site) -> None:
     assert fingerprint(site.beside.directory / "hive") == before
 
 
+def test_the_suggested_keys_of_a_check_are_the_keys_of_the_upgrade(site: Site, tmp_path: Path) -> None:
+    site.works()
+    file = tmp_path / "keys.csv"
+    site.beside.metastore.declare_primary_key("db", site.events.short, ["v", "id"])
+    checked = site.run("hive", "upgrade", "db.*", "--dry-run", "--suggest-keys", str(file))
+    assert checked.code == 0, checked.err
+    assert "likely keys of 2 tables" in checked.err
+    keys = {site.orders.name: "id", site.events.name: '"v,id"'}
+    lines = [f"{table},{key}," for table, key in sorted(keys.items())]
+    assert file.read_text() == "\n".join(["table,primary_key,sequence_field", *lines, ""])
+    again = site.run("hive", "upgrade", "db.*", "--dry-run", "--suggest-keys", str(file))
+    assert (again.code, "exists already" in again.err) == (2, True), "somebody may have corrected it"
+    assert site.run("hive", "upgrade", "db.t*", "--suggest-keys", str(tmp_path / "b.csv")).code == 2
+    assert site.run("hive", "upgrade", "db.t*", "--keys", str(file)).code == 0
+    kinds = {relation["name"]: relation["kind"] for relation in site.run("table", "list", "--json").json}
+    assert kinds == {site.orders.short: "keyed", site.events.short: "keyed"}
+
+
 def test_each_key_has_a_sequence_field_of_its_own(site: Site) -> None:
     site.works()
     key = f"{site.orders.name}=id"
@@ -71,7 +90,7 @@ def test_columns_that_differ_are_told_by_check_and_show(site: Site) -> None:
     site.beside.start(site.orders)
     site.beside.upgrades.activate()
     hive_has(site.beside, site.orders, "id bigint; v int")
-    site.beside.syncs.sync(LAKE, site.orders.name)
+    site.beside.syncs.planner.sync_hive_table(LAKE, site.orders.name)
     for said in (site.run("hive", "show", site.orders.name), site.run("hive", "check", site.orders.name)):
         for words in ("v int", "v string", "needs a decision: firn.hive.schema-conflict=ask"):
             assert words in said.out
@@ -125,8 +144,8 @@ def test_databases_are_counted_and_tables_listed_by_where_they_stand(site: Site)
     site.beside.upgrades.activate()
     site.orders.drop("x")
     site.beside.metastore.drop_table("db", site.events.short)
-    site.beside.syncs.sync(LAKE, site.orders.name)
-    site.beside.syncs.sync(LAKE, site.events.name)
+    site.beside.syncs.planner.sync_hive_table(LAKE, site.orders.name)
+    site.beside.syncs.planner.sync_hive_table(LAKE, site.events.name)
 
     counts = client.transport.get("/catalogs/lake/hive/databases")
     assert counts == [{"name": "db", "tables": 3, "upgraded": 2, "blocked": 1, "out_of_sync": 1}]

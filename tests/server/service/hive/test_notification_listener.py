@@ -37,7 +37,7 @@ class Listener:
     def __post_init__(self) -> None:
         syncs = self.beside.syncs
         self.notification_listener = NotificationListener(
-            self.beside.database, syncs.index, syncs.hints, clock=lambda: self.now, poke=self._poked
+            self.beside.database, syncs.planner.index, syncs.hints, clock=lambda: self.now, poke=self._poked
         )
 
     def _poked(self) -> None:
@@ -151,7 +151,7 @@ def test_a_table_that_is_renamed_is_missed_at_once_under_its_old_name(listener: 
     """The log may name it by its new name alone."""
     table = upgraded(listener.beside)
     metastore = listener.beside.metastore
-    listener.beside.syncs.index.activate()
+    listener.beside.syncs.planner.index.activate()
     listener.hears()
     made, log = metastore.table("db", table.short), metastore.log
     metastore.log = None
@@ -162,7 +162,7 @@ def test_a_table_that_is_renamed_is_missed_at_once_under_its_old_name(listener: 
     assert listener.hears().hinted == 1
     assert listener.indexed() == {"renamed"}
     assert listener.synced()[0] == 1
-    assert "is gone" in listener.beside.syncs.sync(LAKE, table.name).message
+    assert "is gone" in listener.beside.syncs.planner.sync_hive_table(LAKE, table.name).message
 
 
 def test_a_metastore_without_a_log_is_asked_rarely(listener: Listener) -> None:

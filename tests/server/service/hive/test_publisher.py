@@ -203,7 +203,7 @@ def a_published_table(beside: BesideHive) -> HiveFiles:
 
 
 def marks(beside: BesideHive) -> PublisherMarks:
-    return PublisherMarks(beside.syncs.database, beside.syncs.repointer.owners)
+    return PublisherMarks(beside.syncs.database, beside.syncs.planner.repointer.owners)
 
 
 def dropped(beside: BesideHive, table: HiveFiles) -> UUID:

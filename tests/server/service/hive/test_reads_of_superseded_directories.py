@@ -53,7 +53,7 @@ class Former:
 
     @property
     def orphans(self) -> Orphans:
-        readers = HiveReaders(self.beside.database, self.beside.syncs.index)
+        readers = HiveReaders(self.beside.database, self.beside.syncs.planner.index)
         return replace(self.beside.services.orphans, readers=readers)
 
     @property

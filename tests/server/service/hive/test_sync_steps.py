@@ -130,15 +130,15 @@ def test_a_metastore_that_does_not_answer_is_told_until_it_does(beside: BesideHi
     def away() -> MetastoreDown | None:
         return beside.services.namespaces.catalog(LAKE).metastore_down
 
-    assert beside.syncs.index.activate().unavailable == ()
+    assert beside.syncs.planner.index.activate().unavailable == ()
     assert away() is None
     beside.metastore.answers = False
     for _ in range(2):
-        assert beside.syncs.index.activate().unavailable == ("lake: the metastore does not answer",)
+        assert beside.syncs.planner.index.activate().unavailable == ("lake: the metastore does not answer",)
     assert (told := away()) is not None
     assert told.reason == "the metastore does not answer"
     beside.metastore.answers = True
-    beside.syncs.index.activate()
+    beside.syncs.planner.index.activate()
     assert away() is None
 
 
@@ -151,12 +151,10 @@ def test_a_table_that_breaks_the_sync_is_told_and_holds_up_no_other(
         make_due(beside, table)
     whole = SyncPlanner.sync
 
-    def fails(
-        planner: SyncPlanner, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool
-    ) -> SyncResult:
+    def fails(planner: SyncPlanner, relation: Relation, *, everything: bool) -> SyncResult:
         if relation.name == beside.table_name(broken):
             raise KeyError("nobody has thought of it")
-        return whole(planner, relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
+        return whole(planner, relation, everything=everything)
 
     monkeypatch.setattr(SyncPlanner, "sync", fails)
     with pytest.raises(ExceptionGroup, match=broken.name):
@@ -187,7 +185,7 @@ def test_the_schedule_syncs_what_is_due(beside: BesideHive) -> None:
 
 def test_a_table_that_is_not_linked_cannot_be_synced(beside: BesideHive) -> None:
     table = beside.hive_table()
-    with pytest.raises(NotFound, match="once it is upgraded") as refused:
+    with pytest.raises(NotFound, match="the Hive table is not upgraded") as refused:
         beside.sync(table)
     assert "firn hive upgrade" in (refused.value.hint or "")
 
@@ -237,12 +235,12 @@ def test_a_directory_that_is_gone_has_changed_though_the_metastore_says_nothing(
         aged(part, LONG_AGO_NS)
     beside.start(table, *key)
     beside.upgrades.activate()
-    assert beside.syncs.sync(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
+    assert beside.syncs.planner.sync_hive_table(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
     shutil.rmtree(table.path / "p=x")
-    assert beside.syncs.sync(LAKE, table.name).message == "partitions rewritten or moved: 1"
+    assert beside.syncs.planner.sync_hive_table(LAKE, table.name).message == "partitions rewritten or moved: 1"
     if not key:
         assert beside.live(table) == {*table.files()}
-        assert beside.syncs.sync(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
+        assert beside.syncs.planner.sync_hive_table(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
 
 
 def test_after_a_failed_job_every_directory_is_listed_for_no_signal_may_tell_what_it_missed(
@@ -254,14 +252,16 @@ def test_after_a_failed_job_every_directory_is_listed_for_no_signal_may_tell_wha
     beside.start(table, "id")
     beside.upgrades.activate()
     shutil.rmtree(table.path / "p=x")
-    assert beside.syncs.sync(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
+    assert beside.syncs.planner.sync_hive_table(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
     table.drop("y")
-    job = beside.syncs.sync(LAKE, table.name).job
+    job = beside.syncs.planner.sync_hive_table(LAKE, table.name).job
     assert job is not None
     assert job.reason == "partitions dropped: 1"
     with beside.database.writing() as uow:
         uow.jobs.put(replace(job, status=JobStatus.FAILED, ended_at=uow.now(), error="a file is gone"))
-    assert beside.syncs.sync(LAKE, table.name).message == "partitions rewritten or moved: 1, dropped: 1"
+    assert (
+        beside.syncs.planner.sync_hive_table(LAKE, table.name).message == "partitions rewritten or moved: 1, dropped: 1"
+    )
 
 
 def test_an_overwrite_that_is_seen_in_two_halves_is_a_rebuild_twice(beside: BesideHive) -> None:
@@ -295,8 +295,8 @@ def test_a_sync_of_the_schema_alone_looks_at_no_file(beside: BesideHive) -> None
     there = beside.metastore.table("db", table.short)
     wider = replace(there.storage, columns=(*there.columns, *columns("n int")))
     beside.metastore.add_table(replace(there, storage=wider))
-    assert beside.syncs.sync(LAKE, table.name, only_schema=True).message == "added column n int"
-    assert not beside.syncs.sync(LAKE, table.name, only_schema=True).changed
+    assert beside.syncs.planner.sync_hive_table(LAKE, table.name, only_schema=True).message == "added column n int"
+    assert not beside.syncs.planner.sync_hive_table(LAKE, table.name, only_schema=True).changed
     assert beside.live(table) == before
     assert beside.sync(table).message == "partitions new files: 1"
 

@@ -48,7 +48,7 @@ def closed(table: HiveFiles, path: Path) -> None:
 
 def plainly(beside: BesideHive, table: HiveFiles) -> str:
     """A sync that lists what some signal speaks for."""
-    return beside.syncs.sync(LAKE, table.name).message
+    return beside.syncs.planner.sync_hive_table(LAKE, table.name).message
 
 
 @KEYS

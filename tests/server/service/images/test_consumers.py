@@ -179,3 +179,22 @@ def test_a_function_gets_the_same_changes_again_until_it_succeeds(
             assert changes.on_changes("lake.db.orders", fail, consumer="c") == 5
     assert calls == [(0, 5), (0, 5)]
     assert orders.lake.services.consumers.get(LAKE, ORDERS, "c").consumer.version == 5
+
+
+def test_metrics_show_consumers_that_have_versions_to_read(orders: KeyedLake) -> None:
+    with connected(orders) as client:
+        consumers = client.tables["db.orders"].consumers
+        consumers.move('late "one"', to=2)
+        consumers.move("done")
+    text = orders.lake.client.get("/metrics").text
+    lag = next(line for line in text.splitlines() if line.startswith("firn_consumer_lag_versions{"))
+    kept = next(line for line in text.splitlines() if line.startswith("firn_consumer_kept_seconds{"))
+    assert 'consumer="late \\"one\\""' in lag
+    assert lag.endswith(" 3.0")
+    assert 6 * 86_400 < float(kept.rpartition(" ")[2]) <= 7 * 86_400
+    assert 'consumer="done"' not in text
+    forget(orders.lake, 'late "one"')
+    kept = next(
+        line for line in orders.lake.client.get("/metrics").text.splitlines() if "consumer_kept_seconds{" in line
+    )
+    assert float(kept.rpartition(" ")[2]) < 0

@@ -21,6 +21,7 @@ from catalog.errors import (
     Unavailable,
 )
 from catalog.history.commit import TableCommit
+from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.iceberg.json import Json
 from catalog.ports.images import KeyChecker
 from firn.protocol.tasks.image import DeletedRows, DeletesTask, KeyReport, KeysTask, UpsertedRows, UpsertsTask
@@ -161,7 +162,9 @@ def test_a_checker_that_fails_refuses_nothing(orders: KeyedLake) -> None:
         (lambda u: [u[0]], Invalid, "has to end as the head of main"),
         (lambda u: [u[0], {**u[1], "ref-name": "audit"}], Invalid, "has to end as the head of main"),
         (lambda u: [u[0], u[0], u[1]], Invalid, "have to be one line"),
-        (lambda u: [*u, {"action": "set-properties", "updates": {"a": "b"}}], Invalid, "cannot also set-properties"),
+        (lambda u: [*u, _set_properties({"a": "b"})], Invalid, "cannot also set-properties"),
+        (lambda u: [*u, _set_properties({NAME_MAPPING: "[]", "a": "b"})], Invalid, "cannot also set-properties"),
+        (lambda u: [*u, _set_properties(NAME_MAPPING)], Invalid, "cannot also set-properties"),
         (lambda u: [_with_list(u, "/etc/passwd"), u[1]], LocationRefused, "directory /etc/"),
         (lambda u: [_with_list(u, None), u[1]], Invalid, "needs an id, a manifest list"),
     ],
@@ -174,6 +177,17 @@ def test_hostile_commits_are_refused(
     with pytest.raises(error, match=message):
         orders.send(replace(sent, changes=[replace(change, updates=edit(change.updates))]))
     assert orders.read() == {}
+
+
+def test_a_mapping_of_names_beside_the_rows_changes_nothing(orders: KeyedLake) -> None:
+    """iceberg-go adds one to its deletes."""
+    sent = orders.plan_append((1, "a"))
+    (change,) = sent.changes
+    orders.send(
+        replace(sent, changes=[replace(change, updates=[*change.updates, _set_properties({NAME_MAPPING: "[]"})])])
+    )
+    assert orders.read() == {1: "a"}
+    assert NAME_MAPPING not in orders.lake.metadata(BASE)["properties"]
 
 
 def test_a_commit_meant_for_another_table_is_refused(orders: KeyedLake) -> None:
@@ -249,6 +263,10 @@ def _with_reader(orders: KeyedLake, **parts: Any) -> ImageWrites:
 def _with_summary(updates: Sequence[Json], **summary: str) -> Json:
     snapshot = updates[0]["snapshot"]
     return {**updates[0], "snapshot": {**snapshot, "summary": {**snapshot["summary"], **summary}}}
+
+
+def _set_properties(properties: Json | str) -> Json:
+    return {"action": "set-properties", "updates": properties}
 
 
 def _with_list(updates: Sequence[Json], location: str | None) -> Json:

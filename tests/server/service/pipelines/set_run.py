@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from catalog.commits.writers import Writer
 from catalog.jobs.leases import Lease
 from catalog.names import TableName
-from firn.protocol.pipelines import CHECKPOINT_KEY, MoveCheckpoint, PublishRun, TableChanges
+from firn.protocol.pipeline_pins import MoveCheckpoint
+from firn.protocol.pipelines import CHECKPOINT_KEY, PublishRun, TableChanges
 from server.service.pipelines.pins import PinnedTarget
 from server.service.pipelines.publishing import PublishedRun
 from tests.factories import LAKE

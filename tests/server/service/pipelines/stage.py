@@ -13,7 +13,8 @@ from catalog.jobs.leases import Lease
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
 from catalog.pipelines.pipeline import StoredCheckpoint
-from firn.protocol.pipelines import CHECKPOINT_KEY, MoveCheckpoint, PutOut, PutPipeline
+from firn.protocol.pipeline_pins import MoveCheckpoint
+from firn.protocol.pipelines import CHECKPOINT_KEY, PutOut, PutPipeline
 from server.service.pipelines.pins import PinnedTarget
 from server.service.pipelines.states import TableView
 from tests.factories import LAKE

@@ -16,6 +16,7 @@ import { DISABLED, HEALTHY, Mark } from '../../components/status-icons';
 import { useMe } from '../../components/current-user';
 import { Empty } from '../../components/notes';
 import { paths } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { useUrlState } from '../../lib/url-state';
 import { CreatePrincipal } from './create-principal';
 import { AccessFrame, AdminsOnly } from './frame';
@@ -147,17 +148,18 @@ function Questions({ asked, close, show }: QuestionsProps) {
   if (asked === undefined) return null;
   const { what, principal } = asked;
   const at = { params: { path: { name: principal.name } } };
+  const isService = principal.kind === 'service';
   if (what === 'roles') return <RolesOf principal={principal} close={close} />;
   if (what === 'disable') {
     return (
-      <ConfirmDialog title={`Disable ${principal.name}`} opened close={close} yes="Disable" danger act={() => answered(api.POST(`/${ofKind(principal)}/{name}/disable`, at))}>
+      <ConfirmDialog title={`Disable ${principal.name}`} opened close={close} yes="Disable" danger command={isService ? firn('service disable', [principal.name]) : firn('user disable', [principal.name])} act={() => answered(api.POST(`/${ofKind(principal)}/{name}/disable`, at))}>
         None of the tokens of {principal.name} opens anything until they are enabled again. Roles stay.
       </ConfirmDialog>
     );
   }
   if (what === 'drop') {
     return (
-      <ConfirmDialog title={`Drop ${principal.name}`} opened close={close} yes="Drop" danger act={() => answered(api.DELETE(`/${ofKind(principal)}/{name}`, at))}>
+      <ConfirmDialog title={`Drop ${principal.name}`} opened close={close} yes="Drop" danger command={isService ? firn('service drop', [principal.name]) : firn('user drop', [principal.name])} act={() => answered(api.DELETE(`/${ofKind(principal)}/{name}`, at))}>
         {principal.name} and all their tokens are gone. This cannot be undone.
         {principal.issuer !== null && ' A user who can still sign in at the issuer is created again: disable the user instead.'}
       </ConfirmDialog>
@@ -168,7 +170,7 @@ function Questions({ asked, close, show }: QuestionsProps) {
     show({ title: `The new secret of ${principal.name}`, secret: `${made.client_id}:${made.client_secret}`, says: 'Engines take it as their credential.' });
   };
   return (
-    <ConfirmDialog title={`New client secret for ${principal.name}`} opened close={close} yes="Make a new secret" danger act={renew}>
+    <ConfirmDialog title={`New client secret for ${principal.name}`} opened close={close} yes="Make a new secret" danger command={firn('service new-secret', [principal.name])} act={renew}>
       The old secret and every token of {principal.name} end at once: engines that use them are refused until they have the new one.
     </ConfirmDialog>
   );

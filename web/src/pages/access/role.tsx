@@ -13,6 +13,7 @@ import { useMe } from '../../components/current-user';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { paths } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import styles from './access.module.css';
 import { AccessFrame } from './frame';
 import { Grants } from './grants';
@@ -51,6 +52,7 @@ export function RolePage() {
         close={() => drop(false)}
         yes="Drop it"
         danger
+        command={firn('role drop', [data.name])}
         act={() => answered(api.DELETE('/roles/{role}', { params: { path: { role: data.name } } }))}
         done={() => void navigate(paths.roles())}
       >

@@ -15,6 +15,7 @@ import { useNow, When } from '../../components/figures';
 import { TokenMark, tokenState } from '../../components/status-icons';
 import { useMe } from '../../components/current-user';
 import { Empty } from '../../components/notes';
+import { firn } from '../../lib/terminal';
 import { useUrlState } from '../../lib/url-state';
 import { AccessFrame } from './frame';
 import { CreateToken } from './create-token';
@@ -76,6 +77,7 @@ export function TokensPage() {
         close={() => revoke(undefined)}
         yes="Revoke it"
         danger
+        command={firn('token revoke', [revoking?.id ?? ''])}
         act={() => answered(api.DELETE('/tokens/{token_id}', { params: { path: { token_id: revoking?.id ?? '' } } }))}
       >
         Firn refuses the token <span className="mono">{revoking?.id}</span> from now on, on other servers within seconds, and with it

@@ -13,6 +13,7 @@ import { Note, ProblemNote } from '../../components/notes';
 import { Facts, Page, Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { paths } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { Deleted } from './deleted-files';
 import { attemptsOf, detailsOf, Outcome } from './details';
 import { Log } from './log';
@@ -98,7 +99,7 @@ function Actions({ job }: { job: Job }) {
       >
         Cancel
       </ActionButton>
-      <ConfirmDialog title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Cancel the job" danger act={giveUp}>
+      <ConfirmDialog title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Cancel the job" danger act={giveUp} command={firn('job cancel', [job.id])}>
         An optimizer is running the job. Its uncommitted work is lost; the table does not change.
       </ConfirmDialog>
     </>

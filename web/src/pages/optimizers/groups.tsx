@@ -11,6 +11,7 @@ import { Count } from '../../components/figures';
 import { useWhyNot } from '../../components/current-user';
 import { SERVER, type Need } from '../../lib/access';
 import { whyNotDropped, type GroupLoad } from '../../lib/fleet';
+import { firn } from '../../lib/terminal';
 import { GroupForm } from './group-form';
 import { LaunchForm } from './launch-form';
 
@@ -112,6 +113,7 @@ function GroupActions({ load }: { load: GroupLoad }) {
         close={close}
         yes="Drop"
         danger
+        command={firn('group drop', [group.name])}
         act={() => answered(api.DELETE('/groups/{group}', { params: { path: { group: group.name } } }))}
       >
         Firn deletes its settings. Jobs of tables whose policy names the group wait for an optimizer of that group.

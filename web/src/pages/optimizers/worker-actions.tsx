@@ -6,8 +6,10 @@ import { answered, api } from '../../api/client';
 import type { Optimizer } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { useDo } from '../../components/confirm-dialog';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
 import { many } from '../../lib/format';
+import { firn } from '../../lib/terminal';
 import { MAINTAIN } from './groups';
 
 type Wish = 'drain' | 'stop';
@@ -81,6 +83,7 @@ function Wished({ optimizer, wish, close }: { optimizer: Optimizer; wish: Wish; 
       </div>
       <TextInput label="Why" placeholder="shown to others" value={why} onChange={(event) => setWhy(event.currentTarget.value)} data-autofocus />
       {doing.error && <ProblemNote error={doing.error} />}
+      <InTerminal command={wish === 'stop' ? firn('optimizer stop', [optimizer.id], { reason: why.trim() }) : firn('optimizer drain', [optimizer.id], { reason: why.trim() })} />
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton variant="default" onClick={close}>
           Cancel

@@ -5,8 +5,8 @@ import { useState, type SyntheticEvent } from 'react';
 import { requestBackfill } from '../../api/pipeline-queries';
 import type { Backfill, BackfillRequest, Pipeline, PipelineTable } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
-import { Snippet } from '../../components/snippet';
 import { backfillCommand, DEFAULT_MINUTES, type BackfillFields } from '../../lib/backfills';
 import { many } from '../../lib/format';
 import { definitionOf } from '../../lib/pipelines';
@@ -15,6 +15,7 @@ import styles from './pipelines.module.css';
 const MOST_SHOWN = 20;
 const LONGEST_MINUTES = 24 * 60;
 const MOST_CHUNKS = 1000;
+const MOST_BESIDE = 32;
 
 interface BackfillFormProps {
   pipeline: Pipeline;
@@ -41,7 +42,7 @@ export function BackfillForm({ pipeline, table, opened, close }: BackfillFormPro
 
 function Fields({ pipeline, table, close }: Omit<BackfillFormProps, 'opened'>) {
   const queries = useQueryClient();
-  const [fields, setFields] = useState<BackfillFields>({ where: '', minutes: DEFAULT_MINUTES, chunks: null });
+  const [fields, setFields] = useState<BackfillFields>({ where: '', minutes: DEFAULT_MINUTES, chunks: null, beside: null });
   const preview = useMutation({ mutationFn: () => requestBackfill(pipeline.name, table.name, requestOf(fields, true)) });
   const request = useMutation({
     mutationFn: () => requestBackfill(pipeline.name, table.name, requestOf(fields, false)),
@@ -64,7 +65,7 @@ function Fields({ pipeline, table, close }: Omit<BackfillFormProps, 'opened'>) {
   return (
     <form onSubmit={submit} className="stack">
       <div>
-        Runs compute these rows again, in chunks, beside the changes of the inputs. Rows that are right are not written; rows that the query no longer gives are deleted.
+        {fields.beside === null ? 'Runs compute these rows again, in chunks, together with the changes of the inputs.' : 'Jobs compute these rows again, in chunks, and the runs go on beside them.'} Rows that are right are not written; rows that the query no longer gives are deleted.
       </div>
       <Textarea
         label="Rows"
@@ -88,17 +89,26 @@ function Fields({ pipeline, table, close }: Omit<BackfillFormProps, 'opened'>) {
           onChange={(value) => change({ chunks: value === '' ? null : Number(value) })}
         />
         <NumberInput
-          label="Minutes of chunks in one run"
+          label={`Minutes of chunks in one ${fields.beside === null ? 'run' : 'job'}`}
           min={1}
           max={LONGEST_MINUTES}
           allowDecimal={false}
           value={fields.minutes}
           onChange={(value) => change({ minutes: Math.max(1, Number(value)) })}
         />
+        <NumberInput
+          label="Jobs beside the runs"
+          placeholder="none: part of the runs"
+          min={1}
+          max={MOST_BESIDE}
+          allowDecimal={false}
+          value={fields.beside ?? ''}
+          onChange={(value) => change({ beside: value === '' ? null : Number(value) })}
+        />
       </div>
       {error && <ProblemNote error={error} />}
       {preview.data && <Chunks planned={preview.data} />}
-      {missing === null && <Snippet label="the same on the command line" code={backfillCommand(pipeline.name, table.name, fields)} />}
+      {missing === null && <InTerminal command={backfillCommand(pipeline.name, table.name, fields)} />}
       <div className="row row-wrap" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>
           Cancel
@@ -114,8 +124,8 @@ function Fields({ pipeline, table, close }: Omit<BackfillFormProps, 'opened'>) {
   );
 }
 
-function requestOf({ where, minutes, chunks }: BackfillFields, dry: boolean): BackfillRequest {
-  return { where: where.trim(), chunks, chunk_seconds: minutes * 60, dry_run: dry };
+function requestOf({ where, minutes, chunks, beside }: BackfillFields, dry: boolean): BackfillRequest {
+  return { where: where.trim(), chunks, beside, chunk_seconds: minutes * 60, dry_run: dry };
 }
 
 function Chunks({ planned }: { planned: Backfill }) {

@@ -13,6 +13,7 @@ import { Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { currentText, estimatedEnd, progressText } from '../../lib/backfills';
 import { clock, many } from '../../lib/format';
+import { firn } from '../../lib/terminal';
 import styles from './pipelines.module.css';
 
 interface BackfillsProps {
@@ -34,10 +35,12 @@ export function Backfills({ pipeline, table }: BackfillsProps) {
   );
 }
 
+const OPEN = ['active', 'paused'];
+
 function Entry({ pipeline, backfill }: { pipeline: Pipeline; backfill: Backfill }) {
   const now = useNow();
   const end = estimatedEnd(backfill, now);
-  const current = currentText(backfill);
+  const current = OPEN.includes(backfill.status) ? currentText(backfill) : '';
   const what = backfill.where ?? `what has changed since checkpoint ${backfill.since}`;
   return (
     <div className={styles.backfill}>
@@ -64,8 +67,6 @@ function Entry({ pipeline, backfill }: { pipeline: Pipeline; backfill: Backfill 
   );
 }
 
-const OPEN = ['active', 'paused'];
-
 function Steer({ pipeline, backfill }: { pipeline: Pipeline; backfill: Backfill }) {
   const [asks, ask] = useState(false);
   const { status, table } = backfill;
@@ -90,8 +91,8 @@ function Steer({ pipeline, backfill }: { pipeline: Pipeline; backfill: Backfill 
           Cancel…
         </ActionButton>
       )}
-      <ConfirmDialog title={`Cancel the backfill of ${table}`} opened={asks} close={() => ask(false)} yes="Cancel the backfill" act={() => change('cancel')}>
-        Runs no longer compute the {many(backfill.total - backfill.done, 'chunk')} that are left; a run that works on some now may still commit them. The{' '}
+      <ConfirmDialog title={`Cancel the backfill of ${table}`} opened={asks} close={() => ask(false)} yes="Cancel the backfill" command={firn('pipeline cancel', [pipeline.name, table, backfill.id])} act={() => change('cancel')}>
+        {backfill.beside == null ? 'Runs' : 'Jobs'} no longer compute the {many(backfill.total - backfill.done, 'chunk')} that are left{backfill.beside == null ? '; a run that works on some now may still commit them' : ', and commit none that they work on now'}. The{' '}
         {many(backfill.done, 'chunk')} that are committed stay. You cannot resume it; you can request another one.
       </ConfirmDialog>
     </span>

@@ -10,6 +10,7 @@ import { ProblemNote } from '../../components/notes';
 import { Facts, Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { changedText, definitionOf, heldResults, type RunResult } from '../../lib/pipelines';
+import { firn } from '../../lib/terminal';
 import { HeldRowsPanel } from './held-rows';
 import { Verdict } from './verdict';
 
@@ -81,11 +82,11 @@ function Decide({ pipeline, table, results }: { pipeline: Pipeline; table: Pipel
       <ActionButton size="compact-sm" variant="default" needs={needs} onClick={() => ask('discard')}>
         Discard…
       </ActionButton>
-      <ConfirmDialog title={`Publish the run of ${table.name}`} opened={asks === 'publish'} close={() => ask(undefined)} yes="Publish" act={() => publishHeld(pipeline.name, table.name)}>
+      <ConfirmDialog title={`Publish the run of ${table.name}`} opened={asks === 'publish'} close={() => ask(undefined)} yes="Publish" command={firn('pipeline publish', [pipeline.name, table.name])} act={() => publishHeld(pipeline.name, table.name)}>
         One transaction commits the run: {changes}. {together}Readers
         see the rows at once. If somebody else has changed the table since, the server refuses, and nothing changes.
       </ConfirmDialog>
-      <ConfirmDialog title={`Discard the run of ${table.name}`} opened={asks === 'discard'} close={() => ask(undefined)} yes="Discard" danger act={() => discardHeld(pipeline.name, table.name)}>
+      <ConfirmDialog title={`Discard the run of ${table.name}`} opened={asks === 'discard'} close={() => ask(undefined)} yes="Discard" danger command={firn('pipeline discard', [pipeline.name, table.name])} act={() => discardHeld(pipeline.name, table.name)}>
         The server forgets the changes of the run: {changes}. {together}Readers go on to see the rows of now, and the next run computes from the same checkpoint. This
         cannot be undone.
       </ConfirmDialog>

@@ -16,12 +16,14 @@ import { PipelineMark } from '../../components/pipeline-mark';
 import { need, onTable } from '../../lib/access';
 import { many } from '../../lib/format';
 import { definitionOf, triggerText } from '../../lib/pipelines';
+import { firn } from '../../lib/terminal';
 import { useUrlState } from '../../lib/url-state';
 import { BackfillForm, whyNoBackfill } from './backfill-form';
 import { Backfills } from './backfills';
 import { Graph } from './graph';
 import { HeldRun } from './held-run';
 import { Lineage } from './lineage';
+import { NextRun } from './next-run';
 import { QueryFiles } from './query';
 import { Runs } from './runs';
 import { Versions } from './versions';
@@ -110,10 +112,10 @@ function Actions({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable
         </Menu.Dropdown>
       </Menu>
       <BackfillForm pipeline={pipeline} table={table} opened={asks === 'backfill'} close={() => ask(undefined)} />
-      <ConfirmDialog title={`Run ${table.name} in full`} opened={asks === 'full'} close={() => ask(undefined)} yes="Run in full" act={() => runTable(pipeline.name, table.name, true)}>
+      <ConfirmDialog title={`Run ${table.name} in full`} opened={asks === 'full'} close={() => ask(undefined)} yes="Run in full" command={firn('pipeline run', [pipeline.name, table.name], { full: true })} act={() => runTable(pipeline.name, table.name, true)}>
         The run computes all rows of the table from all rows of its inputs, and commits those that differ. Readers see the table as it is until then.
       </ConfirmDialog>
-      <ConfirmDialog title={`Forget the checkpoint of ${table.name}`} opened={asks === 'reset'} close={() => ask(undefined)} yes="Forget the checkpoint" act={() => resetTable(pipeline.name, table.name)}>
+      <ConfirmDialog title={`Forget the checkpoint of ${table.name}`} opened={asks === 'reset'} close={() => ask(undefined)} yes="Forget the checkpoint" command={firn('pipeline reset', [pipeline.name, table.name])} act={() => resetTable(pipeline.name, table.name)}>
         The rows stay. The next run computes all of them. A run that works now commits nothing, and one that waits for approval is discarded.
       </ConfirmDialog>
     </>
@@ -147,6 +149,7 @@ function Chosen({ pipeline, table }: { pipeline: Pipeline; table: PipelineTable 
           ]}
         />
       </Panel>
+      <NextRun pipeline={pipeline.name} table={table.name} />
       <Backfills pipeline={pipeline} table={table} />
       <QueryFiles pipeline={pipeline} table={table} />
       <Lineage pipeline={pipeline} table={table} />

@@ -57,7 +57,7 @@ const WORST: Column<TableStatus>[] = [
 ];
 
 /** The parts that take points, the largest loss first. */
-function Parts({ parts }: { parts: Record<string, number> }) {
+export function Parts({ parts }: { parts: Record<string, number> }) {
   const lost = Object.entries(parts)
     .map(([part, points]) => [part, Number(points.toFixed(1))] as const)
     .filter(([, points]) => points > 0)

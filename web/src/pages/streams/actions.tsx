@@ -6,6 +6,7 @@ import { ActionButton } from '../../components/action-button';
 import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { ResetLogDialog } from '../../components/reset-log';
 import { need, onTable } from '../../lib/access';
+import { firn } from '../../lib/terminal';
 
 const WHAT = {
   pause: 'Pause',
@@ -29,6 +30,10 @@ export function StreamActions({ stream }: { stream: Stream }) {
   const act = {
     pause: () => answered(api.POST('/streams/{stream_id}/pause', at)),
     restart: () => answered(api.POST('/streams/{stream_id}/restart', at)),
+  };
+  const commands = {
+    pause: firn('stream pause', [stream.table], { catalog: stream.catalog }),
+    restart: firn('stream restart', [stream.table], { catalog: stream.catalog }),
   };
   return (
     <span className="row" style={{ gap: 4, justifyContent: 'flex-end' }}>
@@ -58,7 +63,7 @@ export function StreamActions({ stream }: { stream: Stream }) {
       )}
       {resetting && <ResetLogDialog catalog={stream.catalog} table={stream.table} close={() => reset(false)} />}
       {asking !== undefined && (
-        <ConfirmDialog title={`${WHAT[asking]} the stream of ${stream.table}`} opened close={() => ask(undefined)} yes={`${WHAT[asking]} it`} act={act[asking]}>
+        <ConfirmDialog title={`${WHAT[asking]} the stream of ${stream.table}`} opened close={() => ask(undefined)} yes={`${WHAT[asking]} it`} command={commands[asking]} act={act[asking]}>
           {SAYS[asking]}
         </ConfirmDialog>
       )}

@@ -10,10 +10,12 @@ import type { Blocker, JobKind, Table } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { useDo } from '../../components/confirm-dialog';
 import { When } from '../../components/figures';
+import { InTerminal } from '../../components/in-terminal';
 import { Note, ProblemNote } from '../../components/notes';
 import { need, onTable } from '../../lib/access';
 import { JOB_KINDS } from '../../lib/job-kinds';
 import { fullName } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 
 const needsOf = (table: Table) => need(onTable(table.catalog, fullName(table)), 'maintain');
 const at = (table: Table) => ({ catalog: table.catalog, table: fullName(table) });
@@ -110,6 +112,7 @@ function PauseForm({ table, close }: { table: Table; close: () => void }) {
       <Select label="For" data={SPANS} value={hours} onChange={(value) => setHours(value ?? hours)} allowDeselect={false} />
       <MultiSelect label="Kinds of jobs" placeholder={kinds.length === 0 ? 'all kinds' : ''} data={JOB_KINDS} value={kinds} onChange={setKinds} />
       {lock.error && <ProblemNote error={lock.error} />}
+      {reason.trim() !== '' && <InTerminal command={firn('table block', [fullName(table)], { catalog: table.catalog, for: `${hours} h`, reason: reason.trim(), kind: kinds })} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>
           Cancel

@@ -17,6 +17,7 @@ import { many } from '../../lib/format';
 import { dotted } from '../../lib/names';
 import { fullName } from '../../lib/paths';
 import { consumerState, describeReset } from '../../lib/streams';
+import { firn } from '../../lib/terminal';
 
 function State({ consumer }: { consumer: Consumer }) {
   const state = consumerState(consumer);
@@ -125,6 +126,7 @@ function ResetDialog({ table, consumer, close }: { table: Table; consumer: Consu
       opened
       close={close}
       yes="Reset it"
+      command={firn('consumer reset', [fullName(table), consumer.name], { catalog: table.catalog, to })}
       act={() =>
         answered(
           api.POST('/catalogs/{catalog}/tables/{table}/consumers/{consumer}', {
@@ -157,6 +159,7 @@ function DropDialog({ table, consumer, close }: { table: Table; consumer: Consum
       close={close}
       yes="Drop it"
       danger
+      command={firn('consumer drop', [fullName(table), consumer?.name ?? ''], { catalog: table.catalog })}
       act={() =>
         answered(
           api.DELETE('/catalogs/{catalog}/tables/{table}/consumers/{consumer}', {

@@ -12,6 +12,7 @@ import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { count, many, span } from '../../lib/format';
 import { paths } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { OperationBar } from '../operations';
 import { OperationActions } from '../operation-actions';
 
@@ -52,6 +53,7 @@ export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogP
       close={close}
       yes="Downgrade"
       danger
+      command={firn('hive downgrade', [hive], { catalog: table.catalog, 'no-wait-for-writers': !watch })}
       act={() =>
         answered(
           api.POST('/catalogs/{catalog}/hive/{full_name}/downgrade', {

@@ -13,6 +13,7 @@ import { ConfirmDialog } from '../../components/confirm-dialog';
 import { useWhyNot } from '../../components/current-user';
 import { need, onTable } from '../../lib/access';
 import { fullName, paths } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { DowngradeDialog } from './downgrade';
 
 /** The rarely wanted, behind three dots. */
@@ -53,6 +54,7 @@ export function DropTable({ table }: { table: Table }) {
         close={close}
         yes="Drop it"
         danger
+        command={firn('table drop', [name], { catalog: table.catalog, purge })}
         act={() =>
           answered(
             api.DELETE('/catalogs/{catalog}/tables/{table}', {

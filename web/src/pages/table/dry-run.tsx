@@ -7,10 +7,12 @@ import { costly } from '../../api/queries';
 import type { DryRunResult, Job, StartJob, Table } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { Bytes, Count } from '../../components/figures';
+import { InTerminal } from '../../components/in-terminal';
 import { DryRunTable } from '../../components/prediction';
 import { Note, ProblemNote } from '../../components/notes';
 import { KINDS, type StartableKind } from '../../lib/job-kinds';
 import { fullName, paths } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import styles from './dry-run.module.css';
 
 /** Starts a job, or with `dry` only says what it would find. */
@@ -59,6 +61,7 @@ export function DryRun({ table, kind, close }: DryRunProps) {
       {dry.isLoading && <div className="dim">Running the dry run…</div>}
       {dry.data && <Preview planned={dry.data} />}
       {problem && <ProblemNote error={problem} />}
+      <InTerminal command={firn('job start', [fullName(table), kind], { catalog: table.catalog })} />
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton variant="default" onClick={close}>
           Cancel

@@ -11,6 +11,7 @@ import { Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { describeKeys, keyText } from '../../lib/uniqueness';
 
 type Found = NonNullable<Table['keys']>;
@@ -112,6 +113,7 @@ function RemoveDuplicates({ table, found, opened, close }: { table: Table; found
       close={close}
       yes="Remove duplicates"
       danger
+      command={firn('table resolve-keys', [fullName(table)], { catalog: table.catalog, 'keep-highest': highest, 'keep-last': highest === '' })}
       act={() =>
         answered(
           api.POST('/catalogs/{catalog}/tables/{table}/jobs', {

@@ -18,6 +18,7 @@ import { useSamples } from '../../components/use-samples';
 import { need, onTable } from '../../lib/access';
 import { fullName, paths } from '../../lib/paths';
 import { logOf, lossText, partitionLines, positionText, rateText, streamText, totalOf, waitingText } from '../../lib/streams';
+import { firn } from '../../lib/terminal';
 import { Figure, Flow } from './store-parts';
 import styles from './stores.module.css';
 
@@ -133,7 +134,7 @@ function SkipDialog({ table, close }: { table: Table; close: () => void }) {
   const { data: plan, error } = useQuery(plannedSkip(table.catalog, fullName(table)));
   if (plan === undefined) {
     return (
-      <ConfirmDialog title={`Skip records of ${fullName(table)}`} opened close={close} yes="Close" act={() => Promise.resolve()}>
+      <ConfirmDialog title={`Skip records of ${fullName(table)}`} opened close={close} yes="Close" command={null} act={() => Promise.resolve()}>
         {error === null ? 'Looking at what would be skipped…' : <ProblemNote error={error} what="cannot plan the skip" />}
       </ConfirmDialog>
     );
@@ -145,6 +146,7 @@ function SkipDialog({ table, close }: { table: Table; close: () => void }) {
       close={close}
       yes="Skip them"
       danger
+      command={firn('log skip', [fullName(table)], { catalog: table.catalog })}
       act={() =>
         answered(
           api.POST('/catalogs/{catalog}/tables/{table}/log/skip', {

@@ -8,12 +8,14 @@ import { hiveTable, publishPermissions } from '../../api/hive-queries';
 import type { PublishPreview, Table } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { useDo } from '../../components/confirm-dialog';
-import { When } from '../../components/figures';
+import { Count, When } from '../../components/figures';
+import { InTerminal } from '../../components/in-terminal';
 import { Note, ProblemNote, Words } from '../../components/notes';
 import { Facts } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
-import { many } from '../../lib/format';
+import { bytes as formatBytes, many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { isOpen } from './publish-request';
 
 interface PublishProps {
@@ -52,6 +54,7 @@ function Preview({ table, hive, close }: { table: Table; hive: string; close: ()
       {preview.isLoading && <div className="dim">Comparing with Hive…</div>}
       {preview.error && <ProblemNote error={preview.error} what="What Hive lacks is unknown" />}
       {preview.data && <PreviewFacts preview={preview.data} />}
+      <InTerminal command={firn('hive publish', [hive], { catalog: table.catalog })} />
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton variant="default" onClick={close}>
           Cancel
@@ -65,13 +68,22 @@ function Preview({ table, hive, close }: { table: Table; hive: string; close: ()
 }
 
 function PreviewFacts({ preview }: { preview: PublishPreview }) {
-  const { differing, since, permissions } = preview;
+  const { differing, since, permissions, new: added, names, files, rows, bytes, pending_rows: pending } = preview;
+  const replaced = differing - added;
   const lacks = differing === 0 ? 'nothing' : many(differing, 'partition');
   return (
     <>
       <Facts
         facts={[
           { name: 'not published yet', value: since === null ? lacks : <>{lacks}, since <When at={since} /></> },
+          ...(pending === 0 ? [] : [{ name: 'merges first', value: <Count value={pending} />, note: 'pending changes, which may change more partitions' }]),
+          ...(differing === 0
+            ? []
+            : [
+                { name: 'rows to write', value: <Count value={rows} />, note: `now ${formatBytes(bytes)} in ${many(files, 'file')}` },
+                { name: 'partitions that Hive does not have', value: <Count value={added} /> },
+                { name: 'partitions to replace', value: <Count value={replaced} />, ...(names.length === 0 ? {} : { note: names.join(', ') + (replaced > names.length ? ', …' : '') }) },
+              ]),
           ...(permissions === null
             ? []
             : [
@@ -80,6 +92,7 @@ function PreviewFacts({ preview }: { preview: PublishPreview }) {
               ]),
         ]}
       />
+      {differing > 0 && <div className="dim">Queries of Hive that run meanwhile read the old directories to their end. Later ones read the new rows.</div>}
       {permissions !== null && <Permissions permissions={permissions} />}
     </>
   );

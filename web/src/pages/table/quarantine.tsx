@@ -12,6 +12,7 @@ import { Snippet } from '../../components/snippet';
 import { need, onTable } from '../../lib/access';
 import { dotted } from '../../lib/names';
 import { fullName } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { BadRecords } from './bad-records';
 import styles from './changes.module.css';
 
@@ -72,6 +73,7 @@ function DropDialog({ table, seen, close }: { table: Table; seen: Quarantine; cl
       close={close}
       yes="Drop them"
       danger
+      command={firn('quarantine drop', [fullName(table)], { catalog: table.catalog })}
       act={() =>
         answered(
           api.POST('/catalogs/{catalog}/tables/{table}/log/quarantine/drop', {

@@ -9,10 +9,12 @@ import { ActionButton } from '../../components/action-button';
 import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, Span, When } from '../../components/figures';
+import { InTerminal } from '../../components/in-terminal';
 import { Empty, ProblemNote } from '../../components/notes';
 import { need, onTable } from '../../lib/access';
 import { many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { useUrlState } from '../../lib/url-state';
 import styles from './changes.module.css';
 
@@ -81,6 +83,7 @@ export function RefsTab({ table }: { table: Table }) {
         close={() => drop(undefined)}
         yes="Drop it"
         danger
+        command={firn('table drop-ref', [name, dropping?.name ?? ''], { catalog: table.catalog })}
         act={() =>
           answered(
             api.DELETE('/catalogs/{catalog}/tables/{table}/refs/{name}', {
@@ -159,6 +162,7 @@ function NewRefForm({ table, at, close }: { table: Table; at: string; close: () 
       close();
     },
   });
+  const options = { catalog: table.catalog, snapshot: snapshot.trim(), retain: days === '' ? null : `${days}d` };
   return (
     <form
       className="stack"
@@ -187,6 +191,7 @@ function NewRefForm({ table, at, close }: { table: Table; at: string; close: () 
       />
       <NumberInput label="Kept for days" description="Empty: until dropped" min={0.01} value={days} onChange={setDays} hideControls />
       {make.error && <ProblemNote error={make.error} />}
+      {name.trim() !== '' && <InTerminal command={type === 'tag' ? firn('table tag', [fullName(table), name.trim()], options) : firn('table branch', [fullName(table), name.trim()], options)} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton variant="default" onClick={close}>
           Cancel

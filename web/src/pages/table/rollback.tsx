@@ -8,7 +8,9 @@ import type { Rollback, RollbackIn, Snapshot } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, When } from '../../components/figures';
+import { InTerminal } from '../../components/in-terminal';
 import { Note, ProblemNote } from '../../components/notes';
+import { firn } from '../../lib/terminal';
 
 const numberOf = (snapshot: Snapshot, key: string): number => Number(snapshot.summary[key] ?? 0);
 
@@ -117,6 +119,7 @@ function DryRun({ catalog, table, body, close }: PartProps & { body: RollbackIn 
     <div className="stack">
       {plan && <Plan plan={plan} />}
       {(dry.error ?? doing.error) && <ProblemNote error={dry.error ?? doing.error} />}
+      {plan?.changes && <InTerminal command={firn('table rollback', [table], { catalog, 'to-snapshot': plan.target })} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton variant="default" onClick={close}>
           Cancel

@@ -14,6 +14,7 @@ import { need, onTable } from '../../lib/access';
 import { dotted } from '../../lib/names';
 import { fullName } from '../../lib/paths';
 import { LOG_WRITER, logOf, positionLines, positionText, waitingText, writerState } from '../../lib/streams';
+import { firn } from '../../lib/terminal';
 import { Consumers } from './consumers';
 import styles from './changes.module.css';
 
@@ -154,6 +155,7 @@ function FenceDialog({ table, writer, close }: { table: Table; writer: Writer | 
       close={close}
       yes="Fence it for good"
       danger
+      command={firn('writer fence', [fullName(table), writer?.name ?? ''], { catalog: table.catalog })}
       act={() =>
         answered(
           api.DELETE('/catalogs/{catalog}/tables/{table}/writers/{writer}', {

@@ -1,0 +1,1 @@
+"""Notifications: rules that watch for problems, and the messages that they send."""

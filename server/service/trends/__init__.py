@@ -1,0 +1,1 @@
+"""Trends: the task that takes samples, and what readers see of them."""
