@@ -73,9 +73,14 @@ class LightDrain(Drain):
     def __post_init__(self) -> None:
         self.schemas = KnownSchemas(self.handle.log)
         writer = QuarantineWriter(
-            handle=self.handle, table=self.table, epoch=self.writer.epoch, stream_lease=self.stream_lease
+            handle=self.handle,
+            table=self.table,
+            epoch=self.writer.epoch,
+            stream_lease=self.stream_lease,
+            check=self.check,
+            pause=self.pause,
         )
-        self.bad_records = LightQuarantine(stores=self.stores, writer=writer, check=self.check, pause=self.pause)
+        self.bad_records = LightQuarantine(stores=self.stores, writer=writer)
 
     def commit(self, log: LogOut, batch: LogBatch) -> LogBatch:
         """Append the changes of a batch, or of as much of it as memory allows; after an error, ask for the position.

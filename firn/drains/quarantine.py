@@ -6,9 +6,8 @@ record by topic id, partition and offset. A batch leaves out exactly the records
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +20,6 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 
 from firn.drains.append import Append
 from firn.drains.changes import OFFSET, PARTITION, BadRecord, Changes
-from firn.drains.drain import TRIES
 from firn.drains.files import write_files
 from firn.drains.quarantine_writer import (
     FEWEST_RECORDS,
@@ -45,8 +43,6 @@ class LightQuarantine:
 
     stores: StoreLoader
     writer: QuarantineWriter
-    check: Callable[[], None]
-    pause: Callable[[float], None] = time.sleep
     _has_looked: bool = field(default=False, init=False)
     _is_likely: bool = field(default=False, init=False)
     """Whether the next batch probably has records that the quarantine has already."""
@@ -65,7 +61,7 @@ class LightQuarantine:
         new = [record for record in changes.bad if record.place not in held]
         if new:
             self._check_may_go_on(changes, new, log, batch)
-            self._commit(new, log, batch)
+            self.writer.commit(batch, lambda position: self.append(new, log, position))
             held = self._read_held(log, batch)
         self._is_likely = bool(new) or any(offset >= batch.end.get(number, 0) for number, offset in held)
         return _leave_out(changes.rows, held)
@@ -80,24 +76,6 @@ class LightQuarantine:
             return
         reasons = _count_reasons(changes.bad)
         raise build_share_stop(table, count=count, total=total, share=log.max_bad_share, reasons=reasons)
-
-    def _commit(self, bad: Sequence[BadRecord], log: LogOut, batch: LogBatch) -> None:
-        """Append bad records, once, with a step of the quarantine's own position (rule 6.12)."""
-        self.writer.require()
-        position = self.writer.name_next(batch.position)
-        for attempt in range(1, TRIES + 1):
-            try:
-                self.append(bad, log, position)
-            except Exception as error:  # many types of errors; the quarantine's position matters
-                self.check()
-                if self.writer.has_reached(position):
-                    break
-                if attempt == TRIES:
-                    raise self.writer.build_failure(str(error)) from error
-                self.pause(0.5 * 2**attempt)
-            else:
-                break
-        self.writer.note(position)
 
     def append(self, bad: Sequence[BadRecord], log: LogOut, position: str) -> None:
         """Append records to the quarantine, with the step of its position in the summary."""

@@ -5,11 +5,15 @@ See docs/protocols.md, rules 6.11 and 6.12.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from firn.client import TableHandle
+from firn.drains.drain import TRIES
 from firn.drains.errors import DrainOvertaken, DrainStopped
 from firn.errors import FirnError, Invalid
+from firn.logs import LogBatch
 from firn.names import Name
 from firn.protocol.answers.writers import WriterOut
 from firn.protocol.names import join_name
@@ -32,6 +36,9 @@ class QuarantineWriter:
     epoch: int
     """The drain's epoch at the change store."""
     stream_lease: str | None
+    check: Callable[[], None]
+    """Raises if the drain may not go on; called after each failed try."""
+    pause: Callable[[float], None] = time.sleep
     writer: WriterOut | None = field(default=None, init=False)
 
     def register(self, *, create: bool) -> WriterOut | None:
@@ -52,6 +59,30 @@ class QuarantineWriter:
         if writer is None:
             raise FirnError(f"{self.table}: the server has created no quarantine", hint="start the drain again")
         return writer
+
+    def commit(
+        self, batch: LogBatch, append: Callable[[str], None], describe: Callable[[Exception], str] = str
+    ) -> None:
+        """Append a batch's bad records once, with a step of the quarantine's own position (docs/protocols.md, 6.12).
+
+        `append` takes the position that its commit reaches; `describe` words its last failure. Creates the quarantine
+        if there is none. Raises DrainOvertaken, what `check` raises, and FirnError after the last try.
+        """
+        self.require()
+        position = self.name_next(batch.position)
+        for attempt in range(1, TRIES + 1):
+            try:
+                append(position)
+            except Exception as error:  # engines throw many types of errors; the quarantine's position matters
+                self.check()
+                if self.has_reached(position):
+                    break
+                if attempt == TRIES:
+                    raise self.build_failure(describe(error)) from error
+                self.pause(0.5 * 2**attempt)
+            else:
+                break
+        self.note(position)
 
     def has_reached(self, position: str) -> bool:
         """Whether the quarantine has the commit of this position; DrainOvertaken if another drain has registered."""

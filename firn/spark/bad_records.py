@@ -31,7 +31,6 @@ from firn.spark.decoded import COLUMN, OFFSET, PARTITION, REASON, RECORD, select
 from firn.spark.errors import reason
 from firn.spark.quiet_logs import silence_failure_logs
 
-_TRIES = 4
 _RECORD_KEY = ("partition", "offset")
 
 
@@ -56,7 +55,12 @@ class BadRecords:
 
     def __post_init__(self) -> None:
         self._writer = QuarantineWriter(
-            handle=self.handle, table=self.table, epoch=self.epoch, stream_lease=self.stream_lease
+            handle=self.handle,
+            table=self.table,
+            epoch=self.epoch,
+            stream_lease=self.stream_lease,
+            check=self.check,
+            pause=self.pause,
         )
 
     def are_likely(self) -> bool:
@@ -81,7 +85,8 @@ class BadRecords:
         has_new = not new.select(PARTITION).isEmpty()
         if has_new:
             self._check_may_go_on(decoded, new, log, batch)
-            self._commit(new, log, batch)
+            rows = _build_rows(new, log)
+            self._writer.commit(batch, lambda position: self.append(rows, position), reason)
             held = self._read_held(log, batch)
         self._is_likely = has_new or (held is not None and _has_later(held, batch))
         return decoded if held is None else decoded.join(F.broadcast(held), [PARTITION, OFFSET], "left_anti")
@@ -101,25 +106,6 @@ class BadRecords:
             raise build_share_stop(
                 self.table, count=count, total=total, share=log.max_bad_share, reasons=_count_reasons(bad)
             )
-
-    def _commit(self, bad: DataFrame, log: LogOut, batch: LogBatch) -> None:
-        """Append bad records, once, with a step of the quarantine's own position (rule 6.12)."""
-        self._writer.require()
-        position = self._writer.name_next(batch.position)
-        rows = _build_rows(bad, log)
-        for attempt in range(1, _TRIES + 1):
-            try:
-                self.append(rows, position)
-            except Exception as error:  # Java throws many types of errors; the quarantine's position matters
-                self.check()
-                if self._writer.has_reached(position):
-                    break
-                if attempt == _TRIES:
-                    raise self._writer.build_failure(reason(error)) from error
-                self.pause(0.5 * 2**attempt)
-            else:
-                break
-        self._writer.note(position)
 
     def append(self, rows: DataFrame, position: str) -> None:
         """Append rows to the quarantine, with the step of its position in the summary."""
