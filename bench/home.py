@@ -121,9 +121,9 @@ def _measure_database(url: str, tables: int, repeats: int, report: Report) -> No
         _touch(database, ids[::100], rng)
         _measure_run(database, "one of a hundred changed", report)
         home = Summaries(database)
-        one = Visibility(Rights.of([Grant(Securable(CATALOG, ("n008",)), Privilege.READ)]))
+        one_namespace = Visibility(Rights.of([Grant(Securable(CATALOG, ("n008",)), Privilege.READ)]))
         _measure("everything", repeats, lambda: home.of_catalog(CATALOG, Visibility(None)), report)
-        _measure("one namespace", repeats, lambda: home.of_catalog(CATALOG, one), report)
+        _measure("one namespace", repeats, lambda: home.of_catalog(CATALOG, one_namespace), report)
     _measure_size(url, report)
 
 
@@ -134,13 +134,13 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--only", choices=("sqlite", "postgresql"))
     parser.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
-    report = Report("home", tables=asked.tables, repeats=asked.repeats)
-    with databases(asked.only) as urls:
+    options = parser.parse_args()
+    report = Report("home", tables=options.tables, repeats=options.repeats)
+    with databases(options.only) as urls:
         for name, url in urls:
             report.line("database", name=name)
-            _measure_database(url, asked.tables, asked.repeats, report)
-    report.save(asked.results)
+            _measure_database(url, options.tables, options.repeats, report)
+    report.save(options.results)
     return 0
 
 

@@ -72,17 +72,17 @@ def _build_column(statistics: ColumnStatistics, field: Json, labels: list[str]) 
     )
 
 
-def _list_notes(found: ColumnStatistics) -> list[str]:
-    counts, notes = found.counts, []
+def _list_notes(statistics: ColumnStatistics) -> list[str]:
+    counts, notes = statistics.counts, []
     if counts.files_read < counts.files:
         notes.append(
             f"{counts.files_read:,} of {counts.files:,} files are counted, because the table has very many; ranges of "
             "partition columns include all files"
         )
-    if found.pending_rows:
+    if statistics.pending_rows:
         notes.append(
-            f"{found.pending_rows:,} pending changes are counted beside the rows that they replace; a merge makes the "
-            "figures exact"
+            f"{statistics.pending_rows:,} pending changes are counted beside the rows that they replace; a merge makes "
+            "the figures exact"
         )
     if counts.has_deletes:
         notes.append("delete files hide rows that are counted here; a rewrite of deletes makes the figures exact")

@@ -81,14 +81,14 @@ class SqlNotifications:
         query = select(row).where(
             row.rule_id == rule_id, row.ended_at.is_(None), row.state == NotificationState.SILENCED
         )
-        return [_notification(found) for found in self.session.scalars(query.order_by(row.number))]
+        return [_notification(saved) for saved in self.session.scalars(query.order_by(row.number))]
 
     def list_due(self, now: datetime, *, limit: int) -> Sequence[tuple[RuleId, Notification]]:
         """List messages to send, oldest first."""
         row = NotificationRow
         query = select(row).where(row.state == _WAITING, row.next_attempt_at <= now)
         rows = self.session.scalars(query.order_by(row.number).limit(limit))
-        return [(RuleId(found.rule_id), _notification(found)) for found in rows]
+        return [(RuleId(saved.rule_id), _notification(saved)) for saved in rows]
 
     def claim(self, notification: Notification, until: datetime) -> bool:
         """Count an attempt, if nobody else has."""
@@ -152,7 +152,7 @@ class SqlNotifications:
         row = NotificationRow
         newest = select(func.max(row.number)).where(row.rule_id.in_(rule_ids)).group_by(row.rule_id)
         rows = self.session.scalars(select(row).where(row.number.in_(newest)))
-        return {RuleId(found.rule_id): _notification(found) for found in rows}
+        return {RuleId(saved.rule_id): _notification(saved) for saved in rows}
 
     def count_open(self) -> Mapping[RuleId, int]:
         """Count the open problems of each rule."""

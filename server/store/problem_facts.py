@@ -93,7 +93,8 @@ class SqlProblemFacts:
             row.status.in_(_FINAL),
             row.ended_at >= since,
         )
-        return [to_operation(found) for found in self.session.scalars(query.order_by(row.number.desc()).limit(limit))]
+        operations = self.session.scalars(query.order_by(row.number.desc()).limit(limit))
+        return [to_operation(operation) for operation in operations]
 
     def ended_waves(self, since: datetime, *, limit: int) -> Sequence[EndedWave]:
         """List waves of upgrades that have ended or stopped, among the newest ones."""

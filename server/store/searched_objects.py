@@ -52,11 +52,11 @@ class SqlSearchedObjects:
         query = select(row).where(*(_has(whole, text) for text in texts))
         return [
             FoundNamespace(
-                catalog=CatalogName(found.catalog),
-                namespace=decode_namespace(found.path),
-                properties=found.properties,
+                catalog=CatalogName(namespace.catalog),
+                namespace=decode_namespace(namespace.path),
+                properties=namespace.properties,
             )
-            for found in self.session.scalars(query.order_by(row.path, row.catalog).limit(limit))
+            for namespace in self.session.scalars(query.order_by(row.path, row.catalog).limit(limit))
         ]
 
     def pipelines(self, words: Sequence[str], *, limit: int) -> Sequence[Pipeline]:

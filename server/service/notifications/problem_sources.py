@@ -67,9 +67,9 @@ class ProblemSources:
             for kind, look in _LOOKS.items():
                 if kind not in due:
                     continue
-                found = look(uow, self.lease)
-                problems += found
-                if len(found) < MOST:
+                current = look(uow, self.lease)
+                problems += current
+                if len(current) < MOST:
                     complete.add(kind)
         return Findings([problem.cleaned() for problem in problems], complete)
 
@@ -197,19 +197,19 @@ def _stopped_stream(named: NamedStream) -> Problem:
 
 def _find_divergences(uow: UnitOfWork, _lease: timedelta) -> list[Problem]:
     now = uow.now()
-    return [_divergence(found, now) for found in uow.problem_facts.divergences(limit=MOST)]
+    return [_divergence(divergence, now) for divergence in uow.problem_facts.divergences(limit=MOST)]
 
 
-def _divergence(found: Divergence, now: datetime) -> Problem:
+def _divergence(divergence: Divergence, now: datetime) -> Problem:
     return Problem(
         kind=ProblemKind.OUT_OF_SYNC,
-        key=str(found.relation_id),
-        catalog=str(found.catalog),
-        subject=str(found.table),
-        title=f"{found.table} and its Hive table are out of sync",
-        message=found.message,
-        link=_table_link(str(found.catalog), str(found.table)),
-        since=found.since or now,
+        key=str(divergence.relation_id),
+        catalog=str(divergence.catalog),
+        subject=str(divergence.table),
+        title=f"{divergence.table} and its Hive table are out of sync",
+        message=divergence.message,
+        link=_table_link(str(divergence.catalog), str(divergence.table)),
+        since=divergence.since or now,
     )
 
 

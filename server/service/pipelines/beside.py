@@ -190,8 +190,8 @@ def _lock_side(uow: UnitOfWork, lease: Lease) -> _Side:
     job = check_lease(uow.jobs.lock(lease.job_id), lease)
     if not is_beside(job):
         raise Conflict(f"job {job.id} computes no chunks beside runs", hint="pin its inputs instead")
-    pipeline, found = read_run(uow, job)
-    table = uow.pipelines.lock_table(found.id)
+    pipeline, pinned = read_run(uow, job)
+    table = uow.pipelines.lock_table(pinned.id)
     backfill = uow.backfills.get(BackfillId(_read_id(job)))
     target = get_target(uow, pipeline, table)
     check_store(uow, target)

@@ -105,13 +105,13 @@ def _search_others(uow: UnitOfWork, request: SearchRequest, typed: Typed) -> Ite
 
 
 def _search_namespaces(uow: UnitOfWork, request: SearchRequest, typed: Typed) -> Iterator[RankedHit]:
-    texts = [*(word for word in typed.words if word.isascii()), *(LABEL + label for label in typed.labels)]
-    for found in uow.searched_objects.namespaces([text for text in texts if text.isascii()], limit=_MOST_NAMESPACES):
-        if request.catalog in (None, found.catalog) and request.visible.namespace(found.catalog, found.namespace):
-            name = join_name(found.namespace)
-            match = _match_described(typed, name, found.namespace[-1], found.properties)
+    texts = [text for text in (*typed.words, *(LABEL + label for label in typed.labels)) if text.isascii()]
+    for space in uow.searched_objects.namespaces(texts, limit=_MOST_NAMESPACES):
+        if request.catalog in (None, space.catalog) and request.visible.namespace(space.catalog, space.namespace):
+            name = join_name(space.namespace)
+            match = _match_described(typed, name, space.namespace[-1], space.properties)
             if match is not None:
-                yield _hit(SearchKind.NAMESPACE, name, match, catalog=found.catalog)
+                yield _hit(SearchKind.NAMESPACE, name, match, catalog=space.catalog)
 
 
 def _search_catalogs(uow: UnitOfWork, request: SearchRequest, typed: Typed) -> Iterator[RankedHit]:

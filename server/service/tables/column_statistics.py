@@ -76,7 +76,9 @@ class ColumnCounts:
     metadata: MetadataFiles
     manifests: ColumnStatisticsReading
     _known: LRUCache[object, ColumnStatistics] = field(
-        default_factory=lambda: LRUCache(_CACHED_COLUMNS, getsizeof=lambda found: len(found.counts.columns) + 1)
+        default_factory=lambda: LRUCache(
+            _CACHED_COLUMNS, getsizeof=lambda statistics: len(statistics.counts.columns) + 1
+        )
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
@@ -93,10 +95,10 @@ class ColumnCounts:
         with self._counting:
             if (known := self._get_known(stores)) is not None:
                 return known
-            found = self._count(stores)
+            statistics = self._count(stores)
         with self._lock:
-            self._known[stores.state] = found
-        return found
+            self._known[stores.state] = statistics
+        return statistics
 
     def _get_known(self, stores: _Stores) -> ColumnStatistics | None:
         with self._lock:
