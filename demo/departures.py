@@ -119,7 +119,7 @@ class Departures:
 
 
 def _create_topic(brokers: str) -> None:
-    admin = AdminClient({"bootstrap.servers": brokers})
+    admin = AdminClient({"bootstrap.servers": brokers, "log_level": ERRORS_ONLY})
     if TOPIC in admin.list_topics(timeout=SECONDS).topics:
         return
     try:
