@@ -159,6 +159,7 @@ def test_a_table_is_described_and_its_columns_have_figures(server: ServerProcess
     form.get_by_role("button", name="Save").click()
     expect(form).to_have_count(0)
     expect(page.get_by_text(f"What was sold {HOSTILE}")).to_be_visible()
+    page.get_by_role("tab", name="Schema").click()
     page.get_by_role("button", name="edit the comment of column amount").click()
     column = page.get_by_role("form", name="comment of column amount")
     column.get_by_label("Comment").fill("gross")

@@ -109,7 +109,7 @@ def test_the_schema_says_what_the_values_of_a_column_become(server: ServerProces
     server.post("catalogs/lake/tables", body)
     once = {"name": "shop.once", "columns": columns, "primary_key": ["id"], "properties": {"firn.insert-only": "true"}}
     server.post("catalogs/lake/tables", once)
-    page = open_page(f"{server.url}/c/lake/tables/shop.parts")
+    page = open_page(f"{server.url}/c/lake/tables/shop.parts?tab=schema")
     expect(page.get_by_text("changes may set some columns only")).to_be_visible()
     schema = page.get_by_role("table", name="schema")
     for row, becomes in {

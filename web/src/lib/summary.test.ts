@@ -19,4 +19,6 @@ test('a trace goes from the lowest to the highest value, and leaves gaps out', (
   expect(tracePoints([0, null, 10], 100, 20)).toBe('0.0,20.0 100.0,0.0');
   expect(tracePoints([5, 5], 100, 20)).toBe('0.0,10.0 100.0,10.0');
   expect(tracePoints([null], 100, 20)).toBe('');
+  expect(tracePoints([99, 100], 100, 20, 20)).toBe('0.0,10.5 100.0,9.5');
+  expect(tracePoints([0, 100], 100, 20, 20)).toBe('0.0,20.0 100.0,0.0');
 });

@@ -37,12 +37,17 @@ export const GRADES = [
   { key: 'poor', label: 'poor, below 50' },
 ];
 
-/** The points of a small line between the lowest and the highest value, for an SVG of this size; gaps are left out. */
-export function tracePoints(values: readonly (number | null)[], width: number, height: number): string {
+/**
+ * The points of a small line between the lowest and the highest value, for an SVG of this size; gaps are left out. The
+ * whole height stands for at least `least`, so that a small change does not look like a large one.
+ */
+export function tracePoints(values: readonly (number | null)[], width: number, height: number, least = 0): string {
   const known = values.flatMap((value, index) => (value === null ? [] : [{ index, value }]));
   const low = Math.min(...known.map(({ value }) => value));
   const high = Math.max(...known.map(({ value }) => value));
   const x = (index: number) => (values.length < 2 ? 0 : (index / (values.length - 1)) * width);
-  const y = (value: number) => (high === low ? height / 2 : (1 - (value - low) / (high - low)) * height);
+  const range = Math.max(high - low, least);
+  const margin = (range - (high - low)) / 2;
+  const y = (value: number) => (range === 0 ? height / 2 : (1 - (value - low + margin) / range) * height);
   return known.map(({ index, value }) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
 }

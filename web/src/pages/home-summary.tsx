@@ -16,6 +16,9 @@ import { freshnessOf, GRADES, tracePoints, weekly, weeklyHealth, type Part } fro
 import { Parts } from './status/lists';
 import styles from './home.module.css';
 
+/** The whole height of the small line of health: a point more or less is no news. */
+const HEALTH_POINTS = 20;
+
 interface OfCatalog {
   catalog: string;
   summary: Summary;
@@ -32,12 +35,12 @@ export function Totals({ catalog, summary }: OfCatalog) {
       <Figure name="Rows" to={paths.trends(catalog)} value={<Count value={now?.rows} />} note={weekly(now?.rows, before?.rows)} trace={values('rows')} />
       <Figure name="Size" to={paths.trends(catalog)} value={<Bytes value={now?.bytes} />} note={weekly(now?.bytes, before?.bytes)} trace={values('bytes')} />
       <Figure name="Files" to={paths.trends(catalog)} value={<Count value={now?.files} />} note={now === null ? '' : many(now.small_files, 'small file')} trace={values('files')} />
-      <Figure name="Average health" to={`${paths.tables(catalog)}?sort=health`} value={health ?? '–'} note={weeklyHealth(now?.health, before?.health)} trace={values('health')} />
+      <Figure name="Average health" to={`${paths.tables(catalog)}?sort=health`} value={health ?? '–'} note={weeklyHealth(now?.health, before?.health)} trace={values('health')} least={HEALTH_POINTS} />
     </section>
   );
 }
 
-function Figure({ name, value, note, to, trace }: { name: string; value: ReactNode; note: string; to: string; trace: (number | null)[] }) {
+function Figure({ name, value, note, to, trace, least = 0 }: { name: string; value: ReactNode; note: string; to: string; trace: (number | null)[]; least?: number }) {
   return (
     <div className={styles.figure}>
       <div className={styles.figureName}>
@@ -47,16 +50,16 @@ function Figure({ name, value, note, to, trace }: { name: string; value: ReactNo
         <span className={styles.figureValue}>{value}</span>
         <span className="dim">{note}</span>
       </div>
-      <Trace values={trace} />
+      <Trace values={trace} least={least} />
     </div>
   );
 }
 
 /** The week as a small line; the trends page has it in full. */
-function Trace({ values }: { values: (number | null)[] }) {
+function Trace({ values, least }: { values: (number | null)[]; least: number }) {
   return (
     <svg viewBox="0 -2 200 28" preserveAspectRatio="none" className={styles.trace} aria-hidden>
-      <polyline points={tracePoints(values, 200, 24)} fill="none" stroke="var(--firn-accent)" strokeWidth="1.5" vectorEffect="non-scaling-stroke" />
+      <polyline points={tracePoints(values, 200, 24, least)} fill="none" stroke="var(--firn-accent)" strokeWidth="1.5" vectorEffect="non-scaling-stroke" />
     </svg>
   );
 }

@@ -9,16 +9,14 @@ import { table as tableQuery, tableJobs, view as viewQuery } from '../api/querie
 import type { Table } from '../api/types';
 import { useDo } from '../components/confirm-dialog';
 import { DataTable } from '../components/data-table';
-import { Bytes, Count, When } from '../components/figures';
 import { jobColumns, TableName } from '../components/job-parts';
 import { KindMark } from '../components/status-icons';
 import { useMe, useWhyNot } from '../components/current-user';
 import { Empty, ProblemNote } from '../components/notes';
-import { Facts, Page, Panel } from '../components/panel';
+import { Page, Panel } from '../components/panel';
 import { Copy } from '../components/snippet';
 import { need, onTable } from '../lib/access';
 import { isPartial } from '../lib/column-rules';
-import { count } from '../lib/format';
 import { fullName, paths } from '../lib/paths';
 import { forgetTable, rememberTable } from '../lib/search';
 import { logOf } from '../lib/streams';
@@ -29,12 +27,13 @@ import { Blockers } from './table/blockers';
 import { ChangesTab } from './table/changed-rows';
 import { TableDescription } from './table/description';
 import { DowngradeProgress } from './table/downgrade';
-import { HealthPanel } from './table/health';
+import { HealthScore } from './table/health';
 import { HiveTab } from './table/hive';
 import { HistoryTab } from './table/history';
 import { LayoutTab } from './table/layout';
-import { keysFact, DuplicateKeys } from './table/keys';
+import { DuplicateKeys } from './table/keys';
 import { NextJob } from './table/next-job';
+import { OverviewTab } from './table/overview';
 import { PolicyTab } from './table/policy';
 import { PreviewTab } from './table/preview';
 import { PropertiesTab } from './table/properties';
@@ -42,8 +41,6 @@ import { QuarantineTab } from './table/quarantine';
 import { RefsTab } from './table/refs';
 import { SchemaTab } from './table/schema';
 import { SnapshotsTab } from './table/snapshots';
-import { StoresStrip } from './table/stores';
-import { Timeline } from './table/timeline';
 import { TrendsTab } from './table/trends';
 import { WritersTab } from './table/writers';
 import { HowToUse } from './connect-snippets';
@@ -94,16 +91,13 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
           {table.hive_name !== null && <DowngradeProgress catalog={catalog} hive={table.hive_name} />}
           {table.hive_name !== null && <PublishRequestPanel catalog={catalog} hive={table.hive_name} />}
           <Blockers table={table} />
-          <NextJob table={table} />
-          <HealthPanel table={table} />
+          <DuplicateKeys table={table} />
+          <div className={styles.standing}>
+            <HealthScore table={table} />
+            <NextJob table={table} />
+          </div>
         </>
       )}
-      <Panel>
-        <Figures table={table} />
-      </Panel>
-      {table.kind === 'keyed' && <StoresStrip table={table} />}
-      <DuplicateKeys table={table} />
-      <Timeline catalog={catalog} table={name} />
       <Details table={table} />
     </Page>
   );
@@ -171,36 +165,9 @@ function Protection({ table }: { table: Table }) {
   );
 }
 
-/** How many of its files are small, and how many of these a rewrite could pack. */
-function smallNote(table: Table): { note?: string } {
-  const { small_files: small, packable_files: packable } = table;
-  if (small === null || packable === null || (small === 0 && packable === 0)) return {};
-  return { note: `${count(small)} small, ${packable === 0 ? 'none' : count(packable)} can be packed` };
-}
-
-function Figures({ table }: { table: Table }) {
-  const main = table.stores.base ?? table.stores.table;
-  const keyed = table.kind === 'keyed';
-  return (
-    <Facts
-      facts={[
-        { name: keyed ? 'rows in base' : 'rows', value: <Count value={table.records} /> },
-        ...(keyed ? [{ name: 'pending changes', value: <Count value={table.pending_rows} className={table.pending_rows > 0 ? 'accent' : ''} /> }] : []),
-        { name: 'size', value: <Bytes value={table.bytes} /> },
-        { name: 'files', value: <Count value={table.data_files} />, ...smallNote(table) },
-        { name: 'delete files', value: <Count value={table.delete_files} /> },
-        { name: 'snapshots', value: <Count value={table.snapshots} /> },
-        { name: 'partitioned by', value: table.partition_by.length === 0 ? <span className="dim">not partitioned</span> : <span className="mono">{table.partition_by.join(', ')}</span> },
-        ...(keyed ? [keysFact(table)] : []),
-        { name: 'format', value: main === undefined ? '–' : `Iceberg v${main.format_version}` },
-        { name: 'last write', value: <When at={table.last_commit_at} /> },
-      ]}
-    />
-  );
-}
-
-const TABS = ['schema', 'preview', 'layout', 'history', 'trends', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
+const TABS = ['overview', 'schema', 'preview', 'layout', 'history', 'trends', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
+  overview: 'Overview',
   schema: 'Schema',
   preview: 'Preview',
   layout: 'Layout',
@@ -215,7 +182,7 @@ const LABELS: Record<(typeof TABS)[number], string> = {
   hive: 'Hive',
   policy: 'Policy',
   properties: 'Properties',
-  use: 'How to read and write it',
+  use: 'How to use',
 };
 
 /** What a change of the tab takes out of the address: it belongs to another tab. */
@@ -234,10 +201,10 @@ function labelOf(tab: (typeof TABS)[number], table: Table): string {
 
 function Details({ table }: { table: Table }) {
   const [get, set] = useUrlState();
-  const tab = get('tab') ?? 'schema';
+  const tab = get('tab') ?? 'overview';
   return (
     <section className={styles.details}>
-      <Tabs value={tab} onChange={(value) => set({ ...OF_TABS, tab: value === 'schema' ? undefined : (value ?? undefined) })} keepMounted={false}>
+      <Tabs value={tab} onChange={(value) => set({ ...OF_TABS, tab: value === 'overview' ? undefined : (value ?? undefined) })} keepMounted={false}>
         <Tabs.List className={styles.tabs ?? ''} aria-label="details">
           {TABS.filter((item) => isShown(item, table)).map((item) => (
             <Tabs.Tab key={item} value={item}>
@@ -245,6 +212,7 @@ function Details({ table }: { table: Table }) {
             </Tabs.Tab>
           ))}
         </Tabs.List>
+        <Tabs.Panel value="overview"><OverviewTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="schema"><SchemaTab table={table} /></Tabs.Panel>
         {table.kind !== 'view' && <Tabs.Panel value="preview"><PreviewTab table={table} /></Tabs.Panel>}
         <Tabs.Panel value="layout"><LayoutTab table={table} /></Tabs.Panel>

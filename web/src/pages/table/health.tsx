@@ -4,7 +4,6 @@ import { tableHealth } from '../../api/queries';
 import type { Table, TableHealth } from '../../api/types';
 import { toneOf } from '../../components/health';
 import { ProblemNote } from '../../components/notes';
-import { Panel } from '../../components/panel';
 import { percent, words } from '../../lib/format';
 import { fullName } from '../../lib/paths';
 import bars from '../../components/components.module.css';
@@ -12,25 +11,32 @@ import styles from './health.module.css';
 
 type Loss = TableHealth['parts'][number];
 
-/** The score of a table and what takes its points. */
-export function HealthPanel({ table }: { table: Table }) {
-  const { data, error } = useQuery(tableHealth(table.catalog, fullName(table), table.last_commit_at));
+const healthOf = (table: Table) => tableHealth(table.catalog, fullName(table), table.last_commit_at);
+
+/** The score of a table, from 0 to 100. */
+export function HealthScore({ table }: { table: Table }) {
+  const { data } = useQuery(healthOf(table));
+  if (data === undefined) return null;
+  const tone = toneOf(data.score);
+  return (
+    <div className={styles.score} title="100: healthy">
+      <span className={styles.label}>health</span>
+      <span className={`${styles.number} ${tone === 'ok' ? '' : tone}`}>{data.score}</span>
+      <span className="dim"> of 100</span>
+    </div>
+  );
+}
+
+/** What takes points from the score. */
+export function HealthParts({ table }: { table: Table }) {
+  const { data, error } = useQuery(healthOf(table));
   if (data === undefined) return error ? <ProblemNote error={error} what="cannot load the health" /> : null;
   return (
-    <Panel>
-      <div className={styles.health}>
-        <div className={styles.score} title="100: healthy">
-          <div className={styles.label}>health</div>
-          <span className={`${styles.number} ${toneOf(data.score) === 'ok' ? '' : toneOf(data.score)}`}>{data.score}</span>
-          <span className="dim"> of 100</span>
-        </div>
-        <ul className={styles.parts}>
-          {data.parts.map((loss) => (
-            <Part key={loss.part} loss={loss} score={data.score} />
-          ))}
-        </ul>
-      </div>
-    </Panel>
+    <ul className={styles.parts} aria-label="health">
+      {data.parts.map((loss) => (
+        <Part key={loss.part} loss={loss} score={data.score} />
+      ))}
+    </ul>
   );
 }
 
