@@ -16,13 +16,19 @@ from __future__ import annotations
 
 
 class FirnError(Exception):
-    """Something a user may read. `request_id` finds the request in the server's log."""
+    """Something a user may read. `request_id` finds the request in the server's log.
 
-    def __init__(self, message: str, *, hint: str | None = None, request_id: str | None = None) -> None:
+    `code` is the server's word for the kind of the error, such as `conflict`; None if no server has sent one.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, request_id: str | None = None, code: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.request_id = request_id
+        self.code = code
 
     @property
     def exit_code(self) -> int:

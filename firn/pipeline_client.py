@@ -78,14 +78,17 @@ class Pipeline:
         body = definition.model_dump(mode="json")
         return PutOut.read(self.transport.change("PUT", self._path(), body))
 
-    def run(self, table: str, *, full: bool = False, to: datetime | None = None) -> Run:
+    def run(
+        self, table: str, *, full: bool = False, to: datetime | None = None, idempotency_key: str | None = None
+    ) -> Run:
         """Start a run of one table, and return at once. With `full` it computes all rows.
 
-        With `to`, a time with its zone, it takes the commits to its inputs up to then, and no later ones.
+        With `to`, a time with its zone, it takes the commits to its inputs up to then, and no later ones. With the
+        `idempotency_key` of an earlier request of the same user, it starts none and returns the run of that request.
 
         `table` may be a name without its namespace. Refused while the table has an active run.
         """
-        request = RunRequest(table=self.find_table(table), full=full, to=to)
+        request = RunRequest(table=self.find_table(table), full=full, to=to, idempotency_key=idempotency_key)
         answer = self.transport.change("POST", self._path("/runs"), request.model_dump(mode="json"))
         return Run(self, RunOut.read(answer))
 

@@ -42,6 +42,8 @@ _BY_STATUS: Mapping[int, type[FirnError]] = {
     422: Invalid,
     503: Unavailable,
 }
+_OF_GATEWAYS = frozenset({502, 503, 504})
+"""What a proxy answers while the server behind it starts again, or takes too long."""
 
 
 def repeat_while_unavailable(call: Callable[[], _T]) -> _T:
@@ -65,7 +67,8 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _checked(url: str) -> str:
+def check_url(url: str) -> str:
+    """The address itself. Invalid if it is no address of a server."""
     how = "it looks like http://HOST:PORT"
     try:
         parsed = httpx.URL(url)
@@ -80,12 +83,9 @@ class Transport:
     """The management API of one server, call by call.  Safe to share between threads."""
 
     def __init__(self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
-        if token is not None and not (token.isascii() and token.isprintable()):
-            raise Invalid("the token has characters that no token contains", hint="check --token or FIRN_TOKEN")
-        headers = {"X-Client-Version": f"firn {version('firn')}"}  # what histories name as the engine
-        headers |= {"Authorization": f"Bearer {token}"} if token else {}
+        headers = build_headers(token)
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-        self.url = _checked(url)
+        self.url = check_url(url)
         # A proxy that the environment names is for the world outside: it knows another 127.0.0.1 than we do.
         self._http = httpx.Client(
             base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=not is_loopback(url)
@@ -126,7 +126,7 @@ class Transport:
 
     def _call(self, method: str, path: str, *, body: Json = None, params: Params | None = None) -> Json:
         answer = self._send(method, path, body=body, params=params)
-        return _json(answer) if answer.content else None
+        return read_json(answer) if answer.content else None
 
     def _send(self, method: str, path: str, *, body: Json = None, params: Params | None = None) -> httpx.Response:
         query = {name: value for name, value in (params or {}).items() if value is not None}
@@ -135,21 +135,31 @@ class Transport:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise build_unreachable(self.url, error) from error
         except httpx.RequestError as error:
-            raise self._lost(method, error) from error
+            raise build_lost(self.url, method, f"did not answer ({type(error).__name__})") from error
         if answer.is_success:
             return answer
-        raise _error(answer)
-
-    def _lost(self, method: str, error: httpx.RequestError) -> FirnError:
-        reason = f"{self.url} did not answer ({type(error).__name__})"
-        if method == "GET":
-            return Unreachable(reason, hint="read the server's log, and try again")
-        return OutcomeUnknown(
-            f"{reason}: the request may or may not have taken effect", hint="check the result before you repeat it"
-        )
+        raise read_error(self.url, answer)
 
 
-def _json(answer: httpx.Response) -> Json:
+def build_lost(url: str, method: str, reason: str) -> FirnError:
+    """The error for a request that was sent, and that nobody has answered."""
+    if method == "GET":
+        return Unreachable(f"{url} {reason}", hint="read the server's log, and try again")
+    return OutcomeUnknown(
+        f"{url} {reason}: the request may or may not have taken effect", hint="check the result before you repeat it"
+    )
+
+
+def build_headers(token: str | None) -> dict[str, str]:
+    """The headers of every request. Invalid for a token that cannot be one."""
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise Invalid("the token has characters that no token contains", hint="check --token or FIRN_TOKEN")
+    headers = {"X-Client-Version": f"firn {version('firn')}"}  # what histories name as the engine
+    return headers | ({"Authorization": f"Bearer {token}"} if token else {})
+
+
+def read_json(answer: httpx.Response) -> Json:
+    """The document of an answer. ServerFault if it is none."""
     try:
         return answer.json()
     except ValueError as error:
@@ -158,8 +168,11 @@ def _json(answer: httpx.Response) -> Json:
         ) from error
 
 
-def _error(answer: httpx.Response) -> FirnError:
-    body = _json(answer)
+def read_error(url: str, answer: httpx.Response) -> FirnError:
+    """The error for an answer that is no success."""
+    if answer.status_code in _OF_GATEWAYS and "json" not in answer.headers.get("content-type", ""):
+        return build_lost(url, answer.request.method, f"does not answer its gateway ({answer.status_code})")
+    body = read_json(answer)
     problem = body.get("error") if isinstance(body, dict) else None
     if not isinstance(problem, dict) or "message" not in problem:
         detail = body.get("detail") if isinstance(body, dict) else None
@@ -183,4 +196,4 @@ def build_error(status: int, problem: Mapping[str, Json]) -> FirnError:
     hint = problem.get("hint")
     if kind is Unauthenticated:
         hint = "name a token by --token, FIRN_TOKEN or firn.connect(token=…)"
-    return kind(problem["message"], hint=hint, request_id=problem.get("request_id"))
+    return kind(problem["message"], hint=hint, request_id=problem.get("request_id"), code=problem.get("code"))

@@ -233,12 +233,14 @@ class RunDiscarded(Out):
 class RunRequest(Request):
     """A run of one table, asked for by a user. The tables that move together with it run, too.
 
-    With `to` the run takes the commits to its inputs up to this time, and no later ones.
+    With `to` the run takes the commits to its inputs up to this time, and no later ones. A request with the
+    `idempotency_key` of an earlier one of the same user starts no run, and answers the run of the earlier one.
     """
 
     table: _Name
     full: bool = False
     to: AwareDatetime | None = None
+    idempotency_key: Annotated[str | None, Field(pattern=r"^[!-~]{1,200}$")] = None
 
 
 class InputChanges(Message):

@@ -34,6 +34,7 @@ from server.service.pipelines.bounded_inputs import read_bound
 from server.service.pipelines.definitions import DefinedPipeline
 from server.service.pipelines.pins import PinnedTarget
 from server.service.pipelines.predictions import FULL_SECONDS, PREDICTED_SECONDS, get_seconds
+from server.service.pipelines.repeated_requests import WantedRun
 from server.service.pipelines.states import TableView
 from server.service.services import Services
 
@@ -103,10 +104,12 @@ def run_table(request: Request, services: ServicesDep, pipeline: PipelineDep, bo
     """Queue a run of one table. 409 while a run of the table is active.
 
     With `to` it takes commits up to this time; 409 if the next run computes all rows, which are those of now.
+    With the idempotency key of an earlier request the answer is the run of that request, in its present state.
     """
     caller = get_caller(request)
     requester = None if caller is None else caller.principal.name
-    job = services.pipeline_runs.request(pipeline, TableName.parse(body.table), requester, full=body.full, to=body.to)
+    wanted = WantedRun(full=body.full, to=body.to, idempotency_key=body.idempotency_key)
+    job = services.pipeline_runs.request(pipeline, TableName.parse(body.table), requester, wanted)
     return build_run_out(job)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -31,6 +30,7 @@ from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from server.service.pipelines.bounded_inputs import TO
 from server.service.pipelines.code import check_code, list_modules
 from server.service.pipelines.predictions import predict_run
+from server.service.pipelines.repeated_requests import WantedRun, find_repeated
 from server.service.pipelines.rights import check_owner
 from server.service.pipelines.sets import find_subjects, list_members
 from server.service.pipelines.targets import (
@@ -43,6 +43,8 @@ from server.service.pipelines.targets import (
     load_target_policy,
 )
 
+_AS_IT_COMES = WantedRun()
+
 
 @dataclass(frozen=True)
 class PipelineRuns:
@@ -54,20 +56,20 @@ class PipelineRuns:
     allows_code: bool = True
     """Whether optimizers get Python of pipelines."""
 
-    def request(
-        self, name: str, table: TableName, requester: str | None, *, full: bool, to: datetime | None = None
-    ) -> Job:
+    def request(self, name: str, table: TableName, requester: str | None, wanted: WantedRun = _AS_IT_COMES) -> Job:
         """Request a run of a table and its set; NotFound, and Conflict while a run of one of them is active.
 
-        With `to` it takes no later commits; Conflict if the run would compute all rows.
+        Conflict with `to`, if the run would compute all rows. A repeated request gets the run of the first one.
         """
         with self.database.writing() as uow:
             pipeline = uow.pipelines.get(name)
             entry = lock_subject(uow, get_table(uow, pipeline, table))
-            params = {"full": full, "requested_by": requester}
-            if to is not None:
-                _check_goes_on(uow, pipeline, entry, full=full)
-                params[TO] = to.astimezone(UTC).isoformat()
+            params = wanted.build_params(requester)
+            repeated = find_repeated(uow, pipeline, entry, params)
+            if repeated is not None:
+                return repeated
+            if wanted.to is not None:
+                _check_goes_on(uow, pipeline, entry, full=wanted.full)
             return add_run(uow, pipeline, entry, "requested", params)
 
     def retry(self, uow: UnitOfWork, old: Job) -> Job:

@@ -191,3 +191,29 @@ def test_a_job_that_is_no_run_gets_no_pins(pipes: Api) -> None:
     assert (pins.status_code, moved.status_code) == (404, 404)
     listed = pipes.http.get(f"/api/v1/pipelines/orders/runs/{lease.job_id}")
     assert listed.status_code == 404
+
+
+def run_keyed(api: Api, key: str, **more: Any) -> Any:
+    sent = {"table": "db.daily", "idempotency_key": key, **more}
+    return api.http.post("/api/v1/pipelines/orders/runs", json=sent)
+
+
+def test_a_request_for_a_run_that_comes_again_gets_the_same_run(pipes: Api) -> None:
+    put(pipes)
+    first = run_keyed(pipes, "k").json()["job_id"]
+    assert run_keyed(pipes, "k").json()["job_id"] == first
+    other = run_keyed(pipes, "k", full=True)
+    assert (other.status_code, other.json()["error"]["code"]) == (400, "invalid")
+    assert run_keyed(pipes, "other").status_code == 409
+    assert pipes.http.post(f"/api/v1/jobs/{first}/cancel").is_success
+    again = run_keyed(pipes, "k")
+    assert (again.status_code, again.json()["job_id"], again.json()["status"]) == (202, first, "canceled")
+    second = run_keyed(pipes, "other").json()
+    assert (second["job_id"] != first, second["status"]) == (True, "pending")
+    assert len(get(pipes, "/orders/runs")["items"]) == 2
+
+
+@pytest.mark.parametrize("key", ["", "a b", "ü", "a\n", "k" * 201, 7])
+def test_an_idempotency_key_is_short_and_printable(pipes: Api, key: Any) -> None:
+    put(pipes)
+    assert run_keyed(pipes, key).status_code == 422

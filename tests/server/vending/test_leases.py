@@ -73,7 +73,7 @@ def test_a_run_reads_its_inputs_and_writes_its_target(vault: Vault, client: http
     defined = {**PIPELINE["tables"][0], "name": str(TABLE), "inputs": [str(OTHER)]}
     admin = services.access.token_checker.check(vault.admin.text).principal
     services.pipelines.put("p", PutPipeline.model_validate(PIPELINE | {"tables": [defined]}), admin)
-    services.pipeline_runs.request("p", TABLE, None, full=False)
+    services.pipeline_runs.request("p", TABLE, None)
     coming = Registration(group="default", host="here", pid=1, version="0", protocol=PROTOCOL)
     taken = services.jobs.take(services.optimizers.register(coming).id, [JobKind.PIPELINE])
     assert taken is not None

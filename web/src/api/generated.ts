@@ -3408,6 +3408,7 @@ export interface paths {
          * @description Queue a run of one table. 409 while a run of the table is active.
          *
          *     With `to` it takes commits up to this time; 409 if the next run computes all rows, which are those of now.
+         *     With the idempotency key of an earlier request the answer is the run of that request, in its present state.
          */
         post: operations["run_table_pipelines__pipeline__runs_post"];
         delete?: never;
@@ -10482,7 +10483,8 @@ export interface components {
          * RunRequest
          * @description A run of one table, asked for by a user. The tables that move together with it run, too.
          *
-         *     With `to` the run takes the commits to its inputs up to this time, and no later ones.
+         *     With `to` the run takes the commits to its inputs up to this time, and no later ones. A request with the
+         *     `idempotency_key` of an earlier one of the same user starts no run, and answers the run of the earlier one.
          */
         RunRequest: {
             /**
@@ -10490,6 +10492,8 @@ export interface components {
              * @default false
              */
             full?: boolean;
+            /** Idempotency Key */
+            idempotency_key?: string | null;
             /** Table */
             table: string;
             /** To */

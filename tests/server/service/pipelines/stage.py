@@ -16,6 +16,7 @@ from catalog.pipelines.pipeline import StoredCheckpoint
 from firn.protocol.pipeline_pins import MoveCheckpoint
 from firn.protocol.pipelines import CHECKPOINT_KEY, PutOut, PutPipeline
 from server.service.pipelines.pins import PinnedTarget
+from server.service.pipelines.repeated_requests import WantedRun
 from server.service.pipelines.states import TableView
 from tests.factories import LAKE
 from tests.server.lake import ORDERS, PLAIN, Lake, appended, definition
@@ -130,7 +131,7 @@ class PipelineStage:
             self.lake.create(name)
 
     def request(self, table: TableName = DAILY, *, full: bool = False) -> Job:
-        return self.lake.services.pipeline_runs.request("orders", table, None, full=full)
+        return self.lake.services.pipeline_runs.request("orders", table, None, WantedRun(full=full))
 
     def lease(self) -> Attempt:
         leased = self.lake.services.jobs.take(self.optimizer, [JobKind.PIPELINE])
