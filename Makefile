@@ -186,8 +186,14 @@ $(STAMPS)/spark-pipelines: tests/integration/pipelines/spark-pipelines.lock | $(
 	@$(STEP) "installing Spark Connect for the tests (20 MB)" $(PIP) --require-hashes --target $(VENV)/spark-pipelines -r $<
 	@touch $@
 
+# What runs pipelines on a schedule, each in a directory of its own, with what the client needs.
+$(addprefix $(STAMPS)/,airflow dagster): $(STAMPS)/%: tests/integration/schedulers/%.lock | $(STAMPS)/locked
+	@rm -rf $(VENV)/$*
+	@$(STEP) "installing $* for the tests (200 MB or less)" $(PIP) --require-hashes --target $(VENV)/$* -r $<
+	@touch $@
+
 .PHONY: parts
-parts: engines clusters $(STAMPS)/kubernetes $(STAMPS)/spark-pipelines $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
+parts: engines clusters $(STAMPS)/kubernetes $(STAMPS)/spark-pipelines $(STAMPS)/airflow $(STAMPS)/dagster $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)
@@ -264,7 +270,7 @@ soak: setup ## the model tests for an hour instead of minutes, and all kills (SO
 
 .PHONY: lock
 lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever changes dependencies does)
-	@uv pip compile $(LOCK) firn/pyproject.toml --all-extras -o requirements.lock
+	@uv pip compile $(LOCK) firn/pyproject.toml $(addprefix --extra ,$(LOCKED_EXTRAS)) -o requirements.lock
 	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
 	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
 	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink trino go; do \
@@ -272,8 +278,12 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	  uv pip compile python-engines.in $(wordlist 2,99,$(LOCK)) \
 	    --no-emit-package pyarrow --no-emit-package numpy --no-emit-package pandas --no-emit-package setuptools \
 	    -o python-engines.lock
-	@for site in docsite/zensical tests/integration/packaging/kubernetes tests/integration/pipelines/spark-pipelines; do \
+	@for site in docsite/zensical tests/integration/packaging/kubernetes tests/integration/pipelines/spark-pipelines \
+	  tests/integration/schedulers/airflow tests/integration/schedulers/dagster; do \
 	  uv pip compile $$site.in $(wordlist 2,99,$(LOCK)) -o $$site.lock; done
+
+# The extras `airflow` and `dagster` have locks of their own: their dependencies and Firn's do not always agree.
+LOCKED_EXTRAS := mcp spark hdfs kafka cdc pipelines scan
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business. The client's own
 # distribution is not in the locks: it comes from this repository, and its dependencies are.
