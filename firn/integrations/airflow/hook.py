@@ -47,10 +47,10 @@ class FirnHook(BaseHook):
         """Whether the server answers, and takes the token."""
         try:
             with self.get_conn() as client:
-                catalogs = client.catalogs.list()
+                catalogs = [catalog.name for catalog in client.catalogs.list()]
         except FirnError as error:
             return False, describe(error, self.firn_conn_id)
-        return True, f"the server answers, and has {len(catalogs)} catalogs"
+        return True, f"the server answers; its catalogs: {', '.join(catalogs)}"
 
 
 def build_async_server(connection_id: str) -> AsyncServer:

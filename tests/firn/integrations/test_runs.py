@@ -189,7 +189,7 @@ GARBAGE: list[Any] = [
 @pytest.mark.parametrize("answer", GARBAGE, ids=range(len(GARBAGE)))
 @pytest.mark.parametrize("place", ["show", "start", "run"])
 def test_an_answer_that_is_not_like_firns_fails_the_task(answer: httpx.Response, place: str) -> None:
-    answers = {"show": [a_pipeline()], "start": [a_run()], "run": [a_run()], place: [answer]}
+    answers: dict[str, list[Any]] = {"show": [a_pipeline()], "start": [a_run()], "run": [a_run()], place: [answer]}
     with pytest.raises(ServerFault):
         server(**answers).run(PipelineRun(order()).steps())
 

@@ -1,0 +1,80 @@
+"""Pipelines of two tables on a real server: `mart.daily_N` reads `raw.trip_N`, and `mart.total_N` reads that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import firn
+from tests.command_line import Command
+from tests.spark_fixtures import RunningServer
+
+NUMBERS = count(1)
+SPEC = """name: {name}
+catalog: lake
+database: mart
+libraries:
+  - glob: {{include: transformations/**}}
+"""
+SQL = """
+CREATE MATERIALIZED VIEW daily_{number} TBLPROPERTIES ('firn.primary-key' = 'driver')
+AS SELECT driver, count(*) AS trips, sum(fare) AS fares FROM raw.trip_{number} GROUP BY driver;
+CREATE MATERIALIZED VIEW total_{number} AS SELECT sum(trips) AS trips FROM daily_{number};
+"""
+SETTINGS = """version: 1
+tables:
+  daily_{number}:
+    validate:
+      - {{range: {{column: fares, min: 0}}, name: "no negative fares"}}
+"""
+
+
+@dataclass
+class ScheduledPipeline:
+    """One pipeline, stored on the server, and its folder."""
+
+    server: RunningServer
+    directory: Path
+    number: int = field(default_factory=lambda: next(NUMBERS))
+
+    def __post_init__(self) -> None:
+        sql = self.server.spark.sql
+        for namespace in ("raw", "mart"):
+            sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{namespace}")
+        sql(f"CREATE TABLE lake.{self.trip} (driver INT, fare DECIMAL(10,2)) USING iceberg")
+        self.add("(1, 10.00), (1, 4.00), (2, 7.50)")
+        (self.folder / "transformations").mkdir(parents=True)
+        (self.folder / "spark-pipeline.yml").write_text(SPEC.format(name=self.name))
+        (self.folder / "firn-pipeline.yml").write_text(SETTINGS.format(number=self.number))
+        (self.folder / "transformations" / "all.sql").write_text(SQL.format(number=self.number))
+        done = Command(self.server.url)("pipeline", "put", str(self.folder))
+        assert done.code == 0, done
+
+    @property
+    def name(self) -> str:
+        return f"orders_{self.number}"
+
+    @property
+    def folder(self) -> Path:
+        return self.directory / self.name
+
+    @property
+    def trip(self) -> str:
+        return f"raw.trip_{self.number}"
+
+    @property
+    def daily(self) -> str:
+        return f"mart.daily_{self.number}"
+
+    @property
+    def total(self) -> str:
+        return f"mart.total_{self.number}"
+
+    def add(self, values: str) -> None:
+        self.server.spark.sql(f"INSERT INTO lake.{self.trip} VALUES {values}")
+
+    def statuses(self) -> list[str]:
+        """Those of the runs, the newest first."""
+        with firn.connect(self.server.url) as client:
+            return [run.status for run in client.pipelines[self.name].runs()]

@@ -1,0 +1,50 @@
+"""The DAGs of the tests, as Airflow reads them from its folder."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG
+
+from firn.integrations.airflow import FirnPipelineOperator, FirnTableSensor, table_asset
+
+pipeline, number = os.environ["PIPELINE"], os.environ["PIPELINE"].rpartition("_")[2]
+quick: dict[str, Any] = {"pipeline": pipeline, "poll_seconds": 0.2, "patience_seconds": 20.0}
+source = table_asset(f"raw.trip_{number}")
+
+with DAG("deferred", schedule=None) as deferred:
+    arrived = FirnTableSensor(
+        task_id="arrived", table=f"raw.trip_{number}", fresh_within=timedelta(hours=1), poke_interval=1, deferrable=True
+    )
+    both = FirnPipelineOperator(
+        task_id="both",
+        tables=[f"mart.daily_{number}", f"mart.total_{number}"],
+        inlets=[source],
+        deferrable=True,
+        **quick,
+    )
+    current = FirnTableSensor(
+        task_id="current",
+        table=f"mart.total_{number}",
+        pipeline="{{ ti.xcom_pull(task_ids='both')[0].pipeline }}",
+        newer_than="{{ dag_run.run_after }}",
+        poke_interval=1,
+        timeout=60,
+        deferrable=True,
+    )
+    arrived >> both >> current
+
+with DAG("blocking", schedule=None) as blocking:
+    FirnPipelineOperator(task_id="daily", tables="daily_" + number, full=True, **quick)
+
+limit = timedelta(seconds=4)
+with DAG("limited", schedule=None) as limited:
+    FirnPipelineOperator(task_id="waits", tables=f"mart.daily_{number}", execution_timeout=limit, **quick)
+with DAG("limited_deferred", schedule=None) as limited_deferred:
+    FirnPipelineOperator(
+        task_id="waits", tables=f"mart.daily_{number}", execution_timeout=limit, deferrable=True, **quick
+    )
+with DAG("unknown", schedule=None) as unknown:
+    FirnPipelineOperator(task_id="unknown", **(quick | {"pipeline": "../jobs?x=1#ä"}), deferrable=True, retries=3)

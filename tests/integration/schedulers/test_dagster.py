@@ -1,0 +1,48 @@
+"""Dagster with a real server and a real optimizer: tables as assets, and commits of others as observations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.keyed.supervisor import working
+from tests.integration.schedulers.lake import ScheduledPipeline
+from tests.integration.schedulers.scheduler import Scheduler
+from tests.spark_fixtures import RunningServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def dagster(client_site: Path, tmp_path: Path) -> Scheduler:
+    home = tmp_path / "dagster"
+    home.mkdir()
+    return Scheduler("dagster", client_site, home, {"DAGSTER_DISABLE_TELEMETRY": "1"})
+
+
+def test_assets_are_the_tables_of_a_pipeline(
+    dagster: Scheduler, server: RunningServer, pipeline: ScheduledPipeline
+) -> None:
+    def run() -> Any:
+        return dagster.result_of("dagster_run.py", PIPELINE=pipeline.name, FIRN_URL=server.url)
+
+    with working(server.url):
+        first = run()
+        pipeline.add("(3, -1.00)")
+        failed = run()
+    number = pipeline.number
+    trip, daily, total = (f"lake/{name}_{number}" for name in ("raw/trip", "mart/daily", "mart/total"))
+    assert first["success"], first
+    assert first["parents"] == {trip: [], daily: [trip], total: [daily]}
+    materialized = first["materialized"]
+    assert {name: facts["written"] for name, facts in materialized.items()} == {daily: 2, total: 1}
+    assert materialized[daily]["job"] == f"{server.url}/jobs/{materialized[daily]['run_id']}"
+    assert first["version"] == materialized[daily]["checkpoint"]
+    assert first["observed"] == [trip]
+    assert first["observed_again"] == [0, 1]
+    assert not failed["success"]
+    assert failed["materialized"] == {}
+    (failure,) = failed["failures"]
+    assert "validator no negative fares: 1 rows" in failure["description"]
