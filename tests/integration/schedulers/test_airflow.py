@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from shutil import copy
 from typing import Any
 
 import pytest
 
+from tests.docs.blocks import DOCS, blocks
 from tests.integration.keyed.supervisor import working
 from tests.integration.schedulers.lake import ScheduledPipeline
 from tests.integration.schedulers.scheduler import PROGRAMS, Scheduler
 from tests.spark_fixtures import RunningServer
 
+PAGE = (DOCS / "pipelines-from-airflow.md").read_text("utf-8")
+BLOCKS = [block.text for block in blocks(PAGE) if "from airflow.sdk" in block.text]
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
@@ -79,9 +83,14 @@ def test_the_parts_of_the_provider(airflow: Scheduler, pipeline: ScheduledPipeli
         PIPELINE=pipeline.name,
         FIRN_URL=pipeline.server.url,
         AIRFLOW_CONN_FIRN_DEFAULT=f'{{"conn_type": "firn", "host": "{pipeline.server.url}"}}',
+        BLOCKS=json.dumps(BLOCKS),
         AIRFLOW_CONN_AWAY='{"conn_type": "firn", "host": "127.0.0.1", "port": 9}',
     )
     assert parts["cheap"]
+    assert parts["page"] == {
+        "orders": ["firn://lake/mart/city_daily", "firn://lake/mart/driver_daily"],
+        "report": ["firn://lake/mart/city_rank"],
+    }
     assert parts["provider"] == {"provider": True, "hook": ["Firn", "firn_conn_id"], "handler": True}
     assert [*parts["addresses"].values()] == [
         *("http://h:8630", "https://h:443", "http://h:1", "http://[::1]:8630"),

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.docs.blocks import DOCS, blocks
 from tests.integration.keyed.supervisor import working
 from tests.integration.schedulers.lake import ScheduledPipeline
 from tests.integration.schedulers.scheduler import Scheduler
 from tests.spark_fixtures import RunningServer
 
+PAGE = (DOCS / "pipelines-from-airflow.md").read_text("utf-8")
+(BLOCK,) = [block.text for block in blocks(PAGE) if "from dagster" in block.text]
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
@@ -26,7 +29,8 @@ def test_assets_are_the_tables_of_a_pipeline(
     dagster: Scheduler, server: RunningServer, pipeline: ScheduledPipeline
 ) -> None:
     def run() -> Any:
-        return dagster.result_of("dagster_run.py", PIPELINE=pipeline.name, FIRN_URL=server.url)
+        named = {"PIPELINE": pipeline.name, "FIRN_URL": server.url, "FIRN_TOKEN": "", "BLOCK": BLOCK}
+        return dagster.result_of("dagster_run.py", **named)
 
     with working(server.url):
         first = run()

@@ -18,7 +18,7 @@ is_cheap = not any(name.partition(".")[0] == "airflow" for name in sys.modules)
 
 import jsonschema  # type: ignore[import-untyped]  # noqa: E402 -- what comes before imports no Airflow
 from airflow.providers_manager import ProvidersManager  # noqa: E402
-from airflow.sdk import Asset, Connection  # noqa: E402
+from airflow.sdk import DAG, Asset, Connection  # noqa: E402
 from airflow.sdk.module_loading import import_string  # noqa: E402
 
 import firn  # noqa: E402
@@ -113,7 +113,19 @@ def try_hook() -> dict[str, Any]:
     return {"works": FirnHook().test_connection(), "away": FirnHook("away").test_connection()}
 
 
+def try_page() -> dict[str, Any]:
+    """The DAGs of the page of the documentation, with the assets that their tasks update."""
+    dags = {}
+    for text in json.loads(os.environ["BLOCKS"]):
+        names: dict[str, Any] = {}
+        exec(text, names)
+        for dag in (value for value in names.values() if isinstance(value, DAG)):
+            dags[dag.dag_id] = sorted(outlet.uri for task in dag.tasks for outlet in task.outlets)
+    return dags
+
+
 result = {
+    "page": try_page(),
     "cheap": is_cheap,
     "provider": describe_provider(),
     "addresses": try_addresses(),

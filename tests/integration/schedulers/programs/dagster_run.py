@@ -14,6 +14,9 @@ firn = FirnResource(url=EnvVar("FIRN_URL"))
 assets = firn_assets(load_pipeline(firn, pipeline), group_name="orders", poll_seconds=0.2, patience_seconds=20)
 sensor = firn_commit_sensor(firn, [f"raw.trip_{number}", "raw.not_there"])
 definitions = Definitions(assets=assets, sensors=[sensor], resources={"firn": firn})
+page: dict[str, object] = {}  # the program of the documentation, with this server and this pipeline
+program = os.environ["BLOCK"].replace("https://firn.example.com", os.environ["FIRN_URL"]).replace('"orders")', "name)")
+exec(program, page | {"name": pipeline})
 graph = definitions.resolve_asset_graph()
 result: dict[str, object] = {
     "parents": {
