@@ -8,7 +8,7 @@ from pathlib import Path
 
 import firn
 from tests.command_line import Command
-from tests.spark_fixtures import RunningServer
+from tests.spark_fixtures import RunningServer, ServerProcess
 
 NUMBERS = count(1)
 SPEC = """name: {name}
@@ -78,3 +78,26 @@ class ScheduledPipeline:
         """Those of the runs, the newest first."""
         with firn.connect(self.server.url) as client:
             return [run.status for run in client.pipelines[self.name].runs()]
+
+
+def put_plain_pipeline(server: ServerProcess) -> str:
+    """A pipeline of one table over an empty input, without Spark; returns its name."""
+    number = next(NUMBERS)
+    for namespace in ("raw", "mart"):
+        server.http.post("/iceberg/v1/lake/namespaces", json={"namespace": [namespace]})
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "int", "required": False}]}
+    table = {"name": f"trip_{number}", "schema": schema}
+    server.http.post("/iceberg/v1/lake/namespaces/raw/tables", json=table).raise_for_status()
+    definition = {
+        "name": f"mart.daily_{number}",
+        "query": f"SELECT id, count(*) AS n FROM raw.trip_{number} GROUP BY id",
+        "path": "transformations/daily.sql",
+        "line": 1,
+        "inputs": [f"raw.trip_{number}"],
+        "key": ["id"],
+        "fingerprint": "a" * 64,
+        "incremental": True,
+    }
+    body = {"catalog": "lake", "files": [], "tables": [definition]}
+    server.http.put(f"/api/v1/pipelines/orders_{number}", json=body).raise_for_status()
+    return f"orders_{number}"

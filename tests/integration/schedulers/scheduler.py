@@ -67,7 +67,7 @@ class Scheduler:
             capture_output=True,
             text=True,
             check=False,
-            timeout=400,
+            timeout=800,
         )
 
     def result_of(self, program: str, *arguments: str, **settings: str) -> Any:
@@ -77,3 +77,8 @@ class Scheduler:
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
         assert len(lines) == 1, done.stdout[-6000:] + done.stderr[-6000:]
         return json.loads(lines[0].removeprefix(RESULT))
+
+    def run_dags(self, url: str, pipeline: str, *dags: str) -> Any:
+        """What became of the DAGs in Airflow, one after the other, with this server and this pipeline."""
+        connection = json.dumps({"conn_type": "firn", "host": url})
+        return self.result_of("airflow_run.py", *dags, PIPELINE=pipeline, AIRFLOW_CONN_FIRN_DEFAULT=connection)

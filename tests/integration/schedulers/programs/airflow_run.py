@@ -1,9 +1,10 @@
-"""Runs one DAG of the tests without a scheduler, and prints the states, results and asset events of its tasks."""
+"""Runs DAGs of the tests without a scheduler, and prints the states, results and asset events of their tasks."""
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import airflow_dags
 from airflow.models.asset import AssetEvent, AssetModel
@@ -12,19 +13,20 @@ from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-run = getattr(airflow_dags, sys.argv[1]).test()
-with create_session() as session:
-    tasks = session.scalars(select(TaskInstance).where(TaskInstance.run_id == run.run_id)).all()
-    values = session.scalars(select(XComModel).where(XComModel.run_id == run.run_id)).all()
-    events = session.execute(
-        select(AssetModel.uri, AssetEvent.extra)
-        .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
-        .where(AssetEvent.source_run_id == run.run_id)
-    ).all()
-    result = {
-        "state": str(run.state),
-        "tasks": {task.task_id: [str(task.state), task.try_number] for task in tasks},
-        "values": {value.task_id: XComModel.deserialize_value(value) for value in values},
-        "events": dict(events),
-    }
-print("RESULT " + json.dumps(result, default=str))  # noqa: T201 -- the test reads it
+
+def run(name: str) -> dict[str, Any]:
+    done = getattr(airflow_dags, name).test()
+    with create_session() as session:
+        tasks = session.scalars(select(TaskInstance).where(TaskInstance.run_id == done.run_id)).all()
+        values = session.scalars(select(XComModel).where(XComModel.run_id == done.run_id)).all()
+        updated = select(AssetModel.uri, AssetEvent.extra).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        events = session.execute(updated.where(AssetEvent.source_run_id == done.run_id)).all()
+        return {
+            "state": str(done.state),
+            "tasks": {task.task_id: [str(task.state), task.try_number] for task in tasks},
+            "values": {value.task_id: XComModel.deserialize_value(value) for value in values},
+            "events": {event.uri: event.extra for event in events},
+        }
+
+
+print("RESULT " + json.dumps([run(name) for name in sys.argv[1:]], default=str))  # noqa: T201 -- the test reads it
