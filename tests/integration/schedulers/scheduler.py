@@ -54,6 +54,7 @@ class Scheduler:
             **kept,
             "PYTHONPATH": f"{self.client}:{packages}",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "LIMIT_SECONDS": str(6 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))),
             "no_proxy": "localhost,127.0.0.1",
             **self.settings,
             **settings,
