@@ -39,7 +39,7 @@ with DAG("deferred", schedule=None) as deferred:
 with DAG("blocking", schedule=None) as blocking:
     FirnPipelineOperator(task_id="daily", tables="daily_" + number, full=True, **quick)
 
-limit = timedelta(seconds=float(os.environ["LIMIT_SECONDS"]))
+limit = timedelta(seconds=float(os.environ.get("LIMIT_SECONDS", "12")))
 with DAG("limited", schedule=None) as limited:
     FirnPipelineOperator(task_id="waits", tables=f"mart.daily_{number}", execution_timeout=limit, **quick)
 with DAG("limited_deferred", schedule=None) as limited_deferred:
