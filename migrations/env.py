@@ -14,6 +14,7 @@ from server.store import (  # noqa: F401
     consumer_rows,
     hive_rows,
     job_rows,
+    lineage_rows,
     notification_rows,
     pipeline_rows,
     query_rows,

@@ -44,6 +44,7 @@ from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import launches as api_launches
 from server.api import leases as api_leases
+from server.api import lineage as api_lineage
 from server.api import logs as api_logs
 from server.api import merges as api_merges
 from server.api import metrics as api_metrics
@@ -148,6 +149,7 @@ _API = (
     api_queries,
     api_saved_queries,
     api_search,
+    api_lineage,
     api_trends,
     api_notifications,
     api_principals,

@@ -154,6 +154,8 @@ _OF_WORK: Limits = {
 }
 
 _OF_QUERIES: Limits = {
+    ("POST", "/lineage"): DOCUMENT,  # an event, with the lineage of columns
+    ("POST", "/lineage/batch"): METADATA,  # a hundred events
     ("POST", "/queries"): FORM,
     ("POST", "/saved-queries"): FORM,
     ("PUT", "/saved-queries/{saved_id}"): FORM,

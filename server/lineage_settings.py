@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, PositiveFloat, SecretStr, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, model_validator
 
 from server.settings_group import Group
 
 
 class LineageSettings(Group):
-    """Where events of pipelines' runs go; nowhere without `url` and `file`."""
+    """Where events of pipelines' runs go (nowhere without `url` and `file`), and what the server takes from others."""
 
     url: str | None = Field(
         default=None,
@@ -24,6 +24,15 @@ class LineageSettings(Group):
         default="firn", min_length=1, max_length=255, description="OpenLineage namespace of Firn's jobs and tables."
     )
     seconds: PositiveFloat = Field(default=5, description="Interval of sending events.")
+
+    catalogs: dict[str, str] = Field(
+        default={},
+        description="Firn's catalogs by OpenLineage namespaces of engines, such as trino://trino:8080 or"
+        " trino://trino:8080/lake: the server takes their datasets for its tables.",
+    )
+    days: PositiveInt = Field(
+        default=90, description="Days that the server keeps edges of events, commits and scans that nobody repeats."
+    )
 
     @model_validator(mode="after")
     def _is_one_place(self) -> Self:

@@ -68,6 +68,9 @@ class BackgroundSettings(Group):
 
     plan_seconds: PositiveFloat = Field(default=5, description="Interval of the planner.")
     search_seconds: PositiveFloat = Field(default=5, description="Interval of indexing changed tables for the search.")
+    lineage_seconds: PositiveFloat = Field(
+        default=5, description="Interval of collecting lineage from views, pipelines, commits and scans."
+    )
     trends_seconds: PositiveFloat = Field(
         default=60, description="Interval of sampling tables, namespaces and catalogs for their trends."
     )

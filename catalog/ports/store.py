@@ -25,6 +25,7 @@ from catalog.ports.images import ImageBuilds
 from catalog.ports.imports import ImportEntries
 from catalog.ports.kafka import Connections
 from catalog.ports.launch import Launches
+from catalog.ports.lineage import Lineage
 from catalog.ports.notifications import NotificationRules, Notifications, ProblemFacts
 from catalog.ports.operations import Operations
 from catalog.ports.optimizers import Blockers, Optimizers
@@ -57,6 +58,7 @@ class UnitOfWork(Protocol):
     events: Events
     search_index: SearchIndex
     searched_objects: SearchedObjects
+    lineage: Lineage
     writers: Writers
     streams: Streams
     connections: Connections

@@ -33,6 +33,9 @@ from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
 from server.service.jobs.leases import Jobs
 from server.service.jobs.tasks import Tasks
+from server.service.lineage.collecting import LineageCollecting
+from server.service.lineage.graph import LineageGraphs
+from server.service.lineage.intake import LineageIntake
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
 from server.service.notifications.outbox import Outbox
@@ -120,6 +123,9 @@ class TableServices:
     trends: Trends
     summaries: Summaries
     trend_sampling: TrendSampling
+    lineage_graphs: LineageGraphs
+    lineage_collecting: LineageCollecting
+    lineage_intake: LineageIntake
     scans: Scans
     missing_columns: MissingColumns
     column_counts: ColumnCounts

@@ -28,6 +28,7 @@ BigKey = BigInteger().with_variant(Integer, "sqlite")
 
 
 TO_PLAN = text("plan_after IS NOT NULL")
+VIEWS = text("kind = 'view'")
 TO_COUNT = text("wanted_at IS NOT NULL")
 
 
@@ -111,6 +112,7 @@ class RelationRow(Row):
         Index("ix_relation_hive", "catalog", "hive_name"),
         # A location can exceed the limit of PostgreSQL's ordered indexes.
         Index("ix_relation_location", "location", postgresql_using="hash"),
+        Index("ix_relation_view", "id", sqlite_where=VIEWS, postgresql_where=VIEWS),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
     catalog: Mapped[str] = mapped_column(String(255))

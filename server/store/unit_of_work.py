@@ -23,6 +23,7 @@ from catalog.ports import (
     imports,
     kafka,
     launch,
+    lineage,
     notifications,
     operations,
     optimizers,
@@ -63,6 +64,7 @@ from server.store.imports import SqlImportEntries
 from server.store.jobs import SqlJobs
 from server.store.launches import SqlLaunches
 from server.store.leaders import SqlLeaders
+from server.store.lineage import SqlLineage
 from server.store.metrics import SqlMetrics
 from server.store.notification_rules import SqlNotificationRules
 from server.store.notifications import SqlNotifications
@@ -119,6 +121,7 @@ class SqlUnitOfWork:
         self.dropped: dropped.DroppedRelations = SqlDropped(session)
         self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)
         self.search_index: search.SearchIndex = SqlSearchIndex(session)
+        self.lineage: lineage.Lineage = SqlLineage(session)
         self.searched_objects: search.SearchedObjects = SqlSearchedObjects(session)
 
     def _open_streams_and_pipelines(self, session: ReadSession) -> None:

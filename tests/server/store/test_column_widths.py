@@ -20,6 +20,7 @@ from firn.protocol.backfills import BackfillStatus
 from firn.protocol.dropped import DroppedKind, DroppedState
 from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.jobs import JobKind, JobStatus
+from firn.protocol.lineage import NodeKind
 from firn.protocol.notifications import NotificationState, ProblemKind
 from firn.protocol.operations import OperationKind, OperationStatus
 from firn.protocol.orphans import BatchState
@@ -41,6 +42,8 @@ STORED: dict[str, type[StrEnum]] = {
     "keyed_table.scope": KeyScope,
     "launch.kind": LaunchKind,
     "launch.status": LaunchStatus,
+    "lineage_definition.kind": NodeKind,
+    "lineage_node.kind": NodeKind,
     "metrics_report.kind": ReportKind,
     "hive_wave.kind": OperationKind,
     "notification.kind": ProblemKind,

@@ -1,0 +1,1 @@
+"""Lineage of tables: which tables, views, pipelines and jobs a table comes from, and which read it."""

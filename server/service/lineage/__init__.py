@@ -1,0 +1,1 @@
+"""Collects, takes in and shows the lineage of tables."""
