@@ -13,6 +13,12 @@ from tests.server.lake import COLUMNS
 RULES = {"/iceberg/v1": route_rules.ICEBERG, "/api/v1": route_rules.API, "": route_rules.SERVER}
 ROUTES = [(app, method, path) for app, needed in RULES.items() for method, path in needed]
 NAMED: Mapping[str, Any] = {"namespace": ["secret"], "name": "t"}
+EVENT = {
+    "eventType": "COMPLETE",
+    "eventTime": "2026-01-01T00:00:00Z",
+    "job": {"namespace": "a", "name": "b"},
+    "outputs": [{"namespace": "firn", "name": "lake.secret.t"}],
+}
 BODIES: Mapping[str, Any] = {
     "POST /{catalog}/namespaces": {"namespace": ["secret", "inner"]},
     "POST /{catalog}/namespaces/{namespace}/tables": {"name": "n", "schema": COLUMNS},
@@ -124,6 +130,8 @@ BODIES: Mapping[str, Any] = {
     "POST /leases/{lease}/checkpoint": {"table": "db.t", "epoch": 1, "start": "none", "end": "x"},
     "POST /leases/{lease}/publish": {"moves": [{"table": "db.t", "epoch": 1, "start": "none", "end": "x"}]},
     "POST /queries": {"statement": "SELECT * FROM secret.t", "catalog": "lake"},
+    "POST /lineage": EVENT,
+    "POST /lineage/batch": [EVENT],
     "POST /saved-queries": {"name": "mine", "statement": "SELECT 1", "catalog": "lake"},
     "PUT /saved-queries/{saved_id}": {"name": "mine", "statement": "SELECT 1", "catalog": "lake"},
     "POST /tokens": {"name": "mine"},

@@ -48,6 +48,8 @@ FOR_EVERYBODY = {
     "GET /queries/settings",
     "GET /saved-queries",
     "GET /search",
+    "POST /lineage",
+    "POST /lineage/batch",
     "POST /saved-queries",
 }
 # Whose object is the catalog itself, which is there for whoever sees anything in it.
