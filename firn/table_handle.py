@@ -16,6 +16,7 @@ from firn.consumers import TableConsumers
 from firn.descriptions import build_change, build_column_change
 from firn.drains.engine import require_packages
 from firn.history import TableHistory
+from firn.lineage import TableLineage
 from firn.logs import TableLog
 from firn.names import Name
 from firn.protocol.answers.blockers import TableBlockerOut
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TableHandle(TableHistory, TableJobs):
+class TableHandle(TableHistory, TableJobs, TableLineage):
     """One table, by name; whether there is one shows when something is asked of it."""
 
     transport: Transport

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firn.cli import blockers, health
+from firn.cli import blockers, health, lineage
 from firn.cli.columns import parse_columns, parse_pairs
 from firn.cli.context import CliContext, command
 from firn.cli.describe import add_table_to as add_describe_to
@@ -26,6 +26,7 @@ from firn.protocol.tasks.merge import MergeMode
 app = typer.Typer(help="Manage plain and keyed tables.", no_args_is_help=True)
 add_to(app)
 health.add_to(app)
+lineage.add_to(app)
 blockers.add_to(app)
 add_orphans_to(app)
 add_keys_to(app)

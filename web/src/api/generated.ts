@@ -1331,6 +1331,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the lineage of a table
+         * @description Show which tables, views, pipelines, jobs and engines a table or view comes from, and which read it.
+         *
+         *     The graph has only tables and views that the caller may read, and nothing behind others.
+         */
+        get: operations["show_lineage_catalogs__catalog__tables__table__lineage_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/log": {
         parameters: {
             query?: never;
@@ -2891,6 +2913,49 @@ export interface paths {
         get: operations["list_table_locations_leases__lease__table_locations_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take an OpenLineage event
+         * @description Store the edges of an OpenLineage event, as clients of OpenLineage send it.
+         *
+         *     An input needs the privilege `read` on its table, and an output needs `write`; the server leaves out others, and
+         *     says so. 400 refuses a malformed event, and 409 a sender with too many edges.
+         */
+        post: operations["take_event_lineage_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lineage/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take OpenLineage events
+         * @description Store the edges of up to 100 events, each on its own. The answer names the events that the server refuses.
+         */
+        post: operations["take_events_lineage_batch_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4656,6 +4721,39 @@ export interface components {
          */
         BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted" | "lost";
         /**
+         * BatchSummaryOut
+         * @description Counts of a batch.
+         */
+        BatchSummaryOut: {
+            /** Failed */
+            failed: number;
+            /** Non Retriable */
+            non_retriable: number;
+            /** Received */
+            received: number;
+            /**
+             * Retriable
+             * @default 0
+             */
+            retriable?: number;
+            /** Successful */
+            successful: number;
+        };
+        /**
+         * BatchTakenOut
+         * @description The answer to a batch, as the specification of OpenLineage defines it.
+         */
+        BatchTakenOut: {
+            /**
+             * Failed Events
+             * @default []
+             */
+            failed_events?: components["schemas"]["FailedEventOut"][];
+            /** Status */
+            status: string;
+            summary: components["schemas"]["BatchSummaryOut"];
+        };
+        /**
          * BegunImage
          * @description What the server has noted down for a job's build; no layer where readers have the image already.
          *
@@ -5430,6 +5528,18 @@ export interface components {
             type: string;
         };
         /**
+         * ColumnPairOut
+         * @description A column of an edge's target is computed from a column of a node before it.
+         */
+        ColumnPairOut: {
+            /** Source */
+            source: string;
+            /** Source Column */
+            source_column: string;
+            /** Target Column */
+            target_column: string;
+        };
+        /**
          * ColumnSource
          * @description A column of an input.
          */
@@ -5852,6 +5962,12 @@ export interface components {
             owner: string | null;
         };
         /**
+         * Direction
+         * @description Which way a graph goes from its table.
+         * @enum {string}
+         */
+        Direction: "upstream" | "downstream" | "both";
+        /**
          * DoneOut
          * @description The ended jobs of one kind and status.
          */
@@ -6032,6 +6148,12 @@ export interface components {
          */
         Each: "net" | "change";
         /**
+         * EdgeOrigin
+         * @description Where an edge is known from.
+         * @enum {string}
+         */
+        EdgeOrigin: "view" | "pipeline" | "commit" | "scan" | "openlineage" | "hive" | "log" | "consumer";
+        /**
          * EndedOut
          * @description The files that the server deleted for good; the cursor is null at the end.
          */
@@ -6164,6 +6286,21 @@ export interface components {
          * @description This kind has no options.
          */
         ExpireOptionsIn: Record<string, never>;
+        /**
+         * FailedEventOut
+         * @description An event of a batch that the server has refused.
+         */
+        FailedEventOut: {
+            /** Index */
+            index: number;
+            /** Reason */
+            reason: string;
+            /**
+             * Retriable
+             * @default false
+             */
+            retriable?: boolean;
+        };
         /**
          * FeedCommit
          * @description A commit to a store, and the first version that shows it.
@@ -7781,6 +7918,69 @@ export interface components {
             text: string;
         };
         /**
+         * LineageEdgeOut
+         * @description `target` comes from `source`. `last_seen` is the last commit, scan or event, or the reading of a definition.
+         *
+         *     `has_columns` says that the lineage of columns is known. `columns` has it for a chosen column.
+         */
+        LineageEdgeOut: {
+            /**
+             * Columns
+             * @default []
+             */
+            columns?: components["schemas"]["ColumnPairOut"][];
+            /** First Seen */
+            first_seen?: string | null;
+            /**
+             * Has Columns
+             * @default false
+             */
+            has_columns?: boolean;
+            /** Last Seen */
+            last_seen?: string | null;
+            origin: components["schemas"]["EdgeOrigin"];
+            /** Principal */
+            principal?: string | null;
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * LineageNodeOut
+         * @description A node. `catalog` is that of a table, view or Hive table.
+         *
+         *     `namespace` is the OpenLineage namespace of a job or dataset, and the broker or connection of a topic. `pipeline`
+         *     is the name of a pipeline, of which `name` is the table. `distance` counts steps from the table: negative upstream.
+         *     A table that does not exist is one that a view, pipeline or event names. `columns` are those of a chosen column's
+         *     lineage.
+         */
+        LineageNodeOut: {
+            /** Catalog */
+            catalog?: string | null;
+            /**
+             * Columns
+             * @default []
+             */
+            columns?: string[];
+            /** Distance */
+            distance: number;
+            /**
+             * Exists
+             * @default true
+             */
+            exists?: boolean;
+            /** Id */
+            id: string;
+            kind: components["schemas"]["NodeKind"];
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace?: string | null;
+            /** Pipeline */
+            pipeline?: string | null;
+        };
+        /**
          * LineageOut
          * @description The columns of all tables of a pipeline, each table after those that it reads.
          */
@@ -7791,6 +7991,19 @@ export interface components {
             tables: components["schemas"]["TableLineageOut"][];
             /** Version */
             version: number;
+        };
+        /**
+         * LineageTakenOut
+         * @description What the server has kept of an event: edges, and the reasons for what it has left out.
+         */
+        LineageTakenOut: {
+            /** Edges */
+            edges: number;
+            /**
+             * Left Out
+             * @default []
+             */
+            left_out?: string[];
         };
         /**
          * LoadOut
@@ -8374,6 +8587,12 @@ export interface components {
             /** Reason */
             reason: string;
         };
+        /**
+         * NodeKind
+         * @description What a node of the graph is.
+         * @enum {string}
+         */
+        NodeKind: "table" | "view" | "pipeline" | "hive_table" | "topic" | "job" | "engine" | "writer" | "consumer" | "dataset";
         /**
          * NotificationOut
          * @description One message of a rule.
@@ -11676,6 +11895,32 @@ export interface components {
          * @enum {string}
          */
         TableKind: "plain" | "keyed" | "view";
+        /**
+         * TableLineageGraphOut
+         * @description The nodes around a table. `root` is the id of the table's node.
+         *
+         *     `is_cut` says that there is more: the graph has a limit of nodes and edges. Further steps do not count.
+         */
+        TableLineageGraphOut: {
+            /** Column */
+            column?: string | null;
+            /** Depth */
+            depth: number;
+            direction: components["schemas"]["Direction"];
+            /** Edges */
+            edges: components["schemas"]["LineageEdgeOut"][];
+            /**
+             * Is Cut
+             * @default false
+             */
+            is_cut?: boolean;
+            /** Nodes */
+            nodes: components["schemas"]["LineageNodeOut"][];
+            /** Root */
+            root: string;
+            /** Table */
+            table: string;
+        };
         /**
          * TableLineageOut
          * @description The columns of a table; none if they cannot be traced, as through LATERAL.
@@ -16801,6 +17046,56 @@ export interface operations {
             };
         };
     };
+    show_lineage_catalogs__catalog__tables__table__lineage_get: {
+        parameters: {
+            query?: {
+                /** @description the sources, the readers, or both */
+                direction?: components["schemas"]["Direction"];
+                /** @description steps from the table */
+                depth?: number;
+                /** @description only what concerns this column */
+                column?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableLineageGraphOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     show_log_catalogs__catalog__tables__table__log_get: {
         parameters: {
             query?: never;
@@ -21597,6 +21892,101 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    take_event_lineage_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LineageTakenOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    take_events_lineage_batch_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": unknown[];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchTakenOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
                 headers: {
                     [name: string]: unknown;
                 };

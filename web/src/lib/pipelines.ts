@@ -159,6 +159,8 @@ export function triggerText({ kind, cron, fresh_within_seconds: seconds, all_inp
 }
 
 export interface Place {
+  /** The name again, for the drawing. */
+  id: string;
   name: string;
   /** None for an input that the pipeline does not make. */
   table: PipelineTable | undefined;
@@ -169,8 +171,6 @@ export interface Place {
 export interface Graph {
   places: Place[];
   edges: { from: Place; to: Place }[];
-  columns: number;
-  rows: number;
 }
 
 /** Inputs on the left, each table in the column after the last of its inputs. */
@@ -186,7 +186,7 @@ export function layOut(tables: readonly PipelineTable[]): Graph {
   const places = [...columns].map(([name, column]) => {
     const row = filled.get(column) ?? 0;
     filled.set(column, row + 1);
-    return { name, table: tables.find((table) => table.name === name), column, row };
+    return { id: name, name, table: tables.find((table) => table.name === name), column, row };
   });
   const find = (name: string) => places.find((place) => place.name === name);
   const edges = tables.flatMap((table) =>
@@ -196,5 +196,5 @@ export function layOut(tables: readonly PipelineTable[]): Graph {
       return from === undefined || to === undefined ? [] : [{ from, to }];
     }),
   );
-  return { places, edges, columns: Math.max(1, ...columns.values()) + 1, rows: Math.max(1, ...filled.values()) };
+  return { places, edges };
 }

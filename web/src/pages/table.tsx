@@ -32,6 +32,7 @@ import { HiveTab } from './table/hive';
 import { HistoryTab } from './table/history';
 import { LayoutTab } from './table/layout';
 import { DuplicateKeys } from './table/keys';
+import { LineageTab } from './table/lineage';
 import { NextJob } from './table/next-job';
 import { OverviewTab } from './table/overview';
 import { PolicyTab } from './table/policy';
@@ -165,13 +166,14 @@ function Protection({ table }: { table: Table }) {
   );
 }
 
-const TABS = ['overview', 'schema', 'preview', 'layout', 'history', 'trends', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
+const TABS = ['overview', 'schema', 'preview', 'layout', 'history', 'lineage', 'trends', 'changes', 'writers', 'quarantine', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
   overview: 'Overview',
   schema: 'Schema',
   preview: 'Preview',
   layout: 'Layout',
   history: 'History',
+  lineage: 'Lineage',
   trends: 'Trends',
   changes: 'Changes',
   writers: 'Writers and consumers',
@@ -186,7 +188,7 @@ const LABELS: Record<(typeof TABS)[number], string> = {
 };
 
 /** What a change of the tab takes out of the address: it belongs to another tab. */
-const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, about: undefined, since: undefined, until: undefined, follow: undefined, at: undefined, range: undefined };
+const OF_TABS = { snapshot: undefined, entry: undefined, partition: undefined, about: undefined, since: undefined, until: undefined, follow: undefined, at: undefined, range: undefined, direction: undefined, depth: undefined, column: undefined };
 
 function isShown(tab: (typeof TABS)[number], table: Table): boolean {
   if (tab === 'hive') return table.hive_name !== null;
@@ -217,6 +219,7 @@ function Details({ table }: { table: Table }) {
         {table.kind !== 'view' && <Tabs.Panel value="preview"><PreviewTab table={table} /></Tabs.Panel>}
         <Tabs.Panel value="layout"><LayoutTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="history"><HistoryTab catalog={table.catalog} name={fullName(table)} table={table} /></Tabs.Panel>
+        <Tabs.Panel value="lineage"><LineageTab catalog={table.catalog} name={fullName(table)} columns={table.columns.map(({ name }) => name)} /></Tabs.Panel>
         {table.kind !== 'view' && <Tabs.Panel value="trends"><TrendsTab table={table} /></Tabs.Panel>}
         {table.kind === 'keyed' && <Tabs.Panel value="changes"><ChangesTab table={table} /></Tabs.Panel>}
         {table.kind !== 'view' && <Tabs.Panel value="writers"><WritersTab table={table} /></Tabs.Panel>}

@@ -18,6 +18,7 @@ import { useUrlState } from '../lib/url-state';
 import { ChangeList } from './table/changes';
 import { ViewDescription } from './table/description';
 import { HistoryTab } from './table/history';
+import { LineageTab } from './table/lineage';
 import styles from './table.module.css';
 
 /** A stored view: its SQL for each engine, its columns, its versions. */
@@ -53,10 +54,11 @@ export function ViewPage({ view }: { view: View }) {
         />
       </Panel>
       <section className={styles.details}>
-        <Tabs value={tab} onChange={(value) => set({ tab: value === 'sql' ? undefined : (value ?? undefined), entry: undefined })} keepMounted={false}>
+        <Tabs value={tab} onChange={(value) => set({ tab: value === 'sql' ? undefined : (value ?? undefined), entry: undefined, direction: undefined, depth: undefined, column: undefined })} keepMounted={false}>
           <Tabs.List className={styles.tabs ?? ''} aria-label="details">
             <Tabs.Tab value="sql">SQL</Tabs.Tab>
             <Tabs.Tab value="schema">Schema</Tabs.Tab>
+            <Tabs.Tab value="lineage">Lineage</Tabs.Tab>
             <Tabs.Tab value="versions">Versions</Tabs.Tab>
             <Tabs.Tab value="history">History</Tabs.Tab>
           </Tabs.List>
@@ -73,6 +75,7 @@ export function ViewPage({ view }: { view: View }) {
           <Tabs.Panel value="schema">
             <DataTable plain name="schema" columns={SCHEMA} rows={current?.columns ?? []} id={(row) => row.name} empty={<Empty title="No columns" />} />
           </Tabs.Panel>
+          <Tabs.Panel value="lineage"><LineageTab catalog={view.catalog} name={name} columns={(current?.columns ?? []).map((column) => column.name)} /></Tabs.Panel>
           <Tabs.Panel value="versions"><Versions view={view} /></Tabs.Panel>
           <Tabs.Panel value="history"><HistoryTab catalog={view.catalog} name={name} /></Tabs.Panel>
         </Tabs>
