@@ -42,10 +42,10 @@ class Lineage(Protocol):
         """The nodes with these keys."""
 
     def edges_into(self, keys: Collection[str], *, limit: int, with_columns: bool) -> Sequence[StoredEdge]:
-        """The edges to these nodes, the newest first, by an index."""
+        """The edges to these nodes, those of definitions first, then the newest."""
 
     def edges_from(self, keys: Collection[str], *, limit: int, with_columns: bool) -> Sequence[StoredEdge]:
-        """The edges from these nodes, the newest first, by an index."""
+        """The edges from these nodes, those of definitions first, then the newest."""
 
     def find_named(
         self, names: Collection[tuple[CatalogName, TableName]]

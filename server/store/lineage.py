@@ -60,7 +60,8 @@ class SqlLineage:
         for some in _in_parts(sorted(keys)):
             query = select(row, row.columns.is_not(None)).where(end.in_(some))
             query = query if with_columns else query.options(defer(row.columns))
-            rows = self.session.execute(query.order_by(row.last_seen.desc()).limit(limit - len(edges)))
+            order = (row.definition_id == OBSERVED, row.last_seen.desc())  # many writers do not hide a view
+            rows = self.session.execute(query.order_by(*order).limit(limit - len(edges)))
             edges += [_to_edge(edge, has_columns=has_columns, with_columns=with_columns) for edge, has_columns in rows]
             if len(edges) >= limit:
                 break

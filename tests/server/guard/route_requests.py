@@ -17,7 +17,7 @@ EVENT = {
     "eventType": "COMPLETE",
     "eventTime": "2026-01-01T00:00:00Z",
     "job": {"namespace": "a", "name": "b"},
-    "outputs": [{"namespace": "firn", "name": "lake.secret.t"}],
+    "outputs": [{"namespace": "firn", "name": "lake.mine.t"}],
 }
 BODIES: Mapping[str, Any] = {
     "POST /{catalog}/namespaces": {"namespace": ["secret", "inner"]},
