@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from firn.history import quoted
-from firn.protocol.answers.notifications import CreatedRuleOut, NotificationOut, NotificationTestOut, RuleOut
+from firn.protocol.answers.notifications import (
+    CreatedRuleOut,
+    NotificationOut,
+    NotificationTestOut,
+    RetriedOut,
+    RuleOut,
+)
 from firn.protocol.notifications import Channel, NotificationState, ProblemKind
 from firn.transport import Json, Transport
 
@@ -39,8 +45,12 @@ class Notifications:
         recipients: Sequence[str] = (),
         catalog: str | None = None,
         resolved: bool = True,
+        tables: Sequence[str] = (),
     ) -> CreatedRuleOut:
-        """Create a rule. Without a `secret`, the answer has the one that the server has created for a webhook."""
+        """Create a rule. Without a `secret`, the answer has the one that the server has created for a webhook.
+
+        `tables` are patterns, such as `shop.*`, for a rule of table events.
+        """
         body = {
             "name": name,
             "kinds": [str(kind) for kind in kinds],
@@ -50,6 +60,7 @@ class Notifications:
             "recipients": [*recipients],
             "catalog": catalog,
             "resolved": resolved,
+            "tables": [*tables],
         }
         return CreatedRuleOut.read(self.transport.change("POST", _RULES, body))
 
@@ -63,6 +74,10 @@ class Notifications:
     def test_rule(self, name: str) -> NotificationTestOut:
         """Have the server send a test message."""
         return NotificationTestOut.read(self.transport.change("POST", f"{_path(name)}/test"))
+
+    def retry_rule(self, name: str) -> int:
+        """Send all failed messages of a rule again; returns their number."""
+        return RetriedOut.read(self.transport.change("POST", f"{_path(name)}/retry")).retried
 
     def silence_rule(self, name: str, minutes: int, *, subject: str | None = None) -> RuleOut:
         """Keep the messages of a rule back for some minutes, or those about one subject; 0 ends the silence."""

@@ -117,6 +117,7 @@ _OF_WORK: Limits = {
     ("POST", "/notifications/rules"): FORM,
     ("PATCH", "/notifications/rules/{rule}"): FORM,
     ("POST", "/notifications/rules/{rule}/test"): FORM,
+    ("POST", "/notifications/rules/{rule}/retry"): FORM,
     ("POST", "/notifications/rules/{rule}/silence"): FORM,
     ("POST", "/notifications/{notification_id}/retry"): FORM,
     ("POST", f"{_CATALOG}/cdc/plan"): DOCUMENT,  # fifty rules with the types of their columns

@@ -32,7 +32,7 @@ from server.kafka.schema_registries import HttpSchemaRegistries
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
 from server.launch.query_engine import QueryProcess
-from server.outgoing_container import build_lineage_events, build_outbox, build_sealer
+from server.outgoing_container import build_event_delivery, build_lineage_events, build_outbox, build_sealer
 from server.rest_catalog.client import RestCatalogs
 from server.service.access.access_control import Access
 from server.service.access.audit_log import AuditLog
@@ -145,6 +145,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     hive = build_hive(adapters, tables, index)
     pipelines = _build_pipelines(adapters, tables.committer)
     connections = Connections(database, ConfluentClusters(), HttpSchemaRegistries(), build_sealer(settings))
+    outbox = build_outbox(settings, database, pipelines.pipeline_measurements)
     return Services(
         **vars(tables),
         **vars(_build_planning(adapters)),
@@ -158,7 +159,8 @@ def build_services(settings: Settings, database: Database) -> Services:
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         access=access,
         vending=_build_vending(adapters, access),
-        outbox=build_outbox(settings, database, pipelines.pipeline_measurements),
+        outbox=outbox,
+        event_delivery=build_event_delivery(settings, outbox),
         hadoop=HadoopChecks(database, HdfsFileSystems(adapters.storage.deadlines), adapters.tickets),
         tickets=adapters.tickets,
     )

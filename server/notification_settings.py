@@ -29,6 +29,7 @@ class NotificationSettings(Group):
         default=None, description="Address of the console for links in messages, such as https://firn.example.com."
     )
     seconds: PositiveFloat = Field(default=15, description="Interval of looking for problems and sending messages.")
+    event_seconds: PositiveFloat = Field(default=2, description="Interval of sending table events.")
     days: PositiveInt = Field(default=30, description="Retention of the history of messages.")
 
     @model_validator(mode="after")

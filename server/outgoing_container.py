@@ -15,6 +15,8 @@ from server.openlineage.file_sink import FileSink
 from server.openlineage.http_sink import HttpSink
 from server.outgoing.couriers import Couriers
 from server.outgoing.mail import MailServer
+from server.service.notifications.event_delivery import EventDelivery
+from server.service.notifications.event_messages import EventMessages
 from server.service.notifications.outbox import Outbox
 from server.service.notifications.problem_sources import ProblemSources
 from server.service.notifications.rules import NotificationRules
@@ -41,6 +43,12 @@ def build_outbox(settings: Settings, database: Database, measurements: PipelineM
     rules = NotificationRules(database, courier, build_sealer(settings), configured.console)
     sources = ProblemSources(database, measurements, make_lease_times(settings.lease).lasts)
     return Outbox(rules, sources, timedelta(days=configured.days))
+
+
+def build_event_delivery(settings: Settings, outbox: Outbox) -> EventDelivery:
+    """Build what sends table events: by the rules and the couriers of notifications."""
+    days = timedelta(days=settings.notifications.days)
+    return EventDelivery(outbox.rules, EventMessages(outbox.rules.database), days)
 
 
 def build_lineage_events(settings: LineageSettings, database: Database) -> LineageEvents | None:

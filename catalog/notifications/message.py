@@ -6,7 +6,8 @@ import base64
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NewType
 from uuid import UUID
@@ -19,10 +20,13 @@ NotificationId = NewType("NotificationId", UUID)
 MOST_ATTEMPTS = 12
 FIRST_PAUSE = timedelta(seconds=15)
 LONGEST_PAUSE = timedelta(hours=1)
+MOST_EVENT_ATTEMPTS = 60
+LONGEST_EVENT_PAUSE = timedelta(minutes=5)
 CLAIM = timedelta(minutes=2)
 """A server that has died while it sent leaves its message to the next one after this time."""
 CONTENT_TYPE = "application/cloudevents+json"
 TEST = "test"
+_OPENED, _RESOLVED, _TESTED = (f"firn.notification.{name}" for name in ("opened", "resolved", TEST))
 _LONGEST_SUBJECT = 200
 _LONGEST_SLACK = 3_000
 
@@ -48,6 +52,8 @@ class Notification:
     next_attempt_at: datetime | None = None
     sent_at: datetime | None = None
     error: str | None = None
+    data: Mapping[str, Any] | None = None
+    """The data of the CloudEvent of a table event; None for a problem."""
     number: int = 0
 
 
@@ -58,18 +64,22 @@ class Message:
     id: str
     """The same in each attempt, so that receivers can drop repeats."""
     type: str
-    """`opened`, `resolved` or `test`."""
+    """The type of the CloudEvent."""
     at: datetime
     title: str
     text: str
     url: str
     """Of the console's page, or its path if the setting `notifications.console` is empty."""
     subject: str
-    data: dict[str, Any]
+    data: Mapping[str, Any]
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    """Further attributes of the CloudEvent, as its documented extensions define them."""
 
 
 def build_message(notification: Notification, console: str | None) -> Message:
     """The message of a notification."""
+    if notification.data is not None:
+        return _build_event_message(notification, notification.data, console)
     data = {
         "rule": notification.rule,
         "kind": str(notification.kind),
@@ -82,7 +92,7 @@ def build_message(notification: Notification, console: str | None) -> Message:
     }
     return Message(
         id=str(notification.id),
-        type="resolved" if notification.is_resolution else "opened",
+        type=_RESOLVED if notification.is_resolution else _OPENED,
         at=notification.created_at,
         title=notification.title,
         text=notification.message,
@@ -92,12 +102,31 @@ def build_message(notification: Notification, console: str | None) -> Message:
     )
 
 
+def _build_event_message(notification: Notification, data: Mapping[str, Any], console: str | None) -> Message:
+    link = (console or "").rstrip("/") + notification.link
+    sequence = data.get("event")
+    return Message(
+        id=str(notification.id),
+        type=f"dev.firn.{str(notification.kind).replace('_', '.')}",
+        at=notification.since,
+        title=notification.title,
+        text=notification.message,
+        url=link,
+        subject=notification.subject,
+        data={"rule": notification.rule, **data, "link": link},
+        extensions={
+            "partitionkey": str(data.get("table_id")),
+            **({} if sequence is None else {"sequence": f"{sequence:020d}"}),
+        },
+    )
+
+
 def build_test_message(rule: str, id: UUID, now: datetime, console: str | None) -> Message:
     """A message that a user sends to try a rule."""
     link = (console or "").rstrip("/") + "/notifications"
     title, text = f"Test of the rule {rule}", "Somebody has sent this to try the rule. Nothing has happened."
     data = {"rule": rule, "kind": TEST, "title": title, "message": text, "link": link}
-    return Message(id=str(id), type=TEST, at=now, title=title, text=text, url=link, subject=rule, data=data)
+    return Message(id=str(id), type=_TESTED, at=now, title=title, text=text, url=link, subject=rule, data=data)
 
 
 def encode_event(message: Message, source: str) -> bytes:
@@ -106,11 +135,12 @@ def encode_event(message: Message, source: str) -> bytes:
         "specversion": "1.0",
         "id": message.id,
         "source": source,
-        "type": f"firn.notification.{message.type}",
+        "type": message.type,
         "subject": message.subject,
         "time": message.at.isoformat(),
         "datacontenttype": "application/json",
-        "data": message.data,
+        **message.extensions,
+        "data": dict(message.data),
     }
     return json.dumps(event).encode()
 
@@ -146,6 +176,14 @@ def next_attempt(attempts: int, now: datetime) -> datetime | None:
         return None
     doubled: int = 2 ** max(0, attempts - 1)
     return now + min(LONGEST_PAUSE, FIRST_PAUSE * doubled)
+
+
+def next_event_attempt(attempts: int, now: datetime) -> datetime | None:
+    """The same for a table event, which holds back the later ones of its table: more attempts, and shorter pauses."""
+    if attempts >= MOST_EVENT_ATTEMPTS:
+        return None
+    doubled: int = 2 ** min(max(0, attempts - 1), MOST_ATTEMPTS)
+    return now + min(LONGEST_EVENT_PAUSE, FIRST_PAUSE * doubled)
 
 
 def _escape(text: str) -> str:

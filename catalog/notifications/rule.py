@@ -11,13 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import NewType
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from catalog.errors import Invalid
 from catalog.locations.addresses import check_address
-from firn.protocol.notifications import Channel, ProblemKind
+from firn.protocol.notifications import EVENT_KINDS, Channel, ProblemKind
 
 RuleId = NewType("RuleId", UUID)
 
@@ -27,6 +28,8 @@ LONGEST_SUBJECT = 1_024
 MOST_RULES = 100
 MOST_RECIPIENTS = 50
 MOST_SILENCES = 100
+MOST_PATTERNS = 50
+LONGEST_PATTERN = 512
 SHORTEST_SECRET, LONGEST_SECRET = 24, 64
 SECRET_PREFIX = "whsec_"  # noqa: S105 -- the prefix of all of them
 """How secrets of Standard Webhooks begin."""
@@ -55,10 +58,22 @@ class Rule:
     silenced_until: datetime | None = None
     silences: Mapping[str, datetime] = field(default_factory=dict)
     """The ends of the silences of single subjects."""
+    tables: tuple[str, ...] = ()
+    """Patterns of the names of tables whose events it reports; () for all."""
 
     def watches(self, kind: ProblemKind, catalog: str | None) -> bool:
         """Whether it reports problems of this kind in this catalog."""
         return kind in self.kinds and (self.catalog is None or self.catalog == catalog)
+
+    @property
+    def reports_events(self) -> bool:
+        """Whether it reports table events instead of problems."""
+        return any(kind in EVENT_KINDS for kind in self.kinds)
+
+    def watches_table(self, kind: ProblemKind, catalog: str, table: str) -> bool:
+        """Whether it reports events of this kind of this table."""
+        matches = not self.tables or any(fnmatchcase(table, pattern) for pattern in self.tables)
+        return matches and self.watches(kind, catalog)
 
     def is_silent(self, subject: str, now: datetime) -> bool:
         """Whether it keeps messages about this subject back now."""
@@ -71,6 +86,8 @@ class Rule:
             return replace(self, silenced_until=until)
         if not 0 < len(subject) <= LONGEST_SUBJECT:
             raise Invalid(f"a subject has 1 to {LONGEST_SUBJECT:,} characters")
+        if self.reports_events:
+            raise Invalid("a rule of table events is silent as a whole only", hint="its tables narrow it: --table")
         silences = {name: end for name, end in self.silences.items() if end > now and name != subject}
         if until is not None:
             silences[subject] = until
@@ -99,10 +116,30 @@ def check_rule_name(name: str) -> None:
 
 
 def check_kinds(kinds: Sequence[ProblemKind]) -> tuple[ProblemKind, ...]:
-    """The kinds in the order of their enumeration, each once; Invalid without any."""
+    """The kinds in the order of their enumeration, each once; Invalid without any, or for problems beside events."""
     if not kinds:
         raise Invalid("a rule needs at least one kind of problem", hint=f"such as {ProblemKind.JOB_FAILED}")
+    if len({kind in EVENT_KINDS for kind in kinds}) > 1:
+        raise Invalid("a rule reports either problems or table events", hint="create two rules")
     return tuple(kind for kind in ProblemKind if kind in kinds)
+
+
+def check_events(rule: Rule) -> None:
+    """Raise Invalid for patterns of tables that no rule can have, and for events by another channel than a webhook."""
+    if not rule.reports_events:
+        if rule.tables:
+            raise Invalid("only a rule of table events has patterns of tables", hint="name the kinds of table events")
+        return
+    if rule.channel is not Channel.WEBHOOK:
+        raise Invalid(f"table events need the channel {Channel.WEBHOOK}, not {rule.channel}")
+    if len(rule.tables) > MOST_PATTERNS:
+        raise Invalid(f"a rule has at most {MOST_PATTERNS} patterns of tables")
+    for pattern in rule.tables:
+        if not 0 < len(pattern) <= LONGEST_PATTERN or not pattern.isprintable():
+            raise Invalid(
+                f"{pattern[:_SHOWN]!r} is no pattern of tables",
+                hint=f"write 1 to {LONGEST_PATTERN} printable characters, such as shop.*",
+            )
 
 
 def check_target(target: Target) -> Target:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from catalog.history.commit import CommitEvent
 from catalog.jobs.job import Job
 from catalog.jobs.operation import BatchId, Operation
 from catalog.names import CatalogName, RelationId, TableName
@@ -29,8 +30,69 @@ class NotificationRules(Protocol):
         """The rule, which nobody else changes until this transaction ends; NotFound."""
 
     def put(self, rule: Rule) -> None: ...
+    def event_position(self, rule_id: RuleId) -> EventPosition: ...
+    def set_event_position(self, rule_id: RuleId, position: EventPosition) -> None: ...
     def list(self) -> Sequence[Rule]: ...
     def remove(self, rule_id: RuleId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPosition:
+    """What a rule of table events has read: commits up to a number, and jobs that ended up to a time."""
+
+    event_id: int
+    jobs_until: datetime
+
+
+class LogEnd(NamedTuple):
+    """An end of the log of commits, and the first transaction that was not running when it was read."""
+
+    event_id: int
+    transaction: int
+
+
+class WaitingEvent(NamedTuple):
+    """A message about a table event that is still to be sent."""
+
+    id: NotificationId
+    table_id: str
+    next_attempt_at: datetime
+
+
+class EventMessages(Protocol):
+    """The rows that table events come from, and the messages about them, in order."""
+
+    def log_end(self) -> LogEnd: ...
+
+    def is_settled(self, end: LogEnd) -> bool:
+        """Whether no transaction can add a commit with a number up to this end any more."""
+
+    def commits(self, after: int, until: int, catalog: CatalogName | None, *, limit: int) -> Sequence[CommitEvent]:
+        """Commits numbered above `after` and up to `until`, by number; None for all catalogs."""
+
+    def ended_jobs(self, since: datetime, *, limit: int) -> Sequence[Job]:
+        """Jobs that ended since then, by the time of their end."""
+
+    def known(self, ids: Collection[NotificationId]) -> Collection[NotificationId]:
+        """Which of these messages exist."""
+
+    def add(self, rule_id: RuleId, table_id: str, notification: Notification) -> bool:
+        """Add a message; False if it exists."""
+
+    def count_waiting(self, rule_id: RuleId) -> int: ...
+    def list_waiting(self, rule_id: RuleId, *, limit: int) -> Sequence[WaitingEvent]:
+        """The messages of a rule that wait, in the order of their creation."""
+
+    def load(self, ids: Collection[NotificationId]) -> Sequence[Notification]:
+        """Messages in the order of their creation."""
+
+    def claim(self, ids: Collection[NotificationId], now: datetime, until: datetime) -> int:
+        """Claim those messages that are due, and return their number. Nobody else sends them until then."""
+
+    def count_attempt(self, ids: Collection[NotificationId]) -> None: ...
+    def settle_sent(self, ids: Collection[NotificationId], now: datetime) -> None: ...
+    def unclaim(self, ids: Collection[NotificationId], now: datetime) -> None:
+        """Give back claimed messages that were not tried."""
 
 
 class Notifications(Protocol):
@@ -60,7 +122,7 @@ class Notifications(Protocol):
         """Silenced messages about problems that go on."""
 
     def list_due(self, now: datetime, *, limit: int) -> Sequence[tuple[RuleId, Notification]]:
-        """Messages to send by now, oldest first."""
+        """Messages about problems to send by now, oldest first."""
 
     def claim(self, notification: Notification, until: datetime) -> bool:
         """Count an attempt; False if another server has. Nobody else sends the message until then."""
@@ -101,8 +163,20 @@ class Notifications(Protocol):
     def count(self) -> Mapping[NotificationState, int]:
         """The number of messages by state."""
 
+    def retry_all(self, rule_id: RuleId, now: datetime) -> int:
+        """Let all failed messages of a rule be sent again; returns their number."""
+
+    def count_by_rule(self) -> Mapping[RuleId, Mapping[NotificationState, int]]:
+        """The numbers of messages of each rule that wait or have failed."""
+
     def remove_before(self, moment: datetime, *, most: int) -> int:
-        """Delete old messages, and the oldest ones above `most`; never those that wait, or whose problem goes on."""
+        """Delete old messages about problems, and the oldest ones above `most`.
+
+        Never those that wait, or whose problem goes on.
+        """
+
+    def remove_events(self, state: NotificationState, moment: datetime, *, most: int) -> int:
+        """Delete old messages about table events in this state, and the oldest ones above `most`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

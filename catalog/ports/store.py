@@ -26,7 +26,7 @@ from catalog.ports.imports import ImportEntries
 from catalog.ports.kafka import Connections
 from catalog.ports.launch import Launches
 from catalog.ports.lineage import Lineage
-from catalog.ports.notifications import NotificationRules, Notifications, ProblemFacts
+from catalog.ports.notifications import EventMessages, NotificationRules, Notifications, ProblemFacts
 from catalog.ports.operations import Operations
 from catalog.ports.optimizers import Blockers, Optimizers
 from catalog.ports.orphans import OrphanBatches
@@ -85,6 +85,7 @@ class UnitOfWork(Protocol):
     saved_queries: SavedQueries
     notification_rules: NotificationRules
     notifications: Notifications
+    event_messages: EventMessages
     problem_facts: ProblemFacts
     images: ImageBuilds
     hive: HiveTables

@@ -33,7 +33,9 @@ def list_rules(ctx: CliContext) -> None:
 def create_rule(  # noqa: PLR0913, PLR0917 -- its options are what people type
     ctx: CliContext,
     name: Name,
-    on: Annotated[list[ProblemKind], typer.Option(help="Kind of problem; repeat the option for several.")],
+    on: Annotated[
+        list[ProblemKind], typer.Option(help="Kind of problem, or of table event; repeat the option for several.")
+    ],
     channel: Annotated[Channel, typer.Option(help="How the rule sends messages.")] = Channel.WEBHOOK,
     url: Annotated[
         str | None,
@@ -41,11 +43,15 @@ def create_rule(  # noqa: PLR0913, PLR0917 -- its options are what people type
     ] = None,
     to: Annotated[list[str] | None, typer.Option(help="Address that gets mails; repeat it for several.")] = None,
     only_catalog: Annotated[str | None, typer.Option(help="Report problems of this catalog alone.")] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(help="Report events of tables that match a pattern, such as 'shop.*'; repeat it for several."),
+    ] = None,
     silent_ends: Annotated[  # noqa: FBT002 -- a flag of the command line
         bool, typer.Option("--silent-ends", help="Do not report that a problem has ended.")
     ] = False,
 ) -> None:
-    """Create a rule. It reports problems that begin from now on.
+    """Create a rule. It reports problems that begin from now on, or sends table events as CloudEvents.
 
     The server creates the secret that signs webhooks, unless $FIRN_WEBHOOK_SECRET has one, and shows it once.
     """
@@ -60,6 +66,7 @@ def create_rule(  # noqa: PLR0913, PLR0917 -- its options are what people type
         recipients=to or [],
         catalog=only_catalog,
         resolved=not silent_ends,
+        tables=table or [],
     )
     ctx.show.emit(created.json_value(), lambda: ctx.show.line(f"created rule {created.name}"))
     if created.secret is not None and not ctx.json:
@@ -78,7 +85,10 @@ def show_rule(ctx: CliContext, name: Name) -> None:
         "channel": rule.channel,
         "to": _describe_target(rule),
         "reports ends": "yes" if rule.resolved else "no",
+        "tables": ", ".join(rule.tables) or None,
         "open problems": rule.open,
+        "waiting": rule.waiting,
+        "not sent": rule.failed,
         "silent until": moment(rule.silenced_until),
         "silences": ", ".join(f"{silence.subject} until {moment(silence.until)}" for silence in rule.silences) or None,
         "created": moment(rule.created_at),
@@ -97,6 +107,14 @@ def test_rule(ctx: CliContext, name: Name) -> None:
     ctx.show.emit(result.json_value(), lambda: ctx.show.line(text))
     if not result.accepted:
         raise typer.Exit(1)
+
+
+@command(rules, "retry")
+def retry_rule(ctx: CliContext, name: Name) -> None:
+    """Send all messages of a rule again that could not be sent."""
+    retried = ctx.client.notifications.retry_rule(name)
+    text = f"the server sends {retried:,} message{'' if retried == 1 else 's'} again"
+    ctx.show.emit({"retried": retried}, lambda: ctx.show.line(text))
 
 
 @command(rules, "silence")

@@ -10,7 +10,7 @@ from firn.protocol.base import Request
 
 
 class ProblemKind(StrEnum):
-    """What a rule can watch for."""
+    """What a rule can watch for: problems, or the table events of EVENT_KINDS."""
 
     JOB_FAILED = "job_failed"
     JOB_UNKNOWN = "job_unknown"
@@ -24,6 +24,23 @@ class ProblemKind(StrEnum):
     """A table of a pipeline is older than its target."""
     MIGRATION_ENDED = "migration_ended"
     """An upgrade, downgrade, import or wave has ended or stopped. It is an event: nothing resolves it."""
+    TABLE_CREATED = "table_created"
+    """A table or view was created, registered or restored."""
+    TABLE_COMMITTED = "table_committed"
+    TABLE_RENAMED = "table_renamed"
+    TABLE_DROPPED = "table_dropped"
+    JOB_ENDED = "job_ended"
+    """A job on a table has ended, with or without success."""
+
+
+EVENT_KINDS = (
+    ProblemKind.TABLE_CREATED,
+    ProblemKind.TABLE_COMMITTED,
+    ProblemKind.TABLE_RENAMED,
+    ProblemKind.TABLE_DROPPED,
+    ProblemKind.JOB_ENDED,
+)
+"""Table events. A rule has either these or problems, because they are delivered differently."""
 
 
 class Channel(StrEnum):
@@ -48,7 +65,7 @@ class RuleRequest(Request):
     """A new rule. The server keeps the address and the secret encrypted, and never shows them again."""
 
     name: str = Field(description="Name of the rule.")
-    kinds: list[ProblemKind] = Field(description="Problems that it watches for.")
+    kinds: list[ProblemKind] = Field(description="Problems that it watches for, or table events.")
     channel: Channel = Field(description="How it sends messages.")
     catalog: str | None = Field(default=None, description="Only problems of this catalog; all if unset.")
     url: SecretStr | None = Field(default=None, description="Address of the webhook; `webhook` and `slack` need it.")
@@ -57,6 +74,9 @@ class RuleRequest(Request):
     )
     recipients: list[str] = Field(default=[], description="Addresses that get mails; `mail` needs some.")
     resolved: bool = Field(default=True, description="Whether it also sends a message when a problem has ended.")
+    tables: list[str] = Field(
+        default=[], description="Only events of tables whose names match a pattern, such as `shop.*`; all if empty."
+    )
 
 
 class RuleChange(Request):

@@ -13,6 +13,7 @@ from firn.protocol.answers.notifications import (
     CreatedRuleOut,
     NotificationOut,
     NotificationTestOut,
+    RetriedOut,
     RuleOut,
     SilenceOut,
 )
@@ -62,7 +63,14 @@ def create_rule(services: ServicesDep, body: RuleRequest) -> CreatedRuleOut:
         secret=reveal_secret(body.secret),
         recipients=tuple(body.recipients),
     )
-    draft = RuleDraft(name=body.name, kinds=body.kinds, target=target, catalog=body.catalog, resolved=body.resolved)
+    draft = RuleDraft(
+        name=body.name,
+        kinds=body.kinds,
+        target=target,
+        catalog=body.catalog,
+        resolved=body.resolved,
+        tables=body.tables,
+    )
     view, secret = services.notification_rules.create(draft)
     return CreatedRuleOut(**dict(_build_rule(view)), secret=secret)
 
@@ -84,6 +92,12 @@ def test_rule(services: ServicesDep, rule: RuleDep) -> NotificationTestOut:
     """Send a test message now, and report what the receiver answered."""
     error = services.notification_rules.test(rule)
     return NotificationTestOut(accepted=error is None, error=error)
+
+
+@router.post("/rules/{rule}/retry", summary="Retry the notifications of a rule", responses=refusals(404))
+def retry_rule(services: ServicesDep, rule: RuleDep) -> RetriedOut:
+    """Send all failed messages of a rule again: those that the server has given up, or the receiver has refused."""
+    return RetriedOut(retried=services.notification_rules.retry_all(rule))
 
 
 @router.post("/rules/{rule}/silence", summary="Silence a rule of notifications", responses=refusals(400, 404))
@@ -116,6 +130,9 @@ def _build_rule(view: RuleView) -> RuleOut:
         created_at=rule.created_at,
         created_by=rule.created_by,
         open=view.open,
+        tables=list(rule.tables),
+        waiting=view.waiting,
+        failed=view.failed,
         last=None if view.last is None else _build_notification(view.last),
     )
 
@@ -139,4 +156,5 @@ def _build_notification(message: Notification) -> NotificationOut:
         next_attempt_at=message.next_attempt_at,
         sent_at=message.sent_at,
         error=message.error,
+        data=None if message.data is None else dict(message.data),
     )

@@ -152,10 +152,16 @@ def _notification_tasks(settings: Settings, services: Services) -> list[TaskDef]
             activate=services.outbox.run_once,
         ),
         TaskDef(
+            name="send_events",
+            does="sends table events to the receivers of rules",
+            every_seconds=settings.notifications.event_seconds,
+            activate=services.event_delivery.run_once,
+        ),
+        TaskDef(
             name="tidy_notifications",
             does="removes old messages of rules",
             every_seconds=settings.background.cleanup_seconds,
-            activate=_reports(services.outbox.tidy, "message", "messages"),
+            activate=_reports(lambda: services.outbox.tidy() + services.event_delivery.tidy(), "message", "messages"),
         ),
     ]
 

@@ -228,6 +228,7 @@ _WORK: Rules = {
     ("GET", "/notifications/rules/{rule}"): reads(on.server(GRANT)),
     ("PATCH", "/notifications/rules/{rule}"): changes(on.server(GRANT), audit_target.rule),
     ("DELETE", "/notifications/rules/{rule}"): changes(on.server(GRANT), audit_target.rule),
+    ("POST", "/notifications/rules/{rule}/retry"): changes(on.server(GRANT), audit_target.rule),
     ("POST", "/notifications/rules/{rule}/silence"): changes(on.server(GRANT), audit_target.rule),
     ("POST", "/notifications/rules/{rule}/test"): changes(on.server(GRANT), audit_target.rule),
     # An optimizer takes the next job of any table.

@@ -38,6 +38,7 @@ from server.service.lineage.graph import LineageGraphs
 from server.service.lineage.intake import LineageIntake
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
+from server.service.notifications.event_delivery import EventDelivery
 from server.service.notifications.outbox import Outbox
 from server.service.notifications.rules import NotificationRules
 from server.service.optimizers.fleet import Fleet
@@ -211,6 +212,7 @@ class Services(TableServices, PlanningServices, JobServices, PipelineServices, R
     access: Access
     vending: Vending
     outbox: Outbox
+    event_delivery: EventDelivery
     hadoop: HadoopChecks
     tickets: Tickets | None
     """The Kerberos ticket; None if the settings name no principal."""

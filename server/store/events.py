@@ -58,7 +58,7 @@ class SqlEvents:
                 CommitEventRow.batch_id == batch_id,
             ),
         )
-        return None if row is None else _event(row)
+        return None if row is None else to_event(row)
 
     def pending(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
         """Sum rows, bytes and commits of appends above a sequence number, with the oldest time."""
@@ -109,7 +109,7 @@ class SqlEvents:
                 CommitEventRow.snapshot_id.in_(ids[start : start + _AT_ONCE]),
             )
             events |= {
-                row.snapshot_id: _event(row) for row in self.session.scalars(query) if row.snapshot_id is not None
+                row.snapshot_id: to_event(row) for row in self.session.scalars(query) if row.snapshot_id is not None
             }
         return events
 
@@ -117,13 +117,13 @@ class SqlEvents:
         """The events of this snapshot in all tables, also in tables that are gone, newest first."""
         # By the snapshot alone: with a catalog or an order in it, SQLite would read all events of the catalog.
         rows = self.session.scalars(select(CommitEventRow).where(CommitEventRow.snapshot_id == snapshot_id))
-        events = [_event(row) for row in rows if row.catalog == catalog]
+        events = [to_event(row) for row in rows if row.catalog == catalog]
         return sorted(events, key=lambda event: event.id, reverse=True)
 
     def find(self, event_id: int) -> CommitEvent | None:
         """The commit with this number."""
         row = self.session.get(CommitEventRow, event_id)
-        return None if row is None else _event(row)
+        return None if row is None else to_event(row)
 
     def between(
         self, relation_id: RelationId, after: int, until: int, topics: Collection[Topic], *, limit: int
@@ -135,7 +135,7 @@ class SqlEvents:
             CommitEventRow.id <= until,
             or_(*(CommitEventRow.topics.contains(topic) for topic in topics)),
         )
-        return [_event(row) for row in self.session.scalars(query.order_by(CommitEventRow.id).limit(limit))]
+        return [to_event(row) for row in self.session.scalars(query.order_by(CommitEventRow.id).limit(limit))]
 
     def forget_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
         """Let writers send again what these snapshots brought; the summaries go on telling who brought it."""
@@ -181,14 +181,15 @@ class SqlEvents:
             query = query.where(CommitEventRow.id < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(CommitEventRow.id.desc()).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].id) if len(rows) > limit else None
-        return Page([_event(row) for row in rows[:limit]], more)
+        return Page([to_event(row) for row in rows[:limit]], more)
 
     def last_id(self) -> int:
         """Get the last event id, which grows with every commit: a cheap ETag for pages."""
         return self.session.scalar(select(func.coalesce(func.max(CommitEventRow.id), 0))) or 0
 
 
-def _event(row: CommitEventRow) -> CommitEvent:
+def to_event(row: CommitEventRow) -> CommitEvent:
+    """The commit of a row."""
     plain: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
     return CommitEvent(
         **plain,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, String, Text, text
+from sqlalchemy import JSON, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.store.rows import BigKey, Row
@@ -31,6 +32,10 @@ class NotificationRuleRow(Row):
     silences: Mapped[dict[str, str]]
     created_at: Mapped[datetime]
     created_by: Mapped[str | None] = mapped_column(String(255))
+    tables: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
+    events_until: Mapped[int | None]
+    """The number of the last commit event that a rule of table events has read."""
+    jobs_until: Mapped[datetime | None]
 
 
 class NotificationRow(Row):
@@ -49,6 +54,7 @@ class NotificationRow(Row):
         ),
         Index("ix_notification_rule", "rule_id", "number"),
         Index("ix_notification_due", "state", "next_attempt_at"),
+        Index("ix_notification_waiting", "rule_id", "state", "number"),
     )
     number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     id: Mapped[UUID] = mapped_column(unique=True)
@@ -70,3 +76,4 @@ class NotificationRow(Row):
     next_attempt_at: Mapped[datetime | None]
     sent_at: Mapped[datetime | None]
     error: Mapped[str | None] = mapped_column(Text)
+    data: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

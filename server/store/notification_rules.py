@@ -11,6 +11,7 @@ from sqlalchemy import Select, delete, select, update
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.notifications.rule import Rule, RuleId
+from catalog.ports.notifications import EventPosition
 from firn.protocol.notifications import Channel, ProblemKind
 from server.store.notification_rows import NotificationRuleRow
 from server.store.session import ReadSession
@@ -67,6 +68,18 @@ class SqlNotificationRules:
             _rule(row) for row in self.session.scalars(select(NotificationRuleRow).order_by(NotificationRuleRow.name))
         ]
 
+    def event_position(self, rule_id: RuleId) -> EventPosition:
+        """Get what a rule has read; a rule without a position has read nothing."""
+        row = NotificationRuleRow
+        query = select(row.events_until, row.jobs_until, row.created_at).where(row.id == rule_id)
+        event_id, jobs_until, created_at = self.session.execute(query).one()
+        return EventPosition(event_id=event_id or 0, jobs_until=jobs_until or created_at)
+
+    def set_event_position(self, rule_id: RuleId, position: EventPosition) -> None:
+        """Set what a rule has read."""
+        values = {"events_until": position.event_id, "jobs_until": position.jobs_until}
+        self.session.execute(update(NotificationRuleRow).where(NotificationRuleRow.id == rule_id).values(**values))
+
     def remove(self, rule_id: RuleId) -> None:
         """Remove a rule."""
         self.session.execute(delete(NotificationRuleRow).where(NotificationRuleRow.id == rule_id))
@@ -78,6 +91,7 @@ def _values(rule: Rule) -> dict[str, Any]:
         "channel": str(rule.channel),
         "recipients": list(rule.recipients),
         "silences": {subject: until.isoformat() for subject, until in rule.silences.items()},
+        "tables": list(rule.tables),
     }
 
 
@@ -89,4 +103,5 @@ def _rule(row: NotificationRuleRow) -> Rule:
         channel=Channel(row.channel),
         recipients=tuple(row.recipients),
         silences={subject: datetime.fromisoformat(until) for subject, until in row.silences.items()},
+        tables=tuple(row.tables or ()),
     )

@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 
 from catalog.errors import Conflict, NotFound
 from catalog.notifications.message import Notification, NotificationId
 from catalog.notifications.problem import OpenProblem, Problem
 from catalog.notifications.rule import Rule, RuleId
 from catalog.ports.page import Page
-from firn.protocol.notifications import NotificationState, ProblemKind
+from firn.protocol.notifications import EVENT_KINDS, NotificationState, ProblemKind
 from server.store import cursor as cursors
 from server.store.notification_rows import NotificationRow
 from server.store.session import ReadSession
@@ -33,12 +33,12 @@ class SqlNotifications:
 
     def open(self, rule: Rule, problem: Problem, notification: Notification) -> bool:
         """Add the first message about a problem; a partial unique index allows one that has not ended."""
-        values = _values(notification) | {"rule_id": rule.id, "key": problem.key}
+        values = to_values(notification) | {"rule_id": rule.id, "key": problem.key}
         return insert_unless_taken(self.session, NotificationRow, values)
 
     def add_resolution(self, rule: Rule, problem: OpenProblem, notification: Notification) -> None:
         """Add a message that a problem has ended."""
-        values = _values(notification) | {"rule_id": rule.id, "key": problem.key}
+        values = to_values(notification) | {"rule_id": rule.id, "key": problem.key}
         self.session.add(NotificationRow(**values))
         self.session.flush()
 
@@ -54,7 +54,7 @@ class SqlNotifications:
     def get_by_number(self, number: int) -> Notification | None:
         """Find a message by its number."""
         row = self.session.get(NotificationRow, number)
-        return None if row is None else _notification(row)
+        return None if row is None else to_notification(row)
 
     def close(self, number: int, now: datetime) -> bool:
         """Set the end of a problem, once."""
@@ -81,14 +81,14 @@ class SqlNotifications:
         query = select(row).where(
             row.rule_id == rule_id, row.ended_at.is_(None), row.state == NotificationState.SILENCED
         )
-        return [_notification(saved) for saved in self.session.scalars(query.order_by(row.number))]
+        return [to_notification(saved) for saved in self.session.scalars(query.order_by(row.number))]
 
     def list_due(self, now: datetime, *, limit: int) -> Sequence[tuple[RuleId, Notification]]:
         """List messages to send, oldest first."""
         row = NotificationRow
-        query = select(row).where(row.state == _WAITING, row.next_attempt_at <= now)
+        query = select(row).where(row.state == _WAITING, row.next_attempt_at <= now, row.kind.not_in(EVENT_KINDS))
         rows = self.session.scalars(query.order_by(row.number).limit(limit))
-        return [(RuleId(saved.rule_id), _notification(saved)) for saved in rows]
+        return [(RuleId(saved.rule_id), to_notification(saved)) for saved in rows]
 
     def claim(self, notification: Notification, until: datetime) -> bool:
         """Count an attempt, if nobody else has."""
@@ -125,7 +125,7 @@ class SqlNotifications:
             raise Conflict(f"the notification has not failed: it is {row.state}")
         row.state, row.attempts, row.next_attempt_at, row.error = _WAITING, 0, now, None
         self.session.flush()
-        return _notification(row)
+        return to_notification(row)
 
     def list(
         self,
@@ -145,14 +145,14 @@ class SqlNotifications:
             query = query.where(NotificationRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(NotificationRow.number.desc()).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
-        return Page([_notification(row) for row in rows[:limit]], more)
+        return Page([to_notification(row) for row in rows[:limit]], more)
 
     def last_of(self, rule_ids: Collection[RuleId]) -> Mapping[RuleId, Notification]:
         """The newest message of each rule."""
         row = NotificationRow
         newest = select(func.max(row.number)).where(row.rule_id.in_(rule_ids)).group_by(row.rule_id)
         rows = self.session.scalars(select(row).where(row.number.in_(newest)))
-        return {RuleId(saved.rule_id): _notification(saved) for saved in rows}
+        return {RuleId(saved.rule_id): to_notification(saved) for saved in rows}
 
     def count_open(self) -> Mapping[RuleId, int]:
         """Count the open problems of each rule."""
@@ -171,24 +171,51 @@ class SqlNotifications:
         query = select(NotificationRow.state, func.count()).group_by(NotificationRow.state)
         return {NotificationState(state): count for state, count in self.session.execute(query)}
 
-    def remove_before(self, moment: datetime, *, most: int) -> int:
-        """Remove messages that are old or too many; at most a thousand in one transaction."""
+    def retry_all(self, rule_id: RuleId, now: datetime) -> int:
+        """Let the failed messages of a rule be sent again."""
         row = NotificationRow
-        newest = select(row.number).order_by(row.number.desc()).offset(most).limit(1)
+        failed = update(row).where(row.rule_id == rule_id, row.state == NotificationState.FAILED)
+        values = {"state": _WAITING, "attempts": 0, "next_attempt_at": now, "error": None}
+        return len(self.session.execute(failed.values(**values).returning(row.number)).all())
+
+    def count_by_rule(self) -> Mapping[RuleId, Mapping[NotificationState, int]]:
+        """Count the messages of each rule that wait or have failed."""
+        row, counts = NotificationRow, dict[RuleId, dict[NotificationState, int]]()
+        query = select(row.rule_id, row.state, func.count()).where(row.state.in_((_WAITING, NotificationState.FAILED)))
+        for rule_id, state, count in self.session.execute(query.group_by(row.rule_id, row.state)):
+            counts.setdefault(RuleId(rule_id), {})[NotificationState(state)] = count
+        return counts
+
+    def remove_before(self, moment: datetime, *, most: int) -> int:
+        """Remove messages about problems that are old or too many."""
+        row = NotificationRow
+        return self._remove(row.kind.not_in(EVENT_KINDS), row.state != _WAITING, moment=moment, most=most)
+
+    def remove_events(self, state: NotificationState, moment: datetime, *, most: int) -> int:
+        """Remove messages about table events that are old or too many."""
+        row = NotificationRow
+        return self._remove(and_(row.kind.in_(EVENT_KINDS), row.state == state), moment=moment, most=most)
+
+    def _remove(self, counted: ColumnElement[bool], *which: ColumnElement[bool], moment: datetime, most: int) -> int:
+        """Remove at most a thousand in one transaction; `most` is a number of those that are `counted`."""
+        row = NotificationRow
+        newest = select(row.number).where(counted).order_by(row.number.desc()).offset(most).limit(1)
         last = self.session.scalar(newest)
         is_old = row.created_at < moment if last is None else or_(row.created_at < moment, row.number <= last)
-        query = select(row.number).where(is_old, row.ended_at.is_not(None), row.state != _WAITING)
+        query = select(row.number).where(is_old, counted, row.ended_at.is_not(None), *which)
         numbers = self.session.scalars(query.order_by(row.number).limit(_REMOVED_AT_ONCE)).all()
         self.session.execute(delete(row).where(row.number.in_(numbers)))
         return len(numbers)
 
 
-def _values(notification: Notification) -> dict[str, Any]:
+def to_values(notification: Notification) -> dict[str, Any]:
+    """The columns of a message."""
     values = {name: getattr(notification, name) for name in _FIELDS}
     return values | {"kind": str(notification.kind), "state": str(notification.state)}
 
 
-def _notification(row: NotificationRow) -> Notification:
+def to_notification(row: NotificationRow) -> Notification:
+    """The message of a row."""
     values = {name: getattr(row, name) for name in _FIELDS}
     values |= {"kind": ProblemKind(row.kind), "state": NotificationState(row.state)}
     return Notification(**values, number=row.number)

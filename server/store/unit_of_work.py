@@ -50,6 +50,7 @@ from server.store.commit_lock import create_commit_lock
 from server.store.connections import SqlConnections
 from server.store.consumers import SqlConsumers
 from server.store.dropped import SqlDropped
+from server.store.event_messages import SqlEventMessages
 from server.store.events import SqlEvents
 from server.store.fast_queries import FastQueries
 from server.store.file_layouts import SqlFileLayouts
@@ -152,6 +153,7 @@ class SqlUnitOfWork:
         self.saved_queries: queries.SavedQueries = SqlSavedQueries(session)
         self.notification_rules: notifications.NotificationRules = SqlNotificationRules(session)
         self.notifications: notifications.Notifications = SqlNotifications(session)
+        self.event_messages: notifications.EventMessages = SqlEventMessages(session)
         self.problem_facts: notifications.ProblemFacts = SqlProblemFacts(session)
 
     def _open_access(self, session: ReadSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from firn.protocol.base import Open, Out
 from firn.protocol.notifications import Channel, NotificationState, ProblemKind
@@ -11,7 +12,8 @@ from firn.protocol.notifications import Channel, NotificationState, ProblemKind
 class NotificationOut(Out):
     """One message of a rule.
 
-    `is_resolution` is true for a message that a problem has ended. `ended_at` is when the problem did.
+    `is_resolution` is true for a message that a problem has ended. `ended_at` is when the problem did. `data` is that
+    of the CloudEvent of a table event.
     """
 
     id: str
@@ -31,6 +33,7 @@ class NotificationOut(Out):
     next_attempt_at: datetime | None
     sent_at: datetime | None
     error: str | None
+    data: dict[str, Any] | None
 
 
 class SilenceOut(Out):
@@ -44,7 +47,8 @@ class RuleOut(Out):
     """One rule, with its newest message.
 
     `address` has no passwords: the host of a Slack webhook, the address of a webhook without its query. `open` is the
-    number of problems that it has reported and that go on.
+    number of problems that it has reported and that go on. `waiting` and `failed` count its messages that are still to
+    be sent, and those that the server has given up.
     """
 
     name: str
@@ -59,6 +63,9 @@ class RuleOut(Out):
     created_at: datetime
     created_by: str | None
     open: int
+    tables: list[str]
+    waiting: int
+    failed: int
     last: NotificationOut | None
 
 
@@ -66,6 +73,12 @@ class CreatedRuleOut(RuleOut):
     """A new rule; `secret` is that of a webhook if the server has created it. No later answer has it."""
 
     secret: str | None
+
+
+class RetriedOut(Out):
+    """The number of failed messages of a rule that the server sends again."""
+
+    retried: int
 
 
 class NotificationTestOut(Out):

@@ -68,7 +68,7 @@ class Outbox:
         """Write the messages of all rules; returns the numbers of problems that have begun, and that have ended."""
         database = self.rules.database
         with database.reading() as uow:
-            rules = uow.notification_rules.list()
+            rules = [rule for rule in uow.notification_rules.list() if not rule.reports_events]
         if not rules:
             return 0, 0
         findings = self.sources.find({kind for rule in rules for kind in rule.kinds})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
 
-from catalog.errors import CatalogError, Invalid
+from catalog.errors import CatalogError, Conflict, Invalid
 from catalog.names import CatalogName
 from catalog.notifications.message import Notification, NotificationId, build_test_message
 from catalog.notifications.rule import (
@@ -16,6 +16,7 @@ from catalog.notifications.rule import (
     Rule,
     RuleId,
     Target,
+    check_events,
     check_kinds,
     check_rule_name,
     check_target,
@@ -23,7 +24,7 @@ from catalog.notifications.rule import (
     encode_secret,
 )
 from catalog.ports.kafka import PasswordSealer
-from catalog.ports.notifications import Courier
+from catalog.ports.notifications import Courier, EventPosition
 from catalog.ports.page import Page
 from catalog.ports.store import Database
 from firn.protocol.notifications import Channel, NotificationState, ProblemKind
@@ -42,15 +43,18 @@ class RuleDraft:
     target: Target
     catalog: str | None = None
     resolved: bool = True
+    tables: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleView:
-    """A rule, its newest message, and the number of open problems that it has reported."""
+    """A rule, its newest message, and the numbers of open problems, and of messages that wait or have failed."""
 
     rule: Rule
     last: Notification | None
     open: int
+    waiting: int = 0
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,13 @@ class NotificationRules:
                 resolved=draft.resolved,
                 created_at=uow.now(),
                 created_by=caller.get().principal,
+                tables=tuple(dict.fromkeys(draft.tables)),
             )
+            check_events(rule)
             uow.notification_rules.add(self._seal(rule, target))
+            if rule.reports_events:
+                position = EventPosition(event_id=uow.events.last_id(), jobs_until=rule.created_at)
+                uow.notification_rules.set_event_position(rule.id, position)
         return self.get(draft.name), created
 
     def get(self, name: str) -> RuleView:
@@ -98,21 +107,26 @@ class NotificationRules:
         with self.database.reading() as uow:
             rule = uow.notification_rules.get(name)
             last = uow.notifications.last_of([rule.id]).get(rule.id)
-            return RuleView(rule=rule, last=last, open=uow.notifications.count_open().get(rule.id, 0))
+            counts = uow.notifications.count_by_rule().get(rule.id, {})
+            return _build_view(rule, last, uow.notifications.count_open().get(rule.id, 0), counts)
 
     def list(self) -> Sequence[RuleView]:
         """All rules by name."""
         with self.database.reading() as uow:
             rules = uow.notification_rules.list()
             last = uow.notifications.last_of([rule.id for rule in rules])
-            counts = uow.notifications.count_open()
-        return [RuleView(rule=rule, last=last.get(rule.id), open=counts.get(rule.id, 0)) for rule in rules]
+            opened, counts = uow.notifications.count_open(), uow.notifications.count_by_rule()
+        return [_build_view(rule, last.get(rule.id), opened.get(rule.id, 0), counts.get(rule.id, {})) for rule in rules]
 
     def change(self, name: str, kinds: Sequence[ProblemKind] | None, *, resolved: bool | None) -> RuleView:
         """Change what a rule reports; None keeps a value. Raises NotFound and Invalid."""
         with self.database.writing() as uow:
             rule = uow.notification_rules.lock(name)
             kinds = rule.kinds if kinds is None else check_kinds(kinds)
+            if rule.reports_events != replace(rule, kinds=kinds).reports_events:
+                raise Invalid(
+                    "a rule of problems cannot become one of table events, or the reverse", hint="create a rule"
+                )
             resolved = rule.resolved if resolved is None else resolved
             uow.notification_rules.put(replace(rule, kinds=kinds, resolved=resolved))
         return self.get(name)
@@ -161,9 +175,17 @@ class NotificationRules:
             return uow.notifications.list(rule=rule, states=states, limit=limit, cursor=cursor)
 
     def retry(self, notification_id: NotificationId) -> Notification:
-        """Send a failed message again; raises NotFound, and Conflict if it has not failed."""
+        """Send a failed message again; raises NotFound, and Conflict if it has not failed or its rule was dropped."""
         with self.database.writing() as uow:
-            return uow.notifications.retry(notification_id, uow.now())
+            notification = uow.notifications.retry(notification_id, uow.now())
+            if all(rule.name != notification.rule for rule in uow.notification_rules.list()):
+                raise Conflict(f"the rule {notification.rule} was dropped")
+            return notification
+
+    def retry_all(self, name: str) -> int:
+        """Send all failed messages of a rule again, and return their number; raises NotFound."""
+        with self.database.writing() as uow:
+            return uow.notifications.retry_all(uow.notification_rules.lock(name).id, uow.now())
 
     def count(self) -> Mapping[NotificationState, int]:
         """The number of messages by state."""
@@ -180,6 +202,13 @@ class NotificationRules:
             sealed_secret=None if secret is None else self.sealer.seal_text(_label(rule, "secret"), secret),
             recipients=target.recipients,
         )
+
+
+def _build_view(
+    rule: Rule, last: Notification | None, opened: int, counts: Mapping[NotificationState, int]
+) -> RuleView:
+    waiting, failed = counts.get(NotificationState.WAITING, 0), counts.get(NotificationState.FAILED, 0)
+    return RuleView(rule=rule, last=last, open=opened, waiting=waiting, failed=failed)
 
 
 def _label(rule: Rule, part: str) -> str:

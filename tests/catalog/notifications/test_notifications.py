@@ -222,7 +222,7 @@ def test_a_webhook_is_a_cloud_event() -> None:
     )
     assert event["data"]["link"] == "https://firn.example/jobs/1"
     resolved = build_message(replace(notification, is_resolution=True), None)
-    assert (resolved.type, resolved.url) == ("resolved", "/jobs/1")
+    assert (resolved.type, resolved.url) == ("firn.notification.resolved", "/jobs/1")
 
 
 def test_the_signature_covers_id_time_and_body() -> None:

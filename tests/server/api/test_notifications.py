@@ -132,7 +132,7 @@ def test_a_table_that_fails_again_and_again_is_reported_once_and_its_end_too(sta
     assert stage.look() == []
     stage.succeed(job)
     assert stage.look() == [f"Resolved: merge of {PLAIN} failed"]
-    assert stage.courier.sent[-1].type == "resolved"
+    assert stage.courier.sent[-1].type == "firn.notification.resolved"
     assert stage.look() == []
     stage.fail(subject_id=job.subject_id)
     assert len(stage.look()) == 1

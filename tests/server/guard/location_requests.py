@@ -364,6 +364,7 @@ WITHOUT = {
     "POST /notifications/rules",
     "PATCH /notifications/rules/{rule}",
     "POST /notifications/rules/{rule}/test",
+    "POST /notifications/rules/{rule}/retry",
     "POST /notifications/rules/{rule}/silence",
     "POST /notifications/{notification_id}/retry",
     "POST /connections",  # addresses of brokers, by an administrator

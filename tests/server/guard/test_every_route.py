@@ -94,7 +94,7 @@ OF_THE_SERVER = {
     "POST /notifications/{notification_id}/retry",
     *(f"{method} /notifications/rules" for method in ("GET", "POST")),
     *(f"{method} /notifications/rules/{{rule}}" for method in ("GET", "PATCH", "DELETE")),
-    *(f"POST /notifications/rules/{{rule}}/{verb}" for verb in ("test", "silence")),
+    *(f"POST /notifications/rules/{{rule}}/{verb}" for verb in ("test", "retry", "silence")),
     *(f"{method} /groups" for method in ("GET", "POST")),
     *(f"{method} /groups/{{group}}" for method in ("GET", "PUT", "PATCH", "DELETE")),
     *(f"{method} /groups/{{group}}/launch" for method in ("GET", "PUT", "PATCH")),

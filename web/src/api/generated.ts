@@ -3074,6 +3074,26 @@ export interface paths {
         patch: operations["change_rule_notifications_rules__rule__patch"];
         trace?: never;
     };
+    "/notifications/rules/{rule}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry the notifications of a rule
+         * @description Send all failed messages of a rule again: those that the server has given up, or the receiver has refused.
+         */
+        post: operations["retry_rule_notifications_rules__rule__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notifications/rules/{rule}/silence": {
         parameters: {
             query?: never;
@@ -5881,6 +5901,8 @@ export interface components {
             created_at: string;
             /** Created By */
             created_by: string | null;
+            /** Failed */
+            failed: number;
             /** Kinds */
             kinds: components["schemas"]["ProblemKind"][];
             last: components["schemas"]["NotificationOut"] | null;
@@ -5898,6 +5920,10 @@ export interface components {
             silenced_until: string | null;
             /** Silences */
             silences: components["schemas"]["SilenceOut"][];
+            /** Tables */
+            tables: string[];
+            /** Waiting */
+            waiting: number;
         };
         /**
          * DatabaseOut
@@ -8597,7 +8623,8 @@ export interface components {
          * NotificationOut
          * @description One message of a rule.
          *
-         *     `is_resolution` is true for a message that a problem has ended. `ended_at` is when the problem did.
+         *     `is_resolution` is true for a message that a problem has ended. `ended_at` is when the problem did. `data` is that
+         *     of the CloudEvent of a table event.
          */
         NotificationOut: {
             /** Attempts */
@@ -8609,6 +8636,10 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** Data */
+            data: {
+                [key: string]: unknown;
+            } | null;
             /** Ended At */
             ended_at: string | null;
             /** Error */
@@ -9437,10 +9468,10 @@ export interface components {
         };
         /**
          * ProblemKind
-         * @description What a rule can watch for.
+         * @description What a rule can watch for: problems, or the table events of EVENT_KINDS.
          * @enum {string}
          */
-        ProblemKind: "job_failed" | "job_unknown" | "optimizer_lost" | "stream_stopped" | "out_of_sync" | "duplicate_keys" | "not_fresh" | "migration_ended";
+        ProblemKind: "job_failed" | "job_unknown" | "optimizer_lost" | "stream_stopped" | "out_of_sync" | "duplicate_keys" | "not_fresh" | "migration_ended" | "table_created" | "table_committed" | "table_renamed" | "table_dropped" | "job_ended";
         /**
          * PropertiesIn
          * @description Properties to set and to remove.
@@ -10266,6 +10297,14 @@ export interface components {
             type: string;
         };
         /**
+         * RetriedOut
+         * @description The number of failed messages of a rule that the server sends again.
+         */
+        RetriedOut: {
+            /** Retried */
+            retried: number;
+        };
+        /**
          * RewriteDeletesJobIn
          * @description A job of the kind `rewrite-deletes`.
          */
@@ -10486,7 +10525,8 @@ export interface components {
          * @description One rule, with its newest message.
          *
          *     `address` has no passwords: the host of a Slack webhook, the address of a webhook without its query. `open` is the
-         *     number of problems that it has reported and that go on.
+         *     number of problems that it has reported and that go on. `waiting` and `failed` count its messages that are still to
+         *     be sent, and those that the server has given up.
          */
         RuleOut: {
             /** Address */
@@ -10501,6 +10541,8 @@ export interface components {
             created_at: string;
             /** Created By */
             created_by: string | null;
+            /** Failed */
+            failed: number;
             /** Kinds */
             kinds: components["schemas"]["ProblemKind"][];
             last: components["schemas"]["NotificationOut"] | null;
@@ -10516,6 +10558,10 @@ export interface components {
             silenced_until: string | null;
             /** Silences */
             silences: components["schemas"]["SilenceOut"][];
+            /** Tables */
+            tables: string[];
+            /** Waiting */
+            waiting: number;
         };
         /**
          * RuleRequest
@@ -10531,7 +10577,7 @@ export interface components {
             channel: components["schemas"]["Channel"];
             /**
              * Kinds
-             * @description Problems that it watches for.
+             * @description Problems that it watches for, or table events.
              */
             kinds: components["schemas"]["ProblemKind"][];
             /**
@@ -10556,6 +10602,12 @@ export interface components {
              * @description Secret that signs webhooks, `whsec_` and base64; the server creates one if unset.
              */
             secret?: string | null;
+            /**
+             * Tables
+             * @description Only events of tables whose names match a pattern, such as `shop.*`; all if empty.
+             * @default []
+             */
+            tables?: string[];
             /**
              * Url
              * @description Address of the webhook; `webhook` and `slack` need it.
@@ -22273,6 +22325,47 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    retry_rule_notifications_rules__rule__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description rule */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedOut"];
                 };
             };
             /** @description Not Found */

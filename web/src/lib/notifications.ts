@@ -12,13 +12,25 @@ export const PROBLEM_KINDS: { value: ProblemKind; label: string; about: string }
   { value: 'migration_ended', label: 'Ends of migrations', about: 'an upgrade, downgrade, import or wave has ended' },
 ];
 
+/** Table events, which a rule has instead of problems. */
+export const TABLE_EVENTS: { value: ProblemKind; label: string; about: string }[] = [
+  { value: 'table_created', label: 'Tables created', about: 'or registered, or restored after a drop' },
+  { value: 'table_committed', label: 'Commits', about: 'of engines and of jobs, each as one event' },
+  { value: 'table_renamed', label: 'Tables renamed', about: 'with the name before' },
+  { value: 'table_dropped', label: 'Tables dropped', about: 'also those that can be restored' },
+  { value: 'job_ended', label: 'Jobs ended', about: 'with their outcome and figures' },
+];
+
+/** Whether a rule, or a message of it, is about table events. */
+export const isEvent = (kind: string | undefined): boolean => TABLE_EVENTS.some(({ value }) => value === kind);
+
 export const CHANNELS: { value: Channel; label: string }[] = [
   { value: 'webhook', label: 'Webhook' },
   { value: 'slack', label: 'Slack' },
   { value: 'mail', label: 'Mail' },
 ];
 
-export const kindLabel = (kind: string): string => PROBLEM_KINDS.find(({ value }) => value === kind)?.label ?? kind.replaceAll('_', ' ');
+export const kindLabel = (kind: string): string => [...PROBLEM_KINDS, ...TABLE_EVENTS].find(({ value }) => value === kind)?.label ?? kind.replaceAll('_', ' ');
 
 export const channelLabel = (channel: string): string => CHANNELS.find(({ value }) => value === channel)?.label ?? channel;
 

@@ -8,6 +8,7 @@ const TASK_TITLES: Record<string, string> = {
   pipelines: 'Runs of pipelines',
   lineage: 'OpenLineage events',
   notify: 'Notifications',
+  send_events: 'Table events',
   tidy_notifications: 'Old messages of rules',
   reap_streams: 'Expired leases of streams',
   measure_streams: 'Lag of streams',

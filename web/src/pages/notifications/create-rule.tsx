@@ -10,7 +10,7 @@ import { Choice } from '../../components/choice';
 import { InTerminal } from '../../components/in-terminal';
 import { Note, ProblemNote } from '../../components/notes';
 import { Snippet } from '../../components/snippet';
-import { CHANNELS, PROBLEM_KINDS, recipientsOf } from '../../lib/notifications';
+import { CHANNELS, isEvent, PROBLEM_KINDS, recipientsOf, TABLE_EVENTS } from '../../lib/notifications';
 import { firn } from '../../lib/terminal';
 import { NEEDS } from './needs';
 import { TestButton } from './rules';
@@ -23,6 +23,7 @@ interface Draft {
   recipients: string;
   catalog: string;
   resolved: boolean;
+  tables: string;
 }
 
 const EMPTY: Draft = {
@@ -33,12 +34,19 @@ const EMPTY: Draft = {
   recipients: '',
   catalog: '',
   resolved: true,
+  tables: '',
 };
+
+const reportsEvents = (draft: Draft): boolean => draft.kinds.some(isEvent);
+
+/** `shop.*, mart.daily` as a list; nothing for a rule of problems. */
+const tablesOf = (draft: Draft): string[] => (reportsEvents(draft) ? recipientsOf(draft.tables) : []);
 
 /** Why the rule cannot be created yet. */
 function missing(draft: Draft): string | null {
   if (draft.name === '') return 'Enter a name.';
-  if (draft.kinds.length === 0) return 'Choose at least one kind of problem.';
+  if (draft.kinds.length === 0) return 'Choose what it reports.';
+  if (reportsEvents(draft) && draft.channel !== 'webhook') return 'Table events need a webhook.';
   if (draft.channel === 'mail') return recipientsOf(draft.recipients).length === 0 ? 'Enter a recipient.' : null;
   return draft.url === '' ? 'Enter the address of the webhook.' : null;
 }
@@ -59,6 +67,7 @@ export function CreateRule({ close }: { close: () => void }) {
             recipients: draft.channel === 'mail' ? recipientsOf(draft.recipients) : [],
             catalog: draft.catalog === '' ? null : draft.catalog,
             resolved: draft.resolved,
+            tables: tablesOf(draft),
           },
         }),
       ),
@@ -80,7 +89,8 @@ export function CreateRule({ close }: { close: () => void }) {
               channel: draft.channel === 'webhook' ? null : draft.channel,
               to: draft.channel === 'mail' ? recipientsOf(draft.recipients) : [],
               'only-catalog': draft.catalog,
-              'silent-ends': !draft.resolved,
+              table: tablesOf(draft),
+              'silent-ends': !draft.resolved && !reportsEvents(draft),
             })}
           />
           {create.error && <ProblemNote error={create.error} />}
@@ -97,22 +107,36 @@ export function CreateRule({ close }: { close: () => void }) {
   );
 }
 
+const REPORTS = [
+  { value: 'problems', label: 'Problems' },
+  { value: 'events', label: 'Table events' },
+];
+
+const kindsOf = (chosen: string): ProblemKind[] => (chosen === 'events' ? TABLE_EVENTS : PROBLEM_KINDS).map(({ value }) => value);
+
 function Fields({ draft, set }: { draft: Draft; set: (values: Partial<Draft>) => void }) {
   const { data: known } = useQuery(catalogs());
+  const events = reportsEvents(draft);
   return (
     <>
       <TextInput label="Name" value={draft.name} onChange={(event) => set({ name: event.currentTarget.value })} data-autofocus />
-      <Checkbox.Group label="Problems" value={draft.kinds} onChange={(kinds) => set({ kinds: kinds })}>
+      <div>
+        <div>Reports</div>
+        <Choice label="what it reports" value={events ? 'events' : 'problems'} set={(chosen) => set({ kinds: kindsOf(chosen), channel: 'webhook' })} options={REPORTS} />
+      </div>
+      <Checkbox.Group label={events ? 'Table events' : 'Problems'} value={draft.kinds} onChange={(kinds) => set(kinds.length === 0 ? {} : { kinds })}>
         <div className="stack" style={{ gap: 6, marginTop: 6 }}>
-          {PROBLEM_KINDS.map(({ value, label, about }) => (
+          {(events ? TABLE_EVENTS : PROBLEM_KINDS).map(({ value, label, about }) => (
             <Checkbox key={value} value={value} label={label} description={about} />
           ))}
         </div>
       </Checkbox.Group>
-      <div>
-        <div>Channel</div>
-        <Choice label="channel" value={draft.channel} set={(channel) => set({ channel: channel as Channel })} options={CHANNELS} />
-      </div>
+      {!events && (
+        <div>
+          <div>Channel</div>
+          <Choice label="channel" value={draft.channel} set={(channel) => set({ channel: channel as Channel })} options={CHANNELS} />
+        </div>
+      )}
       {draft.channel === 'mail' ? (
         <TextInput label="Recipients" description="Addresses, separated by commas" value={draft.recipients} onChange={(event) => set({ recipients: event.currentTarget.value })} />
       ) : (
@@ -132,7 +156,11 @@ function Fields({ draft, set }: { draft: Draft; set: (values: Partial<Draft>) =>
         data={[{ value: '', label: 'All catalogs' }, ...(known ?? []).map(({ name }) => ({ value: name, label: name }))]}
         allowDeselect={false}
       />
-      <Switch label="Also report that a problem has ended" checked={draft.resolved} onChange={(event) => set({ resolved: event.currentTarget.checked })} />
+      {events ? (
+        <TextInput label="Tables" description="Patterns such as shop.*, separated by commas; all tables if empty" value={draft.tables} onChange={(event) => set({ tables: event.currentTarget.value })} />
+      ) : (
+        <Switch label="Also report that a problem has ended" checked={draft.resolved} onChange={(event) => set({ resolved: event.currentTarget.checked })} />
+      )}
     </>
   );
 }
@@ -146,7 +174,7 @@ function Created({ rule, close }: { rule: CreatedRule; close: () => void }) {
         </Note>
       )}
       {rule.secret !== null && <Snippet code={rule.secret} label="secret" wraps />}
-      <div>The rule reports problems that begin from now on. A test message shows whether they arrive.</div>
+      <div>The rule reports what happens from now on. A test message shows whether they arrive.</div>
       <TestButton rule={rule.name} />
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton onClick={close}>Done</ActionButton>

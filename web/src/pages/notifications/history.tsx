@@ -10,7 +10,7 @@ import { useDo } from '../../components/confirm-dialog';
 import { DataTable, type Column } from '../../components/data-table';
 import { When } from '../../components/figures';
 import { Empty } from '../../components/notes';
-import { kindLabel } from '../../lib/notifications';
+import { isEvent, kindLabel } from '../../lib/notifications';
 import { useUrlState } from '../../lib/url-state';
 import { NEEDS } from './needs';
 import { Delivery } from './state';
@@ -46,7 +46,7 @@ function Text({ message }: { message: Notification }) {
 }
 
 function ProblemState({ message }: { message: Notification }) {
-  if (message.kind === 'migration_ended') return <span className="dim">–</span>;
+  if (message.kind === 'migration_ended' || isEvent(message.kind)) return <span className="dim">–</span>;
   if (message.ended_at === null) return <span className="warn">goes on</span>;
   return (
     <span className="dim">
@@ -84,7 +84,7 @@ export function History() {
       error={listed.error}
       id={(row) => row.id}
       more={{ has: listed.hasNextPage, loading: listed.isFetchingNextPage, load: () => void listed.fetchNextPage() }}
-      empty={<Empty title="No messages">A message appears here when a rule reports a problem, with the reason if it could not be sent.</Empty>}
+      empty={<Empty title="No messages">A message appears here when a rule reports a problem or a table event, with the reason if it could not be sent.</Empty>}
     />
   );
 }

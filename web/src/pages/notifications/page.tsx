@@ -17,7 +17,7 @@ export function NotificationsPage() {
   return (
     <Page
       title="Notifications"
-      sub="Rules report problems by webhook, Slack or mail, once each, and when they have ended."
+      sub="Rules report problems by webhook, Slack or mail, and send table events as CloudEvents."
       actions={
         <ActionButton leftSection={<IconPlus size={14} />} needs={NEEDS} onClick={open}>
           Create rule

@@ -12,8 +12,8 @@ import { DataTable, type Column } from '../../components/data-table';
 import { Count, useNow, When } from '../../components/figures';
 import { Empty } from '../../components/notes';
 import { HEALTHY, Mark } from '../../components/status-icons';
-import { secondsBetween } from '../../lib/format';
-import { channelLabel, kindLabel } from '../../lib/notifications';
+import { many, secondsBetween } from '../../lib/format';
+import { channelLabel, isEvent, kindLabel } from '../../lib/notifications';
 import { paths } from '../../lib/paths';
 import { firn } from '../../lib/terminal';
 import { NEEDS } from './needs';
@@ -31,7 +31,7 @@ function columns(drop: (rule: NotificationRule) => void): Column<NotificationRul
     { key: 'name', title: 'Rule', cell: (row) => <span className="mono">{row.name}</span> },
     { key: 'kinds', title: 'Reports', cell: (row) => <Kinds rule={row} /> },
     { key: 'to', title: 'To', cell: (row) => <Target rule={row} /> },
-    { key: 'open', title: 'Open', cell: (row) => <Count value={row.open} />, right: true, help: 'problems that it has reported and that go on' },
+    { key: 'open', title: 'Open', cell: (row) => <Backlog rule={row} />, right: true, help: 'problems that it has reported and that go on; of table events, those still to be sent' },
     { key: 'last', title: 'Last message', cell: (row) => <Last rule={row} />, wide: true },
     { key: 'created', title: 'Created', cell: (row) => <When at={row.created_at} />, right: true, extra: true },
     { key: 'by', title: 'By', cell: (row) => row.created_by ?? <span className="dim">–</span>, extra: true },
@@ -45,8 +45,21 @@ function Kinds({ rule }: { rule: NotificationRule }) {
       {rule.kinds.map(kindLabel).join(', ')}
       <div className="dim">
         {rule.catalog === null ? 'all catalogs' : `catalog ${rule.catalog}`}
-        {rule.resolved ? ', and when they end' : ''}
+        {rule.tables.length > 0 ? `, ${rule.tables.join(', ')}` : ''}
+        {rule.resolved && !rule.kinds.some(isEvent) ? ', and when they end' : ''}
       </div>
+    </div>
+  );
+}
+
+/** Open problems of a rule; of a rule of table events, the events that are still to be sent. And what was given up. */
+function Backlog({ rule }: { rule: NotificationRule }) {
+  const waiting = rule.kinds.some(isEvent);
+  return (
+    <div>
+      <Count value={waiting ? rule.waiting : rule.open} />
+      {waiting && <div className="dim">waiting</div>}
+      {rule.failed > 0 && <div className="bad">{many(rule.failed, 'message')} not sent</div>}
     </div>
   );
 }
@@ -113,6 +126,7 @@ function More({ rule, drop }: { rule: NotificationRule; drop: (rule: Notificatio
   const silence = useDo('The rule is not changed', () =>
     answered(api.POST('/notifications/rules/{rule}/silence', { params: { path: { rule: rule.name } }, body: { minutes: minutes.current } })),
   );
+  const retry = useDo('Nothing is sent again', () => answered(api.POST('/notifications/rules/{rule}/retry', { params: { path: { rule: rule.name } } })));
   const choose = (chosen: number) => {
     minutes.current = chosen;
     silence.mutate();
@@ -136,6 +150,9 @@ function More({ rule, drop }: { rule: NotificationRule; drop: (rule: Notificatio
           End the silence
         </Menu.Item>
         <Menu.Divider />
+        <Menu.Item disabled={rule.failed === 0} onClick={() => retry.mutate()}>
+          Send failed messages again
+        </Menu.Item>
         <Menu.Item color="red" onClick={() => drop(rule)}>
           Drop the rule…
         </Menu.Item>
