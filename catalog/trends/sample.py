@@ -50,6 +50,8 @@ class Flows(NamedTuple):
     scans: int = 0
     planning_ms: int = 0
     """The planning time of these scans together."""
+    openings_saved: int = 0
+    """Files that these scans did not have to open, because jobs had removed them: see catalog.trends.savings."""
 
 
 NO_GAUGES, NOTHING = Gauges(), Flows()

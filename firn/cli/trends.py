@@ -10,7 +10,7 @@ import typer
 
 from firn.cli.context import CliContext, command
 from firn.cli.show import moment, size
-from firn.protocol.trends import Measure, TrendOut
+from firn.protocol.trends import Measure, SavingsOut, TrendOut
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40
@@ -48,10 +48,35 @@ def show_trends(
     *,
     measure: Annotated[list[Measure] | None, typer.Option(help="Only this measure; may be repeated.")] = None,
     since: Annotated[str, typer.Option(help="A duration, such as '24 h' or '30 d', or a time with its zone.")] = "7 d",
+    savings: Annotated[bool, typer.Option("--savings", help="What jobs saved and cost, instead of measures.")] = False,
 ) -> None:
     """Show rows, bytes, files, health, jobs and more of a table, namespace or catalog over time."""
     show, trend = ctx.show, ctx.client.trends(name, measures=measure or (), since=since)
+    if savings:
+        saved = trend.savings
+        show.emit(saved.json_value(), lambda: _show_savings(ctx, saved))
+        return
     show.emit(trend.json_value(), lambda: _show(ctx, trend, listed=measure is not None))
+
+
+def _show_savings(ctx: CliContext, savings: SavingsOut) -> None:
+    facts = {
+        "files removed": f"{savings.files_removed:,}",
+        "bytes removed": size(savings.bytes_removed),
+        "storage freed": size(savings.bytes_freed),
+        "jobs": f"{savings.jobs:,}, of which {savings.failed_jobs:,} failed",
+        "job time": _span(savings.job_seconds),
+        "scans reported": f"{savings.scans:,}",
+        "reader time saved": "cannot be estimated: no engine has reported scans"
+        if savings.reader_seconds is None
+        else f"about {_span(savings.reader_seconds)}"
+        f" = {savings.openings_saved:,} file openings x {savings.opening_ms} ms",
+    }
+    ctx.show.facts(facts)
+
+
+def _span(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def _show(ctx: CliContext, trend: TrendOut, *, listed: bool) -> None:

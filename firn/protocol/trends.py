@@ -35,6 +35,26 @@ class SeriesOut(Out):
     values: list[float | None]
 
 
+class SavingsOut(Out):
+    """What jobs saved and cost in some time.
+
+    `reader_seconds` estimates the time that readers saved: `openings_saved` times `opening_ms`. `openings_saved` adds
+    up, for each reported scan, the files that jobs had removed from its table in the 30 days before. `reader_seconds`
+    is null if engines reported no scans.
+    """
+
+    files_removed: int
+    bytes_removed: int
+    bytes_freed: int
+    jobs: int
+    failed_jobs: int
+    job_seconds: float
+    scans: int
+    openings_saved: int
+    opening_ms: int
+    reader_seconds: float | None
+
+
 class TrendOut(Out):
     """Measures at the same times. Measures of what happened, such as `jobs`, count from the time before on."""
 
@@ -44,6 +64,8 @@ class TrendOut(Out):
     """The number of samples' sources that are added up: more than one where the caller may read only parts."""
     left_out: int
     """Readable tables and namespaces beyond the largest number that one answer adds up."""
+    savings: SavingsOut
+    """Of the whole time of the trend."""
 
 
 class StateOut(Out):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,11 +10,13 @@ from fastapi import APIRouter, Query
 
 from catalog.names import parse_namespace
 from catalog.trends.sample import Flows, Gauges
+from catalog.trends.savings import OPENING_MS, compute_savings
 from catalog.trends.trend import read_health
 from firn.protocol.trends import (
     FreshnessOut,
     JobsDoneOut,
     Measure,
+    SavingsOut,
     SeriesOut,
     StateOut,
     SummaryOut,
@@ -115,4 +118,5 @@ def _describe(shown: ShownTrend) -> TrendOut:
         series=[SeriesOut(measure=measure, values=list(values)) for measure, values in shown.trend.values.items()],
         objects=shown.objects,
         left_out=shown.left_out,
+        savings=SavingsOut(**asdict(compute_savings(shown.trend.flows)), opening_ms=OPENING_MS),
     )

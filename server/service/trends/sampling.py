@@ -17,6 +17,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.trends import ChangedTable, ScopeSamples
 from catalog.tables.relation import Relation
 from catalog.trends.sample import NO_GAUGES, NOTHING, Flows, Gauges, add_flows, add_gauges
+from catalog.trends.savings import count_openings
 from catalog.trends.series import FINE, Series, begin_of_sample
 
 BATCH = 50
@@ -70,7 +71,7 @@ class TrendSampling:
             by_relation = _merge(uow.trends.job_flows(begin, end), uow.trends.scan_flows(begin, end))
             owners = _find_owners(uow, by_relation)
             assessed = uow.trends.assessed_since(_ALWAYS if is_first else begin)
-        flows = _sum_by_owner(by_relation, owners)
+        flows = dict(_sum_by_owner(by_relation, owners))
         ids = list(dict.fromkeys([*assessed, *flows]))
         written = 0
         for start in range(0, len(ids), BATCH):
@@ -80,15 +81,19 @@ class TrendSampling:
             uow.trends.set_position(end)
         return written
 
-    def _sample_batch(self, ids: Sequence[RelationId], flows: Mapping[RelationId, Flows], begin: datetime) -> int:
+    def _sample_batch(self, ids: Sequence[RelationId], flows: dict[RelationId, Flows], begin: datetime) -> int:
+        """Sample some tables. It adds to the flows of each what its earlier samples tell: the openings saved."""
         with self.database.reading() as uow:
             now = uow.now().timestamp()
             stored = uow.trends.tables(ids)
             changed: dict[RelationId, Series] = {}
             for table in uow.trends.load_tables(ids):
                 before = stored.get(table.relation_id, Series())
+                happened = count_openings(before, _seconds(begin), flows.get(table.relation_id, NOTHING))
+                if happened != NOTHING:
+                    flows[table.relation_id] = happened
                 series = before.put_gauges(_seconds(begin), _measure(uow, table, before))
-                series = series.put_flows(_seconds(begin), flows.get(table.relation_id, NOTHING))
+                series = series.put_flows(_seconds(begin), happened)
                 if series != before:
                     changed[table.relation_id] = series.compact_hourly(now)
         if changed:

@@ -168,6 +168,27 @@ def test_jobs_and_scans_count_once_also_after_a_crash(
     assert total(of_scope(lake), Measure.SCANS) == 3
 
 
+def test_scans_after_a_job_save_openings_in_the_table_and_above_it(lake: Lake, clock: Clock) -> None:
+    other = TableName(("db",), "other")
+    for name in (PLAIN, other):
+        lake.create(name)
+        lake.append(name)
+    sample(lake)
+    end_job(lake, PLAIN, result={"gained": {"files_before": 100, "files_after": 10}})
+    report_scan(lake, PLAIN, 10)  # in the time of the job: whether before or after it is not known
+    clock.wrong += SAMPLE * 2
+    sample(lake)
+    for _ in range(3):
+        report_scan(lake, PLAIN, 10)
+    report_scan(lake, other, 10)
+    clock.wrong += SAMPLE * 2
+    for _ in range(2):
+        sample(lake)
+    assert of_table(lake, other).trend.flows.openings_saved == 0
+    for shown in (of_table(lake), of_scope(lake), of_scope(lake, ("db",))):
+        assert shown.trend.flows.openings_saved == 3 * 90
+
+
 def test_after_a_long_pause_the_task_goes_back_only_so_far(lake: Lake, clock: Clock) -> None:
     lake.create(PLAIN)
     lake.append(PLAIN)

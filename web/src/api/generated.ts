@@ -10844,6 +10844,36 @@ export interface components {
             updated_at: string;
         };
         /**
+         * SavingsOut
+         * @description What jobs saved and cost in some time.
+         *
+         *     `reader_seconds` estimates the time that readers saved: `openings_saved` times `opening_ms`. `openings_saved` adds up,
+         *     for each reported scan, the files that jobs had removed from its table in the 30 days before. `reader_seconds` is
+         *     null if engines reported no scans.
+         */
+        SavingsOut: {
+            /** Bytes Freed */
+            bytes_freed: number;
+            /** Bytes Removed */
+            bytes_removed: number;
+            /** Failed Jobs */
+            failed_jobs: number;
+            /** Files Removed */
+            files_removed: number;
+            /** Job Seconds */
+            job_seconds: number;
+            /** Jobs */
+            jobs: number;
+            /** Opening Ms */
+            opening_ms: number;
+            /** Openings Saved */
+            openings_saved: number;
+            /** Reader Seconds */
+            reader_seconds: number | null;
+            /** Scans */
+            scans: number;
+        };
+        /**
          * ScaleIn
          * @description The bounds of the number of optimizers of a group.
          */
@@ -12391,6 +12421,7 @@ export interface components {
             left_out: number;
             /** Objects */
             objects: number;
+            savings: components["schemas"]["SavingsOut"];
             /** Series */
             series: components["schemas"]["SeriesOut"][];
             /** Times */

@@ -1,9 +1,11 @@
 import { useMemo } from 'react';
 
 import { chartsOf, RANGES, type Trend } from '../lib/trends';
+import type { Saved } from '../lib/savings';
 import { useUrlState } from '../lib/url-state';
 import { Choice } from './choice';
 import { Empty, Note, ProblemNote } from './notes';
+import { Savings } from './savings';
 import { TrendChart } from './trend-chart';
 import styles from './trend-chart.module.css';
 
@@ -18,7 +20,7 @@ export function useRange(): [string, (range: string) => void] {
 }
 
 interface TrendsProps {
-  trend: (Trend & { left_out: number }) | undefined;
+  trend: (Trend & { left_out: number; savings: Saved }) | undefined;
   error: unknown;
   /** Of one table, or of many. */
   isTable: boolean;
@@ -42,6 +44,7 @@ export function Trends({ trend, error, isTable, range, setRange }: TrendsProps) 
       {charts?.length === 0 && (
         <Empty title="No samples yet">The server samples each table within minutes of its first commit. Charts appear here by themselves.</Empty>
       )}
+      {trend !== undefined && charts !== undefined && charts.length > 0 && <Savings savings={trend.savings} />}
       {charts !== undefined && charts.length > 0 && (
         <div className={styles.grid}>
           {charts.map((drawn) => (

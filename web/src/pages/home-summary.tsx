@@ -12,6 +12,7 @@ import { TableName } from '../components/job-parts';
 import { exact, many, percent } from '../lib/format';
 import { MIGRATION_STATES } from '../lib/migration';
 import { paths } from '../lib/paths';
+import { savingsLine } from '../lib/savings';
 import { freshnessOf, GRADES, tracePoints, weekly, weeklyHealth, type Part } from '../lib/summary';
 import { Parts } from './status/lists';
 import styles from './home.module.css';
@@ -61,6 +62,16 @@ function Trace({ values, least }: { values: (number | null)[]; least: number }) 
     <svg viewBox="0 -2 200 28" preserveAspectRatio="none" className={styles.trace} aria-hidden>
       <polyline points={tracePoints(values, 200, 24, least)} fill="none" stroke="var(--firn-accent)" strokeWidth="1.5" vectorEffect="non-scaling-stroke" />
     </svg>
+  );
+}
+
+/** What jobs saved and cost in a week, in one line; the trends page has the formula. */
+export function SavingsLine({ catalog, summary }: OfCatalog) {
+  if (summary.week.jobs === 0) return null;
+  return (
+    <div className="wrap-anywhere dim">
+      <Link to={paths.trends(catalog)}>Savings of 7 days</Link>: {savingsLine(summary.trend.savings)}
+    </div>
   );
 }
 

@@ -20,7 +20,7 @@ import { engineText, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { taskTitle } from '../lib/tasks';
 import { Clusters } from './clusters';
-import { Glance, Totals, WorstTables } from './home-summary';
+import { Glance, SavingsLine, Totals, WorstTables } from './home-summary';
 import styles from './home.module.css';
 import { RunningOperations } from './operations';
 
@@ -37,6 +37,7 @@ export function HomePage() {
       <NeedsYou needs={needs} />
       {found !== undefined && <Totals catalog={catalog} summary={found} />}
       {found !== undefined && <Glance catalog={catalog} summary={found} />}
+      {found !== undefined && <SavingsLine catalog={catalog} summary={found} />}
       <RunningOperations catalog={catalog} />
       {found !== undefined && <WorstTables catalog={catalog} worst={found.worst} />}
       <Queue catalog={catalog} />
