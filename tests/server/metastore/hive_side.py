@@ -56,11 +56,11 @@ class HiveSide:
     def add_database(self, name: str) -> None:
         self.client.create_database(Database(name=name, locationUri=f"{self._warehouse}/{name}.db"))
 
-    def declare_primary_key(self, database: str, name: str, columns: Sequence[str]) -> None:
-        """Declare it, as `PRIMARY KEY (…) DISABLE NOVALIDATE` of Hive does."""
+    def declare_primary_key(self, database: str, name: str, columns: Sequence[str], constraint: str = "pk") -> None:
+        """Declare it, as `PRIMARY KEY (…) DISABLE NOVALIDATE` of Hive does; names of constraints are unique."""
         keys = [
             SQLPrimaryKey(
-                table_db=database, table_name=name, column_name=column, key_seq=at, pk_name="pk",
+                table_db=database, table_name=name, column_name=column, key_seq=at, pk_name=constraint,
                 enable_cstr=False, validate_cstr=False, rely_cstr=False,
             )
             for at, column in enumerate(columns, 1)

@@ -1,0 +1,1 @@
+"""The migration of a whole warehouse: a real metastore with thousands of tables. `python -m bench.migration`."""
