@@ -142,16 +142,16 @@ class HiveTableFilter:
     search: str | None = None
     """A part of DATABASE.TABLE."""
     state: HiveTableState | None = None
-    out_of_sync: bool = False
-    """Only upgraded tables that differ from Hive."""
+    out_of_sync: bool | None = None
+    """True: only upgraded tables that differ from Hive; False: only other tables."""
     format: str | None = None
     blocker: str | None = None
     """The code of the first blocker."""
     writer: str | None = None
     partitioned: bool | None = None
     checked: bool | None = None
-    failed: bool = False
-    """Only tables whose last upgrade failed."""
+    failed: bool | None = None
+    """True: only tables whose last upgrade failed; False: only other tables."""
     min_bytes: int | None = None
     max_bytes: int | None = None
     min_rows: int | None = None

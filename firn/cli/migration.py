@@ -90,7 +90,7 @@ def wave_hive(
         "wave": state["id"],
         "name": state["name"],
         "kind": state["kind"],
-        "selection": " ".join(f"{name}={value}" for name, value in state["selection"].items()) or "all tables",
+        "selection": _describe_selection(state["selection"]),
         "tables": f"{state['tables']:,}",
         "outcomes": _counts(state),
         "remaining": _remaining(state),
@@ -99,6 +99,12 @@ def wave_hive(
         "started": moment(state["created_at"]),
     }
     ctx.show.emit(state, lambda: ctx.show.facts(facts))
+
+
+def _describe_selection(selection: Json) -> str:
+    """The filter as --where takes it."""
+    texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in selection.items()}
+    return " ".join(f"{name}={value}" for name, value in texts.items()) or "all tables"
 
 
 def _show_migration(ctx: CliContext, migration: Json) -> None:

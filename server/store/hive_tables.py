@@ -224,10 +224,12 @@ def _conditions(catalog: CatalogName, only: HiveTableFilter) -> list[ColumnEleme
         conditions.append(_FULL.icontains(only.search, autoescape=True))
     if only.state is not None:
         conditions.extend(_in_state(only.state))
-    if only.out_of_sync:
-        conditions.append(_LINKED.where(HiveLinkRow.out_of_sync).exists())
-    if only.failed:
-        conditions.extend((HiveTableRow.failure.is_not(None), ~_LINKED.exists()))
+    if only.out_of_sync is not None:
+        differs = _LINKED.where(HiveLinkRow.out_of_sync).exists()
+        conditions.append(differs if only.out_of_sync else ~differs)
+    if only.failed is not None:
+        has_failed = and_(HiveTableRow.failure.is_not(None), ~_LINKED.exists())
+        conditions.append(has_failed if only.failed else ~has_failed)
     if only.checked is not None:
         conditions.append(HiveTableRow.checked_at.is_not(None) if only.checked else HiveTableRow.checked_at.is_(None))
     if only.partitioned is not None:

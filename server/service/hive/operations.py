@@ -211,11 +211,7 @@ def _build_wave(uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, want
         {} if wanted.only is None else {name: value for name, value in asdict(wanted.only).items() if value is not None}
     )
     selection: dict[str, Any] = {"tables": list(wanted.tables)[:_NAMED]} if wanted.tables else {}
-    selection |= {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in only.items()
-        if value is not False
-    }
+    selection |= {name: value.isoformat() if isinstance(value, datetime) else value for name, value in only.items()}
     return Wave(
         batch=BatchId(uuid4()),
         catalog=catalog,
@@ -231,7 +227,8 @@ def _build_wave(uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, want
 
 def _describe_filter(selection: Mapping[str, Any]) -> str:
     """The filter as the command line writes it, such as `state=hive database=sales`."""
-    return " ".join(f"{name}={value}" for name, value in selection.items()) or "all tables"
+    texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in selection.items()}
+    return " ".join(f"{name}={value}" for name, value in texts.items()) or "all tables"
 
 
 def _choose_tables(uow: UnitOfWork, catalog: CatalogName, wanted: Wanted) -> tuple[list[str], dict[str, str]]:

@@ -89,6 +89,8 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
         assert [linked.name for linked in uow.hive.list(LAKE, HiveTableFilter(out_of_sync=True), limit=9).items] == [
             "differs"
         ]
+        others = uow.hive.list(LAKE, HiveTableFilter(out_of_sync=False, state=HiveTableState.UPGRADED), limit=9).items
+        assert [linked.name for linked in others] == ["same"]
         assert uow.relations.of_hives(LAKE, ["a.same", "a.paused"]).keys() == {"a.same"}
         told = uow.baselines.summaries([same, differs])
         assert (told[same].drift, told[same].drift_since, told[same].synced_at) == (None, None, NOW)

@@ -6813,11 +6813,8 @@ export interface components {
             checked?: boolean | null;
             /** Database */
             database?: string | null;
-            /**
-             * Failed
-             * @default false
-             */
-            failed?: boolean;
+            /** Failed */
+            failed?: boolean | null;
             /** Format */
             format?: string | null;
             /** Max Bytes */
@@ -6832,11 +6829,8 @@ export interface components {
             min_partitions?: number | null;
             /** Min Rows */
             min_rows?: number | null;
-            /**
-             * Out Of Sync
-             * @default false
-             */
-            out_of_sync?: boolean;
+            /** Out Of Sync */
+            out_of_sync?: boolean | null;
             /** Partitioned */
             partitioned?: boolean | null;
             /** Search */
@@ -13533,13 +13527,13 @@ export interface operations {
                 database?: string | null;
                 search?: string | null;
                 state?: components["schemas"]["HiveTableState"] | null;
-                out_of_sync?: boolean;
+                out_of_sync?: boolean | null;
                 format?: string | null;
                 blocker?: string | null;
                 writer?: string | null;
                 partitioned?: boolean | null;
                 checked?: boolean | null;
-                failed?: boolean;
+                failed?: boolean | null;
                 min_bytes?: number | null;
                 max_bytes?: number | null;
                 min_rows?: number | null;
@@ -13634,13 +13628,13 @@ export interface operations {
                 database?: string | null;
                 search?: string | null;
                 state?: components["schemas"]["HiveTableState"] | null;
-                out_of_sync?: boolean;
+                out_of_sync?: boolean | null;
                 format?: string | null;
                 blocker?: string | null;
                 writer?: string | null;
                 partitioned?: boolean | null;
                 checked?: boolean | null;
-                failed?: boolean;
+                failed?: boolean | null;
                 min_bytes?: number | null;
                 max_bytes?: number | null;
                 min_rows?: number | null;
@@ -13703,13 +13697,13 @@ export interface operations {
                 database?: string | null;
                 search?: string | null;
                 state?: components["schemas"]["HiveTableState"] | null;
-                out_of_sync?: boolean;
+                out_of_sync?: boolean | null;
                 format?: string | null;
                 blocker?: string | null;
                 writer?: string | null;
                 partitioned?: boolean | null;
                 checked?: boolean | null;
-                failed?: boolean;
+                failed?: boolean | null;
                 min_bytes?: number | null;
                 max_bytes?: number | null;
                 min_rows?: number | null;

@@ -37,6 +37,8 @@ def test_a_migration_is_counted_checked_started_and_reported(site: Site, tmp_pat
     assert kinds == {site.orders.short: "keyed", site.events.short: "plain"}
 
     wave, checks = site.run("hive", "waves", "--json").json
+    assert checks["selection"] == {"checked": False}
+    assert "checked=false" in site.run("hive", "wave", checks["id"]).out
     assert (checks["name"], checks["outcomes"]) == ("check all", {"eligible": 2, "blocked": 1})
     assert (wave["selection"], wave["stop_after"], wave["outcomes"]) == ({"state": "hive"}, 1, {"upgraded": 2})
     assert "upgraded" in site.run("hive", "wave", wave["id"]).out

@@ -81,6 +81,8 @@ def test_a_wave_stops_at_the_first_failure_and_a_resume_allows_another(beside: B
         assert wave is not None
         assert wave.stopped == f"1 table has failed, the last one was {names[0]}"
         assert uow.hive.list(LAKE, HiveTableFilter(failed=True), limit=9).items[0].failure
+        others = uow.hive.list(LAKE, HiveTableFilter(failed=False), limit=9).items
+        assert [table.full_name for table in others] == sorted(names[1:])
     beside.operations.resume_all(LAKE, started.batch)
     one_by_one.activate()
     assert outcomes(beside, started.batch) == dict(zip(names, ["failed", "upgraded", "failed", "paused"], strict=True))
