@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from catalog.hive.baseline import ChangeSignals
@@ -31,6 +32,15 @@ class PartitionMove:
     place: PartitionLocation
     location: str
     parameters: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """Another program that holds, or waits for, a lock to write to a partition, or to the table if that is empty."""
+
+    partition: str
+    holder: str
+    since: datetime | None
 
 
 class TableLock(Protocol):
@@ -99,6 +109,12 @@ class Metastore(Protocol):
 
         The lock ends with the block, or later, when the metastore notices that nobody renews it. Unavailable if the
         metastore does not answer.
+        """
+
+    def lock_holders(self, database: str, name: str) -> Sequence[LockHolder]:
+        """List the writers with a lock on the table or a partition, without Firn itself; [] without any locks.
+
+        Writers that take no locks, such as Spark, are never among them. Unavailable without an answer.
         """
 
     def move(

@@ -12,6 +12,7 @@ import typer
 from firn.cli.context import CliContext, command
 from firn.cli.hive_report import show_column_differences, show_report
 from firn.cli.hive_status import (
+    describe_downgrade_wait,
     describe_drift,
     describe_publish_gap,
     describe_publish_preview,
@@ -269,13 +270,20 @@ def _show_remaining_steps(ctx: CliContext, names: list[str]) -> None:
             preview["partitions"],
             preview["pending_rows"],
             preview["differing"],
-            moment(preview["grace_until"]),
+            moment(preview["ends_after"]),
             preview["blocked"] or preview["drift"],
         )
         for preview in previews
     ]
-    columns = ("table", "partitions", "rows to merge", "partitions to publish", "grace period ends", "to fix first")
-    ctx.show.emit(previews, lambda: ctx.show.table(columns, rows, none="no table to downgrade"))
+    columns = ("table", "partitions", "rows to merge", "partitions to publish", "ends after", "to fix first")
+
+    def people() -> None:
+        ctx.show.table(columns, rows, none="no table to downgrade")
+        for preview in previews:
+            for line in describe_downgrade_wait(preview):
+                ctx.show.note(line)
+
+    ctx.show.emit(previews, people)
 
 
 def _warn_metastore_down(ctx: CliContext) -> None:

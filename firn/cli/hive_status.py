@@ -90,6 +90,23 @@ def describe_publish_request(status: Json) -> Json:
     return {"publish requested": f"{moment(request['at'])}, {request['step']}: {request['message']}"}
 
 
+def describe_downgrade_wait(preview: Json) -> list[str]:
+    """Describe why a downgrade waits, and for which writers; no line if it does not wait."""
+    if preview["ends_after"] is None or preview["blocked"]:
+        return []
+    skip = "--no-wait-for-writers skips the wait"
+    lines = [f"{preview['table']} waits until {moment(preview['ends_after'])}: {preview['wait']}; {skip}"]
+    lines += [
+        f"{writer['holder']} has a lock on {writer['partition'] or 'the table'}"
+        + (f" since {moment(writer['since'])}" if writer["since"] else "")
+        for writer in preview["writers"]
+    ]
+    if not preview["writers"]:
+        author = f"; {preview['likely_author']}" if preview["likely_author"] else ""
+        lines.append(f"no writer holds a lock on {preview['table']} now; Spark takes none{author}")
+    return lines
+
+
 def describe_superseded_directories(superseded: Json | None) -> Json:
     """Describe the directories that publishes replaced; nothing without any."""
     facts: Json = {}

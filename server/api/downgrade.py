@@ -28,8 +28,30 @@ class DowngradeIn(In):
     purge: bool = False
 
 
+class AwaitedDirectoryOut(Out):
+    """A directory that a publish replaced at `since`. Until `until`, a Hive job from before may write to it."""
+
+    partition: str
+    location: str
+    since: datetime
+    until: datetime
+
+
+class AwaitedWriterOut(Out):
+    """A Hive job with a lock on a partition, or on the table if that is empty."""
+
+    partition: str
+    holder: str
+    since: datetime | None
+
+
 class DowngradePreviewOut(Out):
-    """The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a superseded directory."""
+    """The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a superseded directory.
+
+    `ends_after` is its earliest end with the wait for writers, and `wait` says why it waits. `directories` are some of
+    the directories in grace. `writers` are Hive jobs that write now and take locks; others, such as those of Spark, are
+    unknown to the metastore, so `likely_author` says whom to ask.
+    """
 
     table: str
     partitions: int
@@ -38,6 +60,11 @@ class DowngradePreviewOut(Out):
     directories_in_grace: int
     grace_until: datetime | None
     grace_seconds: int
+    directories: list[AwaitedDirectoryOut]
+    writers: list[AwaitedWriterOut]
+    likely_author: str | None
+    ends_after: datetime | None
+    wait: str
     drift: str | None
     blocked: str | None
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol, TypeVar
 from uuid import uuid4
@@ -37,7 +38,7 @@ from hive_metastore.ttypes import (
 from thrift.Thrift import TApplicationException, TException
 
 from catalog.errors import Unavailable
-from catalog.ports.metastore import TableLock
+from catalog.ports.metastore import LockHolder, TableLock
 from server.metastore.errors import LOST, get_message
 
 log = logging.getLogger(__name__)
@@ -143,6 +144,30 @@ class Locks:
         finally:
             if lock is not None:
                 self._release(lock)
+
+    def holders(self, database: str, name: str) -> list[LockHolder]:
+        """See catalog.ports.metastore.Metastore.lock_holders."""
+        if self._settings.locking is Locking.OFF:
+            return []
+        request = ShowLocksRequest(dbname=database, tablename=name)
+
+        def show(hive: Client) -> Sequence[ShowLocksResponseElement]:
+            try:
+                return hive.show_locks(request).locks or ()
+            except LOST:
+                raise
+            except TException:  # it keeps no locks
+                return ()
+
+        locks = self._ask(f"for the locks of {database}.{name}", show)
+        return [
+            LockHolder(partition=lock.partname or WHOLE_TABLE, holder=_describe_holder(lock), since=_find_start(lock))
+            for lock in locks
+            if lock.dbname == database
+            and lock.tablename == name
+            and lock.type != LockType.SHARED_READ
+            and not (lock.agentInfo or "").startswith(f"{AGENT} ")
+        ]
 
     def _none(self, reason: str, partitions: Sequence[str]) -> NoLock:
         if self._settings.locking is Locking.REQUIRE:
@@ -320,6 +345,10 @@ def _find_busy(names: Sequence[str], others: Sequence[ShowLocksResponseElement])
     if on_table or not holders:
         return dict.fromkeys(names, _describe_holder(on_table[0]) if on_table else "others")
     return holders
+
+
+def _find_start(lock: ShowLocksResponseElement) -> datetime | None:
+    return datetime.fromtimestamp(lock.acquiredat / 1000, UTC) if lock.acquiredat else None
 
 
 def _describe_holder(lock: ShowLocksResponseElement) -> str:

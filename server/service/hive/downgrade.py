@@ -27,7 +27,7 @@ from firn.protocol.locations import lies_in, normalize_location
 from firn.protocol.operations import DowngradePhase, OperationKind, OperationStatus
 from server.service.access.caller import caller
 from server.service.drop.drop import DropOptions, check_unprotected, drop_relation
-from server.service.hive.downgrade_check import DowngradeCheck, DowngradePreview
+from server.service.hive.downgrade_check import DowngradeCheck, DowngradePreview, explain_wait
 from server.service.hive.hive_state import LinkedTable, find_linked_relation, load_linked_table, split_name
 from server.service.hive.operations import check_unworked
 from server.service.hive.publish_locations import get_publish_directory
@@ -47,6 +47,9 @@ SERVING = frozenset({JobKind.SYNC, JobKind.MERGE, JobKind.PUBLISH})
 
 WATCH_EVERY = timedelta(minutes=1)
 """The interval of checks during the grace period, which lasts a day by default."""
+
+_NAMED = 3
+"""The number of writers that a message names."""
 
 _PHASES = {
     JobKind.SYNC: DowngradePhase.SYNCING,
@@ -267,6 +270,9 @@ class Downgrades:
             count = len(comparison.watched)
             directories = "1 superseded directory" if count == 1 else f"{count:,} superseded directories"
             message = f"Hive is up to date; Firn watches {directories} until {until:%Y-%m-%d %H:%M} UTC"
+            message += f": {explain_wait(comparison, starts_anew=False)}"
+            if writers := self.check.find_writers(relation):
+                message += f"; {', '.join(sorted({writer.holder for writer in writers})[:_NAMED])} writes now"
             raise _NotYet(DowngradePhase.GRACE_PERIOD, message, until=until)
         return linked
 

@@ -102,6 +102,20 @@ def test_what_others_have_locked_is_busy_and_the_rest_is_had(locking_world: Worl
         assert not lock.busy
 
 
+def test_the_locks_of_writers_are_listed_without_our_own(locking_world: World) -> None:
+    metastore, database = locking_world.metastore, locking_world.db
+    assert metastore.lock_holders(database, "orders") == []
+    with (
+        metastore.lock(database, "orders", ["day=b"]),
+        locking_world.hive.others_lock(database, "orders", "day=a"),
+    ):
+        [holder] = metastore.lock_holders(database, "orders")
+        assert (holder.partition, "hive@elsewhere" in holder.holder) == ("day=a", True)
+        assert metastore.lock_holders(database, "others") == []
+    with locking_world.hive.others_lock(database, "orders"):
+        assert [holder.partition for holder in metastore.lock_holders(database, "orders")] == [""]
+
+
 @pytest.mark.hive
 def test_a_lock_keeps_writers_away_and_no_readers(hive_world: World) -> None:
     hive = hive_world.hive

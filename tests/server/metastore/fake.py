@@ -11,7 +11,7 @@ from catalog.hive.baseline import ChangeSignals
 from catalog.hive.model import PROVIDER, HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.notification_log import Notification, NotificationBatch
 from catalog.hive.partition_names import format_partition_name
-from catalog.ports.metastore import PartitionLocation, PartitionMove
+from catalog.ports.metastore import LockHolder, PartitionLocation, PartitionMove
 from tests.server.metastore.fake_locks import FakeLock, FakeLocks
 
 
@@ -113,6 +113,10 @@ class FakeMetastore:
         del wait
         self._answer()
         return self.locks.of(f"{database}.{name}", partitions)
+
+    def lock_holders(self, database: str, name: str) -> list[LockHolder]:
+        self._answer()
+        return self.locks.holders(f"{database}.{name}")
 
     def move_all(
         self, database: str, name: str, moves: Sequence[PartitionMove], *, columns_of_table: bool = False

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from catalog.errors import Unavailable
+from catalog.ports.metastore import LockHolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,15 @@ class FakeLocks:
     def holder(self, full_name: str, name: str) -> str | None:
         """Who has locked a partition."""
         return next((entry.who for entry in self.entries.values() if entry.meets(full_name, name)), None)
+
+    def holders(self, full_name: str) -> list[LockHolder]:
+        """The locks of others."""
+        return [
+            LockHolder(partition=name, holder=entry.who, since=None)
+            for entry in self.entries.values()
+            if entry.full_name == full_name and entry.who != "firn" and self.are_had
+            for name in sorted(entry.names)
+        ]
 
     @contextmanager
     def others(self, full_name: str, *names: str, who: str = "hive@elsewhere") -> Iterator[None]:

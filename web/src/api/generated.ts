@@ -4627,6 +4627,38 @@ export interface components {
             verdict: components["schemas"]["Verdict"];
         };
         /**
+         * AwaitedDirectoryOut
+         * @description A directory that a publish replaced at `since`. Until `until`, a Hive job from before may write to it.
+         */
+        AwaitedDirectoryOut: {
+            /** Location */
+            location: string;
+            /** Partition */
+            partition: string;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
+         * AwaitedWriterOut
+         * @description A Hive job with a lock on a partition, or on the table if that is empty.
+         */
+        AwaitedWriterOut: {
+            /** Holder */
+            holder: string;
+            /** Partition */
+            partition: string;
+            /** Since */
+            since: string | null;
+        };
+        /**
          * BackfillOut
          * @description A backfill with its chunks. `id` is empty for a dry run, and times are None until they have come.
          *
@@ -6031,26 +6063,40 @@ export interface components {
         /**
          * DowngradePreviewOut
          * @description The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a superseded directory.
+         *
+         *     `ends_after` is its earliest end with the wait for writers, and `wait` says why it waits. `directories` are some of
+         *     the directories in grace. `writers` are Hive jobs that write now and take locks; others, such as those of Spark, are
+         *     unknown to the metastore, so `likely_author` says whom to ask.
          */
         DowngradePreviewOut: {
             /** Blocked */
             blocked: string | null;
             /** Differing */
             differing: number;
+            /** Directories */
+            directories: components["schemas"]["AwaitedDirectoryOut"][];
             /** Directories In Grace */
             directories_in_grace: number;
             /** Drift */
             drift: string | null;
+            /** Ends After */
+            ends_after: string | null;
             /** Grace Seconds */
             grace_seconds: number;
             /** Grace Until */
             grace_until: string | null;
+            /** Likely Author */
+            likely_author: string | null;
             /** Partitions */
             partitions: number;
             /** Pending Rows */
             pending_rows: number;
             /** Table */
             table: string;
+            /** Wait */
+            wait: string;
+            /** Writers */
+            writers: components["schemas"]["AwaitedWriterOut"][];
         };
         /**
          * DrainIn

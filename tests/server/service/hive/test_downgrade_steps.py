@@ -86,11 +86,20 @@ def test_pending_changes_are_merged_first(beside: BesideHive) -> None:
 def test_directories_that_were_left_are_watched_to_the_end(beside: BesideHive) -> None:
     """A writer that began before the publish puts rows where Hive does not look any more."""
     table = upgraded(beside, "id")
+    before = beside.where(table, "x")
     published(beside, table, x=(1, 7))
     preview = beside.downgrades.preview(LAKE, table.name)
     assert (preview.directories_in_grace, preview.grace_seconds) == (1, 86_400)
+    [directory] = preview.directories
+    assert (directory.partition, directory.location, directory.until) == ("p=x", before, preview.ends_after)
+    assert preview.wait == "a Hive job that started before the last publish may still write to p=x"
+    assert (preview.writers, preview.likely_author) == ((), "the Hive table's owner is ann")
     operation = beside.downgrades.start(LAKE, table.name)
-    waiting = ended(beside, operation)
+    with beside.metastore.others_lock("db", table.short, "p=x"):
+        waiting = ended(beside, operation)
+        [writer] = beside.downgrades.preview(LAKE, table.name).writers
+    assert (writer.partition, writer.holder) == ("p=x", "hive@elsewhere")
+    assert waiting.message.endswith("may still write to p=x; hive@elsewhere writes now")
     assert waiting.status is OperationStatus.RUNNING
     assert waiting.phase == DowngradePhase.GRACE_PERIOD
     assert waiting.message.startswith("Hive is up to date; Firn watches 1 superseded directory until 20")
@@ -98,6 +107,20 @@ def test_directories_that_were_left_are_watched_to_the_end(beside: BesideHive) -
     looked_again(beside, operation)
     assert active(beside, relation_of(beside, table)).kind is JobKind.SYNC
     assert exists(beside, table)
+
+
+def test_a_preview_says_how_long_a_downgrade_takes_and_why(beside: BesideHive) -> None:
+    same, changed = upgraded(beside), upgraded(beside, "id")
+    appended_change(beside, changed)
+    nothing = beside.downgrades.preview(LAKE, same.name)
+    assert (nothing.ends_after, nothing.wait, nothing.directories) == (None, "", ())
+    preview = beside.downgrades.preview(LAKE, changed.name)
+    with beside.database.reading() as uow:
+        seconds = (preview.ends_after - uow.now()).total_seconds() if preview.ends_after else 0
+    assert preview.grace_seconds - 60 < seconds <= preview.grace_seconds
+    assert preview.wait.startswith("the publish replaces directories of Hive")
+    beside.metastore.locks.are_had = False
+    assert beside.downgrades.preview(LAKE, changed.name).writers == ()
 
 
 def test_a_watch_ends(beside: BesideHive) -> None:

@@ -8,6 +8,7 @@ import { hiveTable, downgradePreview } from '../../api/hive-queries';
 import { operation } from '../../api/queries';
 import type { DowngradePreview, Table } from '../../api/types';
 import { ConfirmDialog } from '../../components/confirm-dialog';
+import { When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { count, many, span } from '../../lib/format';
@@ -71,6 +72,7 @@ export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogP
         </div>
         {error && <ProblemNote error={error} />}
         {data && <div>{describeRemaining(data)}</div>}
+        {data && watch && data.blocked === null && <Wait preview={data} />}
         <Checkbox
           label={`Wait ${data && data.grace_seconds > 0 ? `${span(data.grace_seconds)} ` : ''}for Hive jobs started before the last publish`}
           description="Such a job may still write to a directory that the publish replaced."
@@ -79,6 +81,46 @@ export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogP
         />
       </div>
     </ConfirmDialog>
+  );
+}
+
+/** How long a downgrade waits and why, and which writers are known. */
+function Wait({ preview }: { preview: DowngradePreview }) {
+  const { ends_after: end, wait, directories, directories_in_grace: watched, writers, likely_author: author } = preview;
+  if (end === null) return <div className="dim">It waits for no Hive job.</div>;
+  return (
+    <div className="stack" role="group" aria-label="wait for writers">
+      <div>
+        It ends <When at={end} /> at the earliest: {wait}.
+      </div>
+      {writers.map((writer) => (
+        <div key={`${writer.holder} ${writer.partition}`}>
+          <span className="mono wrap-anywhere">{writer.holder}</span> writes to {writer.partition === '' ? 'the table' : <span className="mono">{writer.partition}</span>}
+          {writer.since !== null && (
+            <>
+              {' '}
+              since <When at={writer.since} />
+            </>
+          )}
+        </div>
+      ))}
+      {writers.length === 0 && (
+        <div className="dim">
+          No writer holds a lock of the metastore now; Spark takes none.{author !== null && <> To ask: {author}.</>}
+        </div>
+      )}
+      {directories.length > 0 && (
+        <details>
+          <summary>{`Watches ${watched === 1 ? '1 directory' : `${count(watched)} directories`}`}</summary>
+          {directories.map((directory) => (
+            <div key={directory.location}>
+              <span className="mono wrap-anywhere">{directory.location}</span>, <When at={directory.until} />
+            </div>
+          ))}
+          {watched > directories.length && <div className="dim">and {count(watched - directories.length)} more</div>}
+        </details>
+      )}
+    </div>
   );
 }
 
