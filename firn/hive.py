@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from firn.client import Client
 
 
+_LISTING_SECONDS = 900.0
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """What names a row of a table that is to be upgraded, and which change of it is newer."""
@@ -80,8 +83,8 @@ class Hive:
         return self.client.transport.get_text(f"{self._root(catalog)}/waves/{wave}/csv")
 
     def refresh(self, catalog: str | None = None) -> Json:
-        """List the metastore now, without waiting for its turn."""
-        return self.client.transport.change("POST", f"{self._root(catalog)}/refresh")
+        """List the metastore now, without waiting for its turn. The answer comes at the end: minutes for 100,000."""
+        return self.client.transport.change("POST", f"{self._root(catalog)}/refresh", seconds=_LISTING_SECONDS)
 
     def show(self, table: str) -> Json:
         """Where one table stands."""

@@ -116,9 +116,12 @@ class Transport:
                 return
             query["cursor"] = cursor
 
-    def change(self, method: str, path: str, body: Json = None, params: Params | None = None) -> Json:
-        """Ask for a change, once; OutcomeUnknown when it was sent and no answer came."""
-        return self._call(method, path, body=body, params=params)
+    def change(
+        self, method: str, path: str, body: Json = None, params: Params | None = None, *, seconds: float | None = None
+    ) -> Json:
+        """Ask for a change, once; OutcomeUnknown when it was sent and no answer came, by default in a minute."""
+        answer = self._send(method, path, body=body, params=params, seconds=seconds)
+        return _json(answer) if answer.content else None
 
     def close(self) -> None:
         """Let connections go."""
@@ -128,10 +131,19 @@ class Transport:
         answer = self._send(method, path, body=body, params=params)
         return read_json(answer) if answer.content else None
 
-    def _send(self, method: str, path: str, *, body: Json = None, params: Params | None = None) -> httpx.Response:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Json = None,
+        params: Params | None = None,
+        seconds: float | None = None,
+    ) -> httpx.Response:
+        timeout = httpx.USE_CLIENT_DEFAULT if seconds is None else httpx.Timeout(seconds, connect=CONNECT_SECONDS)
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:
-            answer = self._http.request(method, f"{API}{path}", json=body, params=query)
+            answer = self._http.request(method, f"{API}{path}", json=body, params=query, timeout=timeout)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise build_unreachable(self.url, error) from error
         except httpx.RequestError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
@@ -22,7 +22,7 @@ from catalog.errors import Conflict, NotFound, Unavailable
 from catalog.hive.baseline import ChangeSignals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.notification_log import Notification, NotificationBatch
-from catalog.ports.metastore import PartitionLocation, PartitionMove, TableLock
+from catalog.ports.metastore import LockHolder, PartitionLocation, PartitionMove, TableLock
 from server.metastore.calls import HiveClient
 from server.metastore.convert import column_fields, database_value, partition_value, table_value
 from server.metastore.errors import LOST, get_message, translate_read_errors, translate_write_errors
@@ -42,7 +42,9 @@ _PARTITIONS_PER_CALL = 2500
 _NOTICES = 500
 """Notifications per call; each contains the whole table."""
 _CALLS_AT_ONCE = 3
-"""Parallel calls for one table's partitions: the metastore prepares an answer while the server decodes another."""
+"""Parallel calls for the tables of a database, or the partitions of a table: the metastore prepares an answer while the
+server decodes another.
+"""
 
 
 class HiveMetastore:
@@ -81,11 +83,13 @@ class HiveMetastore:
             hive.get_database(database)  # Hive 2.3 answers [] for a missing database
             return list(hive.get_table_objects_by_name(database, batch))
 
-        tables: list[HiveTable] = []
-        for batch in _split(names, _TABLES_PER_CALL):
+        def fetch(batch: list[str]) -> list[HiveTable]:
             answer = self._ask(f"for {len(batch)} tables of {database}", partial(ask, batch=batch))
-            tables.extend(map(table_value, answer))
-        return tables
+            return [table_value(table) for table in answer]
+
+        if len(names) <= _TABLES_PER_CALL:
+            return fetch([*names]) if names else []
+        return list(run_in_threads(fetch, names, threads=_CALLS_AT_ONCE, at_once=_TABLES_PER_CALL, name="tables"))
 
     def primary_key(self, database: str, name: str) -> list[str]:
         def ask(hive: HiveClient) -> list[SQLPrimaryKey]:
@@ -142,6 +146,9 @@ class HiveMetastore:
         self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True
     ) -> AbstractContextManager[TableLock]:
         return self._locks.of(database, name, partitions, wait=wait)
+
+    def lock_holders(self, database: str, name: str) -> list[LockHolder]:
+        return self._locks.holders(database, name)
 
     def move(
         self,
@@ -274,8 +281,3 @@ class HiveMetastore:
 
 def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT
-
-
-def _split(names: Sequence[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(names), size):
-        yield list(names[start : start + size])

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Select, and_, case, delete, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, case, delete, func, or_, select, tuple_, update
 
 from catalog.hive.table_index import (
     EVERY_TABLE,
@@ -47,14 +47,22 @@ class SqlHiveTables:
         gone = old.keys() - {table.name for table in tables}
         for name in gone:
             self.session.delete(old[name])
-        changed = len(gone)
-        for listed in tables:
-            before = _table(old[listed.name]) if listed.name in old else None
-            table = listed if before is None else listed.with_findings_of(before)
-            changed += before != table
-            self.session.merge(_row(table))
+        before = {name: _table(row) for name, row in old.items()}
+        merged = [
+            listed.with_findings_of(before[listed.name]) if listed.name in before else listed for listed in tables
+        ]
+        changed = [
+            table
+            for table in merged
+            if table.name not in before or replace(before[table.name], seen_at=table.seen_at) != table
+        ]
+        with self.session.no_autoflush:
+            for table in changed:
+                self.session.merge(_row(table))
         self.session.flush()
-        return changed
+        if tables:  # most listings change nothing: one statement, where a merge takes milliseconds for each table
+            self.session.execute(update(HiveTableRow).where(*mine).values(seen_at=tables[0].seen_at))
+        return len(gone) + len(changed)
 
     def keep_databases(self, catalog: CatalogName, databases: Collection[str]) -> None:
         """Remove the tables of other databases from the index."""
