@@ -134,12 +134,14 @@ class Hive:
         key_file: str = "",
         name: str = "",
         stop_after: int | None = None,
+        unique: bool = False,
     ) -> StartedOut:
         """Upgrade all tables of these names and patterns (`sales.*`), or with `dry_run` only check them.
 
         Each is an operation of its own; `keys` are those of single tables, `key_file` is CSV with further ones, `key`
         is for the others. `only` selects further tables by the filter of `list`, such as `{"max_bytes": 10**9}`. They
-        are one wave of this `name`, which stops when `stop_after` tables have failed.
+        are one wave of this `name`, which stops when `stop_after` tables have failed. With `dry_run`, `unique` counts
+        the duplicate keys of each table with a key, by reading all its rows.
         """
         body = {
             "tables": [*tables],
@@ -151,6 +153,7 @@ class Hive:
             "key_file": key_file,
             "name": name,
             "stop_after": stop_after,
+            "unique": unique,
         }
         answer = self.client.transport.change("POST", f"{self._root(catalog)}/upgrade", body)
         return StartedOut.read(answer)

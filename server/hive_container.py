@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 
+from firn.protocol.tasks.query import QueryLimits
 from server.adapters import Adapters
 from server.files.hdfs_check import HdfsFileSystems
+from server.launch.query_engine import QueryProcess
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.downgrade_check import DowngradeCheck
 from server.service.hive.freshness import Freshness
+from server.service.hive.key_count import MOST_KEYS, KeyCounter
 from server.service.hive.notification_listener import NotificationListener
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
@@ -28,6 +31,24 @@ from server.service.hive.upgrade import Upgrades
 from server.service.hive.upgrade_check import Checks
 from server.service.hive.views import HiveViews
 from server.service.services import TableServices
+from server.settings import Settings
+
+_LONGEST_PASS_SECONDS = 3600.0
+"""A pass over the keys of a large table takes longer than a query of people may."""
+
+
+def _build_counter(settings: Settings) -> KeyCounter:
+    queries = settings.queries
+    limits = QueryLimits(
+        rows=MOST_KEYS,
+        result_bytes=queries.result_bytes,
+        memory_bytes=queries.memory_bytes,
+        threads=queries.threads,
+        files=queries.files,
+    )
+    return KeyCounter(
+        lambda: QueryProcess(_LONGEST_PASS_SECONDS), limits, dict(settings.file_io), enabled=queries.enabled
+    )
 
 
 def build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> HiveServices:
@@ -46,6 +67,7 @@ def build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> H
         files,
         at_once=adapters.settings.hive.max_concurrent_upgrades,
         halted=threading.Event(),
+        counter=_build_counter(adapters.settings),
     )
     sync_planner = SyncPlanner(database, metadata, tables.committer, index, files, repointer)
     syncs = Syncs(database, sync_planner)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from firn.cli.context import CliContext, command
+from firn.cli.hive_key_count import count_keys
 from firn.cli.hive_report import show_column_differences, show_report
 from firn.cli.hive_status import (
     describe_downgrade_wait,
@@ -144,16 +145,23 @@ def history_hive(
     show.emit(entries, lambda: show.table(columns, rows, none=none))
 
 
-@command(app, "check")
+@command(app, "check", waits=True)
 def check_hive(
     ctx: CliContext,
     tables: Tables,
     primary_key: Annotated[str, typer.Option(help="Key columns to check, separated by commas.")] = "",
     subdirectories: SubdirectoriesOption = None,
+    *,
+    unique: Annotated[
+        bool, typer.Option("--unique", help="Read all rows, and count duplicate keys and nulls in the key.")
+    ] = False,
 ) -> None:
     """Check whether tables can be upgraded, and what prevents it. Nothing changes."""
     show = ctx.show
     key, properties = split_names(primary_key), properties_of(subdirectories)
+    if unique:
+        count_keys(ctx, _match_names(ctx, tables), key, properties)
+        return
     reports = [
         ctx.client.hive.check(name, primary_key=key, properties=properties) for name in _match_names(ctx, tables)
     ]

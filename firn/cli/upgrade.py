@@ -13,6 +13,7 @@ import typer
 from firn.cli import hive
 from firn.cli.context import CliContext, command
 from firn.cli.hive import PATTERN, SubdirectoriesOption, check_hive, properties_of, split_names
+from firn.cli.hive_key_count import show_key_counts
 from firn.cli.hive_where import Where, parse_where
 from firn.cli.show import size
 from firn.cli.suggested_keys import write_suggested_keys
@@ -43,7 +44,11 @@ SequenceFields = Annotated[
     ),
 ]
 Unique = Annotated[
-    bool, typer.Option("--unique", help="Check the keys after the upgrade, and downgrade the table if keys repeat.")
+    bool,
+    typer.Option(
+        "--unique",
+        help="Count duplicate keys: before the upgrade with --dry-run, else after it, with a downgrade if keys repeat.",
+    ),
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="With --unique: keep the upgraded table even if keys repeat.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show only the report, and change nothing.")]
@@ -77,6 +82,7 @@ class _Wave:
     name: str
     stop_after: int | None
     suggest_keys: Path | None
+    unique: bool
 
 
 def read_key_file(path: Path | None) -> str:
@@ -118,14 +124,22 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     if suggest_keys is not None and not dry_run:
         raise Invalid("--suggest-keys only looks for keys", hint="add --dry-run, and upgrade with --keys afterwards")
     is_wave = any(option is not None for option in (suggest_keys, only, keys_file, stop_after)) or bool(name)
-    are_many = is_wave or len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
-    if unique and (dry_run or not keys or are_many):
-        hint = "give one table and --primary-key, without --dry-run; `firn table check-keys` checks other tables"
+    counts_first = unique and dry_run
+    are_many = is_wave or counts_first or len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
+    if unique and not dry_run and (not keys or are_many):
+        hint = "give one table and --primary-key; with --dry-run the server counts the keys of many before an upgrade"
         raise Invalid("--unique checks the keys of one table after its upgrade", hint=hint)
+    if counts_first and not keys and keys_file is None:
+        raise Invalid("--unique needs a key", hint="give --primary-key or --keys")
     properties = properties_of(subdirectories)
     if are_many:
         wave = _Wave(
-            only=only, key_file=read_key_file(keys_file), name=name, stop_after=stop_after, suggest_keys=suggest_keys
+            only=only,
+            key_file=read_key_file(keys_file),
+            name=name,
+            stop_after=stop_after,
+            suggest_keys=suggest_keys,
+            unique=counts_first,
         )
         _upgrade_many(ctx, tables, keys, properties, wave, dry_run=dry_run)
         return
@@ -177,6 +191,7 @@ def _upgrade_many(
             key_file=wave.key_file,
             name=wave.name,
             stop_after=wave.stop_after,
+            unique=wave.unique,
         )
         operations += _wait_for_wave(ctx, started, catalog, wave)
     documents = [_build_report(operation) if dry_run else operation.json_value() for operation in operations]
@@ -225,6 +240,7 @@ def _show_operations(ctx: CliContext, operations: Sequence[OperationOut]) -> Non
     ]
     columns = ("table", "outcome", "partitions", "files", "bytes", "blockers, and what to do")
     ctx.show.table(columns, rows, none="nothing to do: all matching tables are already upgraded")
+    show_key_counts(ctx, operations)
     counts: dict[str, int] = defaultdict(int)
     for operation in operations:
         counts[operation.outcome] += 1

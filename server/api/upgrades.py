@@ -38,7 +38,8 @@ class UpgradeManyIn(In):
     """The tables to upgrade, as names and patterns such as `sales.*`, and their keys and properties.
 
     `filter` selects all tables of the index that match when the request comes. `keys` has the keys of single tables,
-    `key_file` further ones as CSV, and `key` is that of all others. With `dry_run` the server only checks the tables.
+    `key_file` further ones as CSV, and `key` is that of all others. With `dry_run` the server only checks the tables,
+    and with `unique` it reads their rows to count duplicate keys.
     The wave of this `name` stops when `stop_after` of its tables have failed.
     """
 
@@ -49,6 +50,7 @@ class UpgradeManyIn(In):
     key_file: str = ""
     properties: dict[str, str] = {}
     dry_run: bool = False
+    unique: bool = False
     name: str = Field("", max_length=255)
     stop_after: int | None = Field(None, ge=1, le=1_000_000)
 
@@ -70,6 +72,7 @@ def upgrade_many(services: ServicesDep, catalog: CatalogDep, body: UpgradeManyIn
         keys=keys,
         properties=body.properties,
         dry_run=body.dry_run,
+        unique=body.unique,
         only=None if body.filter is None else build_filter(body.filter),
         key_file=body.key_file,
         name=body.name.replace("\0", ""),

@@ -33,8 +33,8 @@ from server.service.commit.commit_target import load_metadata
 from server.service.hive.hive_state import HiveState, Unit, list_units, read_state, split_name
 from server.service.hive.table_index import HiveIndex, format_name
 from server.service.hive.task_columns import describe_values
-from server.service.hive.upgrade import make_definition
 from server.service.hive.upgrade_check import CheckResult, blocked, check_eligible, hive_schema, target_name
+from server.service.hive.upgrade_metadata import make_definition
 from server.service.planning.planner import create_requested_job, load_facts
 from server.service.tables.default_locations import make_default_location
 from server.service.tables.keyed_metadata import build_base_metadata

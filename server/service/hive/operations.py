@@ -50,6 +50,8 @@ class Wanted:
     keys: Mapping[str, KeySpec | None] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
+    unique: bool = False
+    """With a dry run: count the duplicate keys of each table that has a key."""
     only: HiveTableFilter | None = None
     """All tables of the index that match, as they are at the start, beside those of `tables`."""
     key_file: str = ""
@@ -104,6 +106,7 @@ class Operations:
         NotFound when a pattern matches nothing, Invalid for a key of a table that is not among them.
         """
         check_settings(wanted.properties)
+        _refuse_keyless_count(wanted)
         self.checks.index.metastore(catalog)  # Invalid when there is none
         keys = {".".join(split_name(name)): spec for name, spec in wanted.keys.items()}
         file_keys = parse_keys(wanted.key_file) if wanted.key_file else {}
@@ -122,6 +125,7 @@ class Operations:
                 chosen = [name for name in chosen if name not in running]
             wave = _build_wave(uow, kind, catalog, wanted, len(chosen))
             new = _build_operation(uow, kind, catalog, wanted.properties)
+            new = replace(new, params={**new.params, "unique": wanted.unique}) if wanted.unique else new
             operations = [
                 replace(
                     new, id=_new_id(), target=name, batch=wave.batch, params=_params(keys.get(name, wanted.key), new)
@@ -193,6 +197,16 @@ def _tally(uow: UnitOfWork, catalog: CatalogName, batch: BatchId) -> Tally:
     if tally.catalog != catalog:
         raise NotFound(f"catalog {catalog} has no batch {batch} of operations")
     return tally
+
+
+def _refuse_keyless_count(wanted: Wanted) -> None:
+    """Refuse a count of keys without a key, or together with the upgrade: its result comes too late then."""
+    if not wanted.unique:
+        return
+    if not wanted.dry_run:
+        raise Invalid("keys are counted before an upgrade, by a dry run", hint="add dry_run, and upgrade afterwards")
+    if wanted.key is None and not any(wanted.keys.values()) and not wanted.key_file:
+        raise Invalid("a count of duplicate keys needs a key", hint="name key columns, or give a file of keys")
 
 
 def _refuse_unknown(

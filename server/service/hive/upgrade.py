@@ -14,9 +14,9 @@ import time
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import chain
 from typing import TypeVar
-from uuid import uuid4
 
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.files.data_file import DataFileEntry, FileFormat, FileStats, order_partition
@@ -25,24 +25,32 @@ from catalog.hive.link import HiveLink
 from catalog.hive.listing import Subdirectories
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping
-from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import to_partition_record
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, build_table, current_schema
+from catalog.iceberg.table import apply_updates, current_schema, ref_snapshot_id
 from catalog.jobs.operation import BLOCKED, ELIGIBLE, Operation
 from catalog.keyed.partial import PARTIAL, wants_partial
-from catalog.keyed.spec import INSERT_ONLY, MERGED_THROUGH, KeySpec
+from catalog.keyed.spec import INSERT_ONLY, MERGED_THROUGH, KeyScope, KeySpec
 from catalog.names import RelationId, TableName
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
 from firn.protocol.operations import OperationKind, OperationStatus
 from server.service.hive.hive_state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
+from server.service.hive.key_count import CountedFiles, KeyCounter, describe_count
 from server.service.hive.key_nulls import KeyNulls
 from server.service.hive.operation_runner import OperationRunner, UpgradeStatus
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade_attempt import LISTING, Canceled, Halted, Overtaken, Paused, UpgradeAttempt
-from server.service.hive.upgrade_check import Checks, check_eligible, hive_schema, of_subdirectories, target_name
+from server.service.hive.upgrade_check import (
+    Checks,
+    Report,
+    check_eligible,
+    hive_schema,
+    of_subdirectories,
+    target_name,
+)
+from server.service.hive.upgrade_metadata import build_plain_metadata, make_definition
 from server.service.tables.default_locations import make_default_location
 from server.service.tables.keyed_metadata import build_base_metadata
 from server.service.tables.keyed_tables import KeyedTables
@@ -98,6 +106,8 @@ class Upgrades:
 
     at_once: int
     halted: threading.Event
+    counter: KeyCounter
+    """Counts duplicate keys before an upgrade."""
 
     def activate(self, leads: Callable[[], bool] = lambda: True) -> UpgradeStatus:
         """Run all started upgrades, also those of a server that died. One that fails does not delay the others.
@@ -148,11 +158,57 @@ class Upgrades:
         key = () if spec is None else spec.primary_key
         operation = attempt.operation
         report = self.checks.report(operation.catalog, operation.target, key, operation.params["properties"])
+        uniqueness: Json = {}
+        if spec is not None and operation.params.get("unique") and report.eligible:
+            report, uniqueness = self._count_keys(attempt, report, spec)
 
         def note(uow: UnitOfWork) -> None:
             uow.hive.note_check(operation.catalog, operation.target, report.facts, report.own_blockers, uow.now())
 
-        attempt.tell(ELIGIBLE if report.eligible else BLOCKED, report.to_json(), note)
+        attempt.tell(ELIGIBLE if report.eligible else BLOCKED, {**report.to_json(), **uniqueness}, note)
+
+    def _count_keys(self, attempt: UpgradeAttempt, report: Report, spec: KeySpec) -> tuple[Report, Json]:
+        """Count the keys in the files as they are listed now; the report with the result as checks, and the result.
+
+        The attempt's directory is removed before the check ends: if the server dies between, the next attempt does it.
+        """
+        operation, listed_at = attempt.operation, self._now()
+        state = read_state(self.index.metastore(operation.catalog), *split_name(operation.target))
+        settled = self._list_settled(attempt, state)
+        columns = [*spec.primary_key]
+        if spec.scope is KeyScope.PARTITION:
+            columns += [c.name for c in state.table.partition_columns if c.name not in columns]
+        try:
+            files = self._register_for_count(attempt, state, settled)
+            count = self.counter.count(attempt, files, columns)
+        except Invalid as error:
+            return report.with_uncounted_key(error.message), {"uniqueness": {"counted": False, "reason": error.message}}
+        finally:
+            attempt.give_up()
+        now = read_state(self.index.metastore(operation.catalog), *split_name(operation.target))
+        subdirectories = self.checks.subdirectories(operation.catalog, now, operation.params["properties"])
+        changed = now.find_changed({unit.name: baseline for unit, baseline in settled}, self.files, subdirectories)
+        result = {"counted": True, "listed_at": listed_at.isoformat(), "changed_meanwhile": len(changed)}
+        checks = [*describe_count(count, columns)]
+        return report.with_counted_key(checks, len(changed)), {"uniqueness": {**result, **count.to_json(columns)}}
+
+    def _register_for_count(
+        self, attempt: UpgradeAttempt, state: HiveState, settled: Sequence[tuple[Unit, PartitionBaseline]]
+    ) -> CountedFiles:
+        """Write metadata of the files into the attempt's directory, as an upgrade without a key and properties does."""
+        schema = hive_schema(state.table)
+        tally = _Tally(nulls=KeyNulls.of(state, None, schema))
+        empty = self._build_empty(attempt, None, make_definition(state.table, schema, {}))
+        metadata = self._register_files(
+            attempt, empty, self._entries(attempt, state, schema, (), settled, tally), tally
+        )
+        return CountedFiles(
+            name=attempt.operation.target,
+            metadata_location=self.tables.metadata.write(attempt.root, 0, metadata),
+            snapshot_id=ref_snapshot_id(metadata, "main"),
+            rows=tally.rows,
+            directories=[*state.directories_of(state.units)],
+        )
 
     def _run(self, attempt: UpgradeAttempt) -> None:
         operation = attempt.operation
@@ -252,7 +308,7 @@ class Upgrades:
             if definition.properties.get(INSERT_ONLY, "false") != "false":
                 raise Invalid(f"a table that is linked to Hive cannot have {INSERT_ONLY}: Hive overwrites rows")
             return build_base_metadata(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
-        return _plain(definition, location=attempt.root, now_ms=now_ms)
+        return build_plain_metadata(definition, location=attempt.root, now_ms=now_ms)
 
     def _register_files(
         self, attempt: UpgradeAttempt, empty: Json, entries: Iterator[DataFileEntry], tally: _Tally
@@ -276,8 +332,11 @@ class Upgrades:
         return apply_updates(empty, updates, now_ms=now_ms, previous_location=None)
 
     def _now_ms(self) -> int:
+        return int(self._now().timestamp() * 1000)
+
+    def _now(self) -> datetime:
         with self.database.reading() as uow:
-            return int(uow.now().timestamp() * 1000)
+            return uow.now()
 
     def _add(
         self,
@@ -330,32 +389,3 @@ def _spec_of(operation: Operation) -> KeySpec | None:
     """The key that the table is to have."""
     key = operation.params["key"]
     return None if key is None else KeySpec.from_properties(key)
-
-
-def make_definition(table: HiveTable, schema: Json, properties: Mapping[str, str]) -> TableDefinition:
-    """A table of that schema, partitioned as Hive's is."""
-    ids = {field["name"]: field["id"] for field in schema["fields"]}
-    parts = [
-        {"source-id": ids[column.name], "field-id": 1000 + at, "name": column.name, "transform": "identity"}
-        for at, column in enumerate(table.partition_columns)
-    ]
-    comment = {"comment": table.parameters["comment"]} if table.parameters.get("comment") else {}
-    return TableDefinition(
-        name=target_name(table),
-        schema=schema,
-        partition_spec={"spec-id": 0, "fields": parts} if parts else None,
-        properties={"format-version": "2", **comment, **properties},
-    )
-
-
-def _plain(definition: TableDefinition, *, location: str, now_ms: int) -> Json:
-    """Engines must not expire by themselves what Hive still lists: see catalog.commits.commit_rules."""
-    return build_table(
-        uuid=str(uuid4()),
-        location=location,
-        schema=definition.schema,
-        partition_spec=definition.partition_spec,
-        sort_order=None,
-        properties={**definition.properties, "gc.enabled": "false"},
-        now_ms=now_ms,
-    )

@@ -19,7 +19,8 @@ from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.operations import OperationKind, OperationStatus
 
 LISTING = "listing directories"
-_UNITS = {LISTING: "directories"}
+COUNTING = "counting keys"
+_UNITS = {LISTING: "directories", COUNTING: "rows"}
 """The counted unit of each phase that does not count files."""
 
 

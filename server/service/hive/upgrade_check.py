@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 
 from catalog.errors import AlreadyExists, CatalogError, Invalid
@@ -30,7 +30,15 @@ from server.service.hive.table_index import HiveIndex, format_name, parse_statis
 from server.service.locations.location_rule import find_hive_tables_inside
 from server.service.planning.policies import load_policy_layers
 
-_OF_THE_REQUEST = ("upgraded", "key_unknown", "key_type", "key_null")
+_OF_THE_REQUEST = ("upgraded", "key_unknown", "key_type", "key_null", "key_duplicates")
+_COUNT_BY_SPARK = "`firn hive upgrade --unique` upgrades the table, and counts with Spark."
+_ON_COUNTS = {
+    "key_null": "Choose another key, or remove the rows first.",
+    "key_duplicates": (
+        "Choose other key columns, or remove the rows. Or upgrade the table, and `firn table resolve-keys` keeps one row "
+        "of each key."
+    ),
+}
 _UNFIT = ("float", "double", "binary", "char")
 
 
@@ -76,6 +84,24 @@ class Report:
             for check in self.checks
             if check.status == "blocked" and check.code not in _OF_THE_REQUEST
         ]
+
+    def with_counted_key(self, results: Iterable[tuple[str, str, str]], changed: int) -> Report:
+        """The report with the results of a count of the keys, instead of the note that nobody has counted them."""
+        checks = [
+            CheckResult(code=code, status=status, message=message, advice=_ON_COUNTS.get(code, ""))
+            for code, status, message in results
+        ]
+        if changed:
+            many = "1 partition has" if changed == 1 else f"{changed:,} partitions have"
+            message = f"{many} changed since the files were listed: the count does not cover these changes"
+            checks.append(CheckResult(code="key_changed", status="warn", message=message, advice="Count again."))
+        return replace(self, checks=(*(check for check in self.checks if check.code != "key"), *checks))
+
+    def with_uncounted_key(self, reason: str) -> Report:
+        """The report of a check that could not count the keys."""
+        message = f"the keys were not counted: {reason}"
+        check = CheckResult(code="key_uncounted", status="warn", message=message, advice=_COUNT_BY_SPARK)
+        return replace(self, checks=(*(check for check in self.checks if check.code != "key"), check))
 
     @property
     def eligible(self) -> bool:

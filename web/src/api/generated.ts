@@ -12580,7 +12580,8 @@ export interface components {
          * @description The tables to upgrade, as names and patterns such as `sales.*`, and their keys and properties.
          *
          *     `filter` selects all tables of the index that match when the request comes. `keys` has the keys of single tables,
-         *     `key_file` further ones as CSV, and `key` is that of all others. With `dry_run` the server only checks the tables.
+         *     `key_file` further ones as CSV, and `key` is that of all others. With `dry_run` the server only checks the tables,
+         *     and with `unique` it reads their rows to count duplicate keys.
          *     The wave of this `name` stops when `stop_after` of its tables have failed.
          */
         UpgradeManyIn: {
@@ -12622,6 +12623,11 @@ export interface components {
              * @default []
              */
             tables?: string[];
+            /**
+             * Unique
+             * @default false
+             */
+            unique?: boolean;
         };
         /**
          * UserIn

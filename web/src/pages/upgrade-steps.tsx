@@ -17,6 +17,7 @@ import { partsOf } from '../lib/names';
 import { bytes, many } from '../lib/format';
 import { firn } from '../lib/terminal';
 import { ConvertOffer } from './convert-offer';
+import { KeyCount } from './key-count';
 import { KeySuggestions } from './key-suggestions';
 import styles from './upgrade.module.css';
 
@@ -245,8 +246,9 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
           >
             {checking
               ? 'Checking these columns …'
-              : 'Firn checks the footer of every file for nulls in the key; nulls stop the upgrade. Uniqueness is not checked: that would read every row. “Check keys” does so after the upgrade.'}
+              : 'Firn checks the footer of every file for nulls in the key; nulls stop the upgrade. Duplicate keys are counted only if you ask, because that reads every row.'}
           </Note>
+          {!checking && report.eligible && <KeyCount catalog={props.catalog} report={report} columns={choices.key} properties={propertiesOf(choices.subdirectories)} />}
           <Select
             label="Sequence field"
             description="For changes of the same key, the higher value wins, however late it arrives"

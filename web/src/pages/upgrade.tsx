@@ -92,7 +92,7 @@ function Wizard({ catalog, table }: { catalog: string; table: string }) {
             decide={(subdirectories) => set({ subdirectories })}
           />
         )}
-        {step === 2 && <KeyChoice {...parts} choose={(next) => set({ key: next.key.join(','), sequence: next.sequence })} />}
+        {step === 2 && <KeyChoice {...parts} choose={(next) => set({ key: next.key.join(','), sequence: next.sequence, ...(next.key.join() === key.join() ? {} : { count: undefined }) })} />}
         {step === 3 && <Consequences {...parts} started={(id) => set({ operation: id, step: undefined })} />}
       </div>
     </Panel>

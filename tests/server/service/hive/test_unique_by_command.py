@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 from firn.protocol.leases import Outcome, Result
 from optimizer.client import connect
 from tests.command_line import Command
@@ -101,11 +99,26 @@ def test_changes_that_were_written_meanwhile_keep_the_table_here(site: Site) -> 
     assert site.beside.metadata(site.orders) is not None
 
 
-@pytest.mark.parametrize("flags", [("--dry-run",), ()])
-def test_uniqueness_is_asked_of_one_keyed_table(site: Site, flags: tuple[str, ...]) -> None:
-    table = site.orders.name if flags else "db.t*"
-    said = site.run("hive", "upgrade", table, "--primary-key", "id", "--unique", *flags)
-    assert (said.code, "check-keys" in said.err) == (2, True)
+def test_uniqueness_after_an_upgrade_is_asked_of_one_keyed_table(site: Site) -> None:
+    refused = site.run("hive", "upgrade", "db.t*", "--primary-key", "id", "--unique")
+    assert (refused.code, "give one table and --primary-key" in refused.err) == (2, True)
+
+
+def test_keys_are_counted_before_the_upgrade(site: Site) -> None:
+    site.works()
+    name = site.orders.name
+    unique = site.run("hive", "check", name, "--primary-key", "id", "--unique")
+    assert (unique.code, "all 3 rows were read" in unique.out) == (0, True)
+    site.orders.add("y", 1, 3, 3)
+    counted = site.run("hive", "check", name, "--primary-key", "id", "--unique")
+    assert (counted.code, "3 duplicate rows: 2 keys occur more than once in 6 rows by (id)" in counted.out) == (1, True)
+    assert "id=3" in counted.out
+    assert "read 6 rows in 3 files" in counted.err
+    many = site.run("hive", "upgrade", "db.t*", "--primary-key", "id", "--unique", "--dry-run", "--json")
+    assert {row["table"]: row["uniqueness"]["surplus_rows"] for row in many.json} == {name: 3, site.events.name: 0}
+    assert site.beside.metadata(site.orders) is None
+    for flags in (["check", name, "--unique"], ["upgrade", name, "--unique", "--dry-run"]):
+        assert "--unique needs a key" in site.run("hive", *flags).err
 
 
 def test_a_check_that_finds_repeated_keys_ends_with_1_and_names_them(site: Site) -> None:
