@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.report import RESULTS
 
 BENCHMARKS = (
-    *("hive", "read", "merge", "rest", "cdc", "stream"),
+    *("hive", "migration", "read", "merge", "rest", "cdc", "stream"),
     *("etl", "fleet", "pipelines", "compaction", "partial", "hdfs", "sql"),
 )
 

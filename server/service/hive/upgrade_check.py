@@ -367,7 +367,7 @@ def _list_passed(state: HiveState, blockers: Sequence[UpgradeBlocker], primary_k
     if primary_key:
         message = f"({', '.join(primary_key)}) exists and can be compared; nulls are looked for in every file's footer"
         advice = (
-            "Uniqueness is not checked, because that reads every row. Run `firn table check-keys` after the upgrade."
+            "Duplicate keys are counted only on request, because that reads every row: `firn hive check --unique`."
         )
         passed.append(CheckResult(code="key", status="warn", message=message, advice=advice))
     return passed
