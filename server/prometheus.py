@@ -30,6 +30,9 @@ TASK_FAILED = Gauge(
 IMAGE_SECONDS = Histogram("firn_image_build_seconds", "Time to merge a keyed table for its readers.")
 IMAGE_FAILURES = Counter("firn_image_build_failures_total", "Merges of keyed tables for readers that failed.")
 OLDER_IMAGES = Counter("firn_older_images_total", "Reads of keyed tables answered with an older state.")
+FENCED_COMMITS = Counter(
+    "firn_fenced_commits_total", "Commits refused because their writer was fenced.", ["catalog", "table"]
+)
 LINEAGE_EVENTS = Counter("firn_lineage_events_total", "OpenLineage events of runs of pipelines.", ["outcome"])
 NOTIFICATIONS = Counter(
     "firn_notifications_total", "Attempts to send messages of notifications.", ["channel", "outcome"]

@@ -35,6 +35,7 @@ from server.service.commit.commit_queue import CommitQueue
 from server.service.commit.commit_target import CommitTarget, load_targets
 from server.service.commit.contention import Contention
 from server.service.commit.earlier_commits import find_earlier_tables, follow_renames
+from server.service.commit.fenced_commits import count_fenced_commits
 from server.service.commit.file_locations import CheckedManifests, CommittedFiles
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.commit.planned_commit import PlannedCommit, plan_commits
@@ -187,7 +188,8 @@ class Committer:
         """Try to commit once; None when another commit has changed a table meanwhile."""
         try:
             targets = self._load_targets(request)
-            verdict = validate_commits([target.facts for target in targets])
+            with count_fenced_commits(request.catalog, targets):
+                verdict = validate_commits([target.facts for target in targets])
         except (NoSuchTable, LeaseLost, OtherTable):
             repeated = self.find_repeated(request.catalog, request.changes)
             if repeated is None:

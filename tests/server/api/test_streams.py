@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -70,6 +71,14 @@ class Site:
         (stream,) = self.ok("GET", f"{AT}?table={table}")["items"]
         return stream
 
+    def count_fenced_commits(self) -> float:
+        line = re.search(
+            r'^firn_fenced_commits_total\{catalog="lake",table="db\.orders"\} (\S+)$',
+            self.http.get("/metrics").text,
+            re.MULTILINE,
+        )
+        return 0.0 if line is None else float(line[1])
+
     def act(self, verb: str) -> httpx.Response:
         return self.http.post(f"{AT}/{self.stream()['id']}/{verb}")
 
@@ -118,8 +127,12 @@ def test_a_lease_registers_the_optimizer_as_the_writer_of_the_log(site: Site) ->
     assert site.report(first, "handed-back").status_code == 204
     second = site.take(site.register())
     assert (second["writer_epoch"], second["position"], second["attempt"]) == (2, "orders:0:2,1:0", 2)
+    fenced = site.count_fenced_commits()
     with pytest.raises(WriterFenced):
         site.drain(first, "orders:0:2,1:0", "orders:0:3,1:0")
+    assert site.count_fenced_commits() == fenced + 1
+    site.drain(second, "orders:0:2,1:0", "orders:0:3,1:0")
+    assert site.count_fenced_commits() == fenced + 1
     assert site.beat(first).status_code == 403
     assert [attempt["outcome"] for attempt in site.stream()["attempts"]] == ["handed-back", None]
 
