@@ -14,7 +14,7 @@ from firn.protocol.streams import StreamStatus
 
 app = typer.Typer(help="Show, pause and restart the streams that bring topics into tables.", no_args_is_help=True)
 
-COLUMNS = ("table", "status", "lag", "behind", "rows/s", "last commit", "optimizer", "reason")
+COLUMNS = ("table", "status", "lag", "behind", "rows/s", "last commit", "optimizer", "engine", "reason")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
@@ -121,16 +121,21 @@ def _describe(stream: StreamOut) -> tuple[str | int | None, ...]:
         None if stream.rows_per_second is None else f"{stream.rows_per_second:,.0f}",
         moment(stream.last_commit_at),
         stream.owner,
+        _name_engine(stream),
         stream.reason,
     )
 
 
+def _name_engine(stream: StreamOut) -> str | None:
+    """What the newest attempt drains with; None before it has begun to drain."""
+    return stream.attempts[-1].engine if stream.attempts else None
+
+
 def _describe_engine(stream: StreamOut) -> str | None:
     """What the newest attempt drains with, and why it is Spark."""
-    newest = stream.attempts[-1] if stream.attempts else None
-    if newest is None or newest.engine is None:
-        return None
-    return newest.engine if newest.engine_reason is None else f"{newest.engine}: {newest.engine_reason}"
+    engine = _name_engine(stream)
+    reason = None if engine is None else stream.attempts[-1].engine_reason
+    return engine if reason is None else f"{engine}: {reason}"
 
 
 def _format_seconds(seconds: float) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
+import httpx
 import pytest
 
 import firn
 from firn.logs import TableLog
 from firn.protocol.answers.logs import LogResetOut, PartitionResetOut
+from firn.protocol.leases import PROTOCOL
 from tests.command_line import Command
 
 LOG = {"firn.log.topic": "t", "firn.log.brokers": "127.0.0.1:1", "firn.log.format": "firn-json"}
@@ -40,6 +42,21 @@ def test_streams_are_listed_paused_resumed_and_restarted(run: Command, client: f
     assert ["paused" in logged, "resumed" in logged] == [True, True]
     client.tables.create("streamed.u", [{"name": "id", "type": "long"}], primary_key=["id"])
     assert "has no stream" in run("stream", "show", "streamed.u").err
+
+
+def test_the_engine_of_a_stream_and_its_reason_are_shown(run: Command, client: firn.Client) -> None:
+    client.namespaces.create("engines")
+    properties = {**LOG, "firn.optimize.group": "engines"}
+    client.tables.create("engines.t", [{"name": "id", "type": "long"}], primary_key=["id"], properties=properties)
+    with httpx.Client(base_url=f"{client.url}/api/v1/") as http:
+        about = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL, "group": "engines"}
+        optimizer = http.post("optimizers", json=about).json()["id"]
+        lease = http.post("stream-leases", json={"optimizer_id": optimizer, "wait_seconds": 0}).json()["lease"]
+        engine = {"engine": "spark", "engine_reason": "column at is a time"}
+        assert http.put(f"stream-leases/{lease}", json=engine).is_success
+    (listed,) = [line for line in run("stream", "list").out.splitlines() if "lake.engines.t" in line]
+    assert "spark" in listed
+    assert "spark: column at is a time" in run("stream", "show", "engines.t").out
 
 
 def test_a_reset_asks_and_then_resets_exactly_what_it_has_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,9 @@ from tests.spark_fixtures import ServerProcess, server_process
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
+WHY_SPARK = "column <b>at</b> is a time"
+
+
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     settings = {"auto.create.topics.enable": "false"}
@@ -56,6 +59,8 @@ def stop_stream(server: ServerProcess, reason: str) -> None:
     about = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL, "group": "default"}
     optimizer = server.post("optimizers", about)["id"]
     lease = server.post("stream-leases", {"optimizer_id": optimizer, "wait_seconds": 0})["lease"]
+    engine = {"engine": "spark", "engine_reason": WHY_SPARK}
+    assert server.http.put(f"/api/v1/stream-leases/{lease}", json=engine).is_success
     report = {"outcome": "stopped", "reason": reason}
     assert server.http.post(f"/api/v1/stream-leases/{lease}/report", json=report).is_success
 
@@ -70,9 +75,11 @@ def test_a_log_is_reset_where_its_stop_is_shown(
     stop_stream(server, "the topic has dropped records")
     drop_records(topic, 7)
     page = open_page(f"{server.url}/streams")
+    expect(page.get_by_title(WHY_SPARK)).to_have_text("Spark")
     page.get_by_role("button", name="reset shop.orders").click()
     expect(page.get_by_role("dialog")).to_contain_text("From orders:0:5 to orders:0:7.")
     page.goto(f"{server.url}/c/lake/tables/shop.orders")
+    expect(page.get_by_text(f"drains in Spark: {WHY_SPARK}")).to_be_visible()
     expect(page.get_by_text("Drains stop")).to_be_visible()
     page.get_by_role("button", name="Reset…").click()
     dialog = page.get_by_role("dialog")

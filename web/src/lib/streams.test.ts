@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { consumerState, describeReset, isLate, logOf, lossText, parsePosition, partitionLines, positionLines, positionText, rateText, resetTarget, streamText, waitingText, writerState } from './streams';
+import { consumerState, describeReset, engineOf, isLate, logOf, lossText, parsePosition, partitionLines, positionLines, positionText, rateText, resetTarget, streamText, waitingText, writerState } from './streams';
 
 describe('positions', () => {
   it('are read where they are those of a topic', () => {
@@ -78,6 +78,15 @@ describe('streams', () => {
     expect(isLate({ status: 'running', lag_seconds: 29, max_lag_seconds: 30 })).toBe(false);
     expect(isLate({ status: 'paused', lag_seconds: 9000, max_lag_seconds: 30 })).toBe(false);
     expect(isLate({ status: 'stopped', lag_seconds: 9000, max_lag_seconds: null })).toBe(false);
+  });
+
+  it('name the engine of the newest attempt, and why it is Spark', () => {
+    const attempt = { number: 1, optimizer: 'o', leased_at: '2026-11-28T10:00:00Z', ended_at: null, outcome: null, engine: null, engine_reason: null };
+    expect(engineOf({ attempts: [] })).toBeNull();
+    expect(engineOf({ attempts: [{ ...attempt, engine: 'spark' }, attempt] })).toBeNull();
+    expect(engineOf({ attempts: [attempt, { ...attempt, engine: 'light' }] })).toEqual({ name: 'without Spark', reason: null });
+    const reason = 'column at is a time';
+    expect(engineOf({ attempts: [{ ...attempt, engine: 'spark', engine_reason: reason }] })).toEqual({ name: 'Spark', reason });
   });
 
   it('say their state, rate and lag', () => {

@@ -117,6 +117,19 @@ export function isLate(stream: Pick<Stream, 'status' | 'lag_seconds' | 'max_lag_
 /** Rows in a second: 1,200; small rates keep a digit. */
 export const rateText = (rate: number): string => (rate > 0 && rate < 10 ? rate.toFixed(1) : count(rate));
 
+/** What drained in the newest attempt, and why it is Spark; null before an attempt has begun to drain. */
+export function engineOf(stream: Pick<Stream, 'attempts'>): { name: string; reason: string | null } | null {
+  const newest = stream.attempts.at(-1);
+  return newest === undefined ? null : attemptEngine(newest);
+}
+
+/** The same of one attempt. */
+export function attemptEngine(attempt: Pick<Stream['attempts'][number], 'engine' | 'engine_reason'>): { name: string; reason: string | null } | null {
+  if (attempt.engine === null) return null;
+  const names: Record<string, string> = { light: 'without Spark', spark: 'Spark' };
+  return { name: names[attempt.engine] ?? attempt.engine, reason: attempt.engine_reason };
+}
+
 /** What a stream does now, for the strip of its table. */
 export function streamText(stream: Pick<Stream, 'status' | 'failures' | 'rows_per_second' | 'lag_seconds'>): string {
   if (stream.status === 'running') {

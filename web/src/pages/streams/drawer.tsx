@@ -4,13 +4,14 @@ import { useQuery } from '@tanstack/react-query';
 import { stream as streamQuery, streamLog } from '../../api/stream-queries';
 import type { Stream } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
+import { EngineName } from '../../components/engine-name';
 import { Count, When } from '../../components/figures';
 import { TableLink } from '../../components/job-parts';
 import { Empty, ProblemNote, Words } from '../../components/notes';
 import { Facts } from '../../components/panel';
 import { StreamMark } from '../../components/stream-mark';
 import { clock, moment } from '../../lib/format';
-import { positionLines, positionText } from '../../lib/streams';
+import { attemptEngine, engineOf, positionLines, positionText } from '../../lib/streams';
 import styles from '../job/job.module.css';
 
 type Attempt = Stream['attempts'][number];
@@ -18,6 +19,7 @@ type Attempt = Stream['attempts'][number];
 const ATTEMPTS: Column<Attempt>[] = [
   { key: 'number', title: 'Attempt', cell: (row) => <Count value={row.number} /> },
   { key: 'optimizer', title: 'Runs on', cell: (row) => <span className="mono">{row.optimizer}</span> },
+  { key: 'engine', title: 'Engine', cell: (row) => <span title={row.engine_reason ?? undefined}>{attemptEngine(row)?.name ?? '–'}</span> },
   { key: 'error', title: 'End', cell: (row) => <div className="wrap-anywhere dim">{row.outcome ?? ''}</div>, wide: true },
   { key: 'at', title: 'Began', cell: (row) => <When at={row.leased_at} />, right: true },
 ];
@@ -34,6 +36,7 @@ export function StreamDrawer({ id, close }: { id: string | undefined; close: () 
 function Details({ id }: { id: string }) {
   const { data: stream, error } = useQuery(streamQuery(id));
   if (stream === undefined) return error === null ? <span className="dim">…</span> : <ProblemNote error={error} what="cannot show the stream" />;
+  const engine = engineOf(stream);
   return (
     <div className="stack">
       <Facts
@@ -46,9 +49,11 @@ function Details({ id }: { id: string }) {
           { name: 'position', value: <span className="mono" title={stream.position === null ? undefined : positionLines(stream.position)}>{positionText(stream.position)}</span> },
           { name: 'group', value: <span className="mono">{stream.group}</span> },
           { name: 'runs on', value: <span className="mono">{stream.owner ?? '–'}</span> },
+          { name: 'engine', value: <EngineName stream={stream} /> },
           { name: 'state since', value: <When at={stream.changed_at} /> },
         ]}
       />
+      {engine?.reason != null && <div className="wrap-anywhere dim">Drains in Spark: {engine.reason}</div>}
       {stream.reason !== null && <div className="wrap-anywhere">{stream.reason}</div>}
       {stream.remedy !== null && (
         <div className="wrap-anywhere">

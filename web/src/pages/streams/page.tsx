@@ -8,6 +8,7 @@ import { streams } from '../../api/stream-queries';
 import type { Stream, StreamStatus } from '../../api/types';
 import { useCatalog } from '../../components/catalog';
 import { DataTable, type Column } from '../../components/data-table';
+import { EngineName } from '../../components/engine-name';
 import { Count, Span, When } from '../../components/figures';
 import { Empty, Words } from '../../components/notes';
 import { Page } from '../../components/panel';
@@ -32,6 +33,7 @@ const COLUMNS: Column<Stream>[] = [
   { key: 'rate', title: 'Rows/s', cell: (row) => (row.rows_per_second === null ? <span className="dim">–</span> : rateText(row.rows_per_second)), right: true },
   { key: 'committed', title: 'Last commit', cell: (row) => <When at={row.last_commit_at} />, right: true },
   { key: 'owner', title: 'Runs on', cell: (row) => <Short text={row.owner} width={130} /> },
+  { key: 'engine', title: 'Engine', cell: (row) => <EngineName stream={row} />, help: 'what drains: Firn itself, or Spark where only Spark can' },
   { key: 'topic', title: 'Topic', cell: (row) => <Short text={row.topic} width={160} />, extra: true },
   { key: 'kind', title: 'Kind', cell: (row) => row.kind, extra: true },
   { key: 'group', title: 'Group', cell: (row) => <span className="mono">{row.group}</span>, extra: true },

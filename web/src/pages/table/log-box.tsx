@@ -17,7 +17,7 @@ import { StreamMark } from '../../components/stream-mark';
 import { useSamples } from '../../components/use-samples';
 import { need, onTable } from '../../lib/access';
 import { fullName, paths } from '../../lib/paths';
-import { logOf, lossText, partitionLines, positionText, rateText, streamText, totalOf, waitingText } from '../../lib/streams';
+import { engineOf, logOf, lossText, partitionLines, positionText, rateText, streamText, totalOf, waitingText } from '../../lib/streams';
 import { firn } from '../../lib/terminal';
 import { Figure, Flow } from './store-parts';
 import styles from './stores.module.css';
@@ -86,8 +86,21 @@ function StreamState({ stream, known }: { stream: Stream; known: boolean }) {
           <span className="wrap-anywhere">stream: {streamText(stream)}</span>
         </StreamMark>
       </Link>
+      <Engine stream={stream} />
       <Rate stream={stream} />
       {!known && stream.reason !== null && <div className="wrap-anywhere">{stream.reason}</div>}
+    </div>
+  );
+}
+
+/** What drains, and why it is Spark: a reason is a cost that a change of the table may save. */
+function Engine({ stream }: { stream: Stream }) {
+  const engine = engineOf(stream);
+  if (engine === null) return null;
+  return (
+    <div className="wrap-anywhere dim">
+      drains {engine.name === 'Spark' ? 'in Spark' : engine.name}
+      {engine.reason !== null && `: ${engine.reason}`}
     </div>
   );
 }
