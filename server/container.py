@@ -152,7 +152,11 @@ def build_services(settings: Settings, database: Database) -> Services:
         **vars(_build_jobs(adapters, tables, hive, removal, pipelines.pipeline_runs)),
         **vars(pipelines),
         **vars(removal),
-        **vars(build_stream_services(tables.keyed, connections, make_lease_times(settings.lease))),
+        **vars(
+            build_stream_services(
+                tables.keyed, connections, make_lease_times(settings.lease), adapters.column_statistics
+            )
+        ),
         database=database,
         hive=hive,
         imports=_build_imports(adapters),

@@ -53,16 +53,24 @@ class LogState:
 
 
 def compare_log(
-    topic: Topic, position: str, *, topic_id: str | None, starts_latest: bool, orders_by_field: bool
+    topic: Topic,
+    position: str,
+    *,
+    topic_id: str | None,
+    orders_by_field: bool,
+    starts_latest: bool = False,
+    first_offsets: Mapping[int, int] | None = None,
 ) -> LogState:
     """Compare a table's position with its topic.
 
     `topic_id` is the topic that the position is about, if it is known. With `orders_by_field` the table has a sequence
-    field, so the order of partitions does not matter.
+    field, so the order of partitions does not matter. `first_offsets` are those of the time from which the first drain
+    reads; a partition that came since they were found begins with its earliest record.
     """
     if position == NO_POSITION:
+        named = first_offsets or {}
         start = {
-            number: offsets.stable if starts_latest else offsets.earliest
+            number: offsets.stable if starts_latest else max(offsets.earliest, named.get(number, offsets.earliest))
             for number, offsets in topic.partitions.items()
         }
         return _build_state(topic, position, start, None)

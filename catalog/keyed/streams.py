@@ -8,11 +8,12 @@ connector. A stream that restarts looks for its entries in the head's ancestors,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
+from catalog.keyed.spec import BATCH_ID
 
 LISTED_STREAMS = 100
 """A served image lists the last commits of at most so many streams: of those that have committed most recently."""
@@ -68,6 +69,25 @@ def list_commits_since(stream: str, change: Json, sequence_number: int) -> Itera
         checkpoint = read_checkpoint(snapshot.get("summary") or {})
         if checkpoint is not None and checkpoint.stream == stream:
             yield snapshot
+
+
+def list_direct_commits(change: Json, *, most_jobs: int, most_commits: int) -> Mapping[str, Sequence[Json]]:
+    """The newest snapshots that each job of Flink has committed to the change store itself, newest first, by its id.
+
+    Commits under the keyed table's own name are left out: the server has put a batch into their summaries.
+    """
+    commits = dict[str, list[Json]]()
+    for snapshot in _list_main(change):
+        summary = snapshot.get("summary") or {}
+        if _JOB not in summary or BATCH_ID in summary:
+            continue
+        job = str(summary[_JOB])
+        if job not in commits and len(commits) == most_jobs:
+            continue
+        of_job = commits.setdefault(job, [])
+        if len(of_job) < most_commits:
+            of_job.append(snapshot)
+    return commits
 
 
 def _find_last_commits(change: Json) -> Iterator[Json]:

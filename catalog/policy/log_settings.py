@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 from catalog.errors import Invalid
 from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
@@ -37,6 +37,11 @@ FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
 _CDC_FORMATS = (*CDC_FORMATS, DEBEZIUM_AVRO)
 _FORMATS = tuple(dict.fromkeys((FIRN_JSON, UPSERT_JSON, *AVRO_FORMATS, *CDC_FORMATS)))
 _FOR_CDC = (SOURCE_TABLES, SOURCE_COLUMN, SCHEMA, TRUNCATES)
+LogStart = Literal["earliest", "latest"] | datetime
+_BOUNDS: Mapping[str, LogStart] = {"earliest": "earliest", "latest": "latest"}
+_LONGEST_TIME = 40
+_FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+"""Kafka counts milliseconds since then."""
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -49,8 +54,8 @@ class LogSettings:
     """The name of a connection; None if the table names brokers itself."""
     brokers: str | None
     format: str
-    start: str
-    """`earliest` or `latest`: from where the first drain reads."""
+    start: LogStart
+    """From where the first drain reads; a time means the first records since then."""
     every_change: bool | None
     """Whether each change of a key is kept, for readers of changes; None leaves it to the drain."""
     max_lag: timedelta
@@ -139,6 +144,20 @@ def _parse_topic(text: str) -> str:
     return text
 
 
+def _parse_start(text: str) -> LogStart:
+    if text in _BOUNDS:
+        return _BOUNDS[text]
+    try:
+        at = datetime.fromisoformat(text) if len(text) <= _LONGEST_TIME else None
+        if at is not None and at.tzinfo is not None and at.astimezone(UTC) >= _FIRST_TIME:
+            return at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise Invalid(
+        f"{text[:80]!r} is not earliest, latest or a time with its zone", hint="write a time as 2026-11-21T09:30:00Z"
+    )
+
+
 def _parse_source_tables(text: str) -> str:
     try:
         parse_sources(text)
@@ -154,7 +173,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     CONNECTION: parse_text,
     BROKERS: parse_text,
     FORMAT: parse_one_of(*_FORMATS),
-    START: parse_one_of("earliest", "latest"),
+    START: _parse_start,
     EVERY_CHANGE: parse_flag,
     MAX_LAG: parse_at_least("1 s"),
     MAX_BATCH_ROWS: parse_count,

@@ -18,5 +18,11 @@ class ColumnStatisticsReading(Protocol):
     def format_value(self, kind: str, value: Any) -> str | None:
         """A value of this type as text for people."""
 
+    def find_only_value(self, metadata: Json, snapshot: Json, column: int, *, most_files: int) -> str | None:
+        """The only value of a text column in the data files that a snapshot has added.
+
+        None if they have several values, if a file does not tell, or if there are more files than that.
+        """
+
     def add_up(self, metadata: Json, counts: StoreCounts, *, most_files: int, seconds: float) -> None:
         """Add the files of the current snapshot, until there are so many, or until so much time has passed."""

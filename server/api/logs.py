@@ -25,6 +25,7 @@ from firn.protocol.answers.logs import (
     LogSchemaOut,
     LogSkipOut,
     PartitionResetOut,
+    SuspectedChangelogOut,
 )
 from firn.protocol.avro.wire_format import HIGHEST_SCHEMA_ID
 from firn.protocol.base import Request as In
@@ -48,6 +49,28 @@ def check_log(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> Lo
     check = services.log_stores.check(catalog, table)
     findings = [LogFindingOut(severity=str(finding.severity), message=finding.message) for finding in check.findings]
     return LogCheckOut(findings=findings, sample=[_build_record_out(decoded) for decoded in check.sample])
+
+
+@router.get("/suspected-changelogs", summary="List suspected changelogs", responses=refusals(400, 404))
+def list_suspected_changelogs(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep
+) -> list[SuspectedChangelogOut]:
+    """List jobs of Flink that seem to insert a changelog into the change store, where deleted rows come back.
+
+    The server looks at the last commits of few jobs, in manifests only. An append-only query may be listed, too.
+    """
+    suspected = services.log_stores.find_suspected_changelogs(catalog, table)
+    return [
+        SuspectedChangelogOut(
+            job=changelog.job,
+            op=changelog.op,
+            commits=changelog.commits,
+            snapshot_id=str(changelog.snapshot_id),
+            committed_at=changelog.committed_at,
+            message=changelog.message,
+        )
+        for changelog in suspected
+    ]
 
 
 @router.get("/pin", summary="Pin a table for a read with its log", responses=refusals(400, 404))

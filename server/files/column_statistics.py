@@ -37,6 +37,22 @@ class StoredColumnStatistics:
             text = text.lower()
         return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
 
+    def find_only_value(self, metadata: Json, snapshot: Json, column: int, *, most_files: int) -> str | None:
+        manifests, snapshot_id, values = Manifests(self._storage, metadata), snapshot["snapshot-id"], set[object]()
+        files = 0
+        for line in manifests.of_snapshot(snapshot):
+            if line.get("content") or line.get("added_snapshot_id") != snapshot_id:
+                continue
+            for entry in manifests.entries(line):
+                file = entry["data_file"]
+                files += 1
+                values |= {(file.get(name) or {}).get(column) for name in ("lower_bounds", "upper_bounds")}
+                if len(values) > 1 or files > most_files:
+                    return None
+        raw = next(iter(values), None)
+        value = None if not isinstance(raw, bytes) else decode_bound("string", raw)
+        return value if isinstance(value, str) else None
+
     def add_up(self, metadata: Json, counts: StoreCounts, *, most_files: int, seconds: float) -> None:
         head = current_snapshot(metadata)
         if head is None:

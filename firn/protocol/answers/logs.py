@@ -137,6 +137,20 @@ class LogFindingOut(Out):
     message: str
 
 
+class SuspectedChangelogOut(Out):
+    """A job of Flink whose last commits to the change store have one operation only: it may insert a changelog there.
+
+    A changelog loses its row kinds in the change store, so deleted rows come back.
+    """
+
+    job: str
+    op: str
+    commits: int
+    snapshot_id: str
+    committed_at: datetime
+    message: str
+
+
 class LogRecordOut(Out):
     """One of the newest records. `problem` says why it is no change of the table."""
 

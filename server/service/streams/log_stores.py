@@ -30,6 +30,7 @@ from firn.protocol.avro.decoding import Schemas
 from firn.protocol.avro.wire_format import AVRO_FORMATS, read_schema_id
 from firn.protocol.cdc.rows import EMPTY
 from firn.protocol.partial import ColumnRule
+from server.service.streams.changelog_checks import ChangelogChecks, SuspectedChangelog
 from server.service.streams.connections import Connections
 from server.service.streams.log_schemas import LogSchemas
 from server.service.tables.keyed_tables import KeyedTables, Pin, find_keyed
@@ -87,6 +88,7 @@ class LogStores:
     keyed: KeyedTables
     connections: Connections
     schemas: LogSchemas
+    changelogs: ChangelogChecks
 
     @property
     def _clusters(self) -> KafkaClusters:
@@ -110,35 +112,47 @@ class LogStores:
         head = (current_snapshot(pin.change) or {}).get("summary") or {}
         return LogPin(pin=pin, position=head.get(LOG_POSITION), cutoff=cutoff)
 
+    def find_suspected_changelogs(self, catalog: CatalogName, table: TableName) -> Sequence[SuspectedChangelog]:
+        """Jobs of Flink that seem to insert a changelog into the change store; NotFound for a table without a log."""
+        pin = self.keyed.pin(catalog, table)
+        _require_settings(pin)
+        return self.changelogs.find_pinned(pin)
+
     def check(self, catalog: CatalogName, table: TableName) -> LogCheck:
         """Look for problems of the topic and of its newest records. A failed check is a finding, not an error."""
         pin = self.keyed.pin(catalog, table)
         _require_settings(pin)
+        suspected = [LogFinding(Severity.WARNING, changelog.message) for changelog in self.changelogs.find_pinned(pin)]
         try:
             log = self._load(pin)
             password = self.connections.reveal_password(log.connection)
             newest = self._clusters.read_newest(log.connection, password, log.state.topic, SAMPLE)
             schemas = self._load_schemas(log, newest)
         except CatalogError as error:
-            return LogCheck(findings=[LogFinding(Severity.FAILED, error.message)], sample=())
+            return LogCheck(findings=[LogFinding(Severity.FAILED, error.message), *suspected], sample=())
         columns = _list_columns(pin)
         decoder = RecordDecoder(log.settings, columns, schemas)
         sample = [decoder.decode(record) for record in newest]
-        return LogCheck(findings=[*_find(log), *_judge(sample)], sample=sample)
+        return LogCheck(findings=[*_find(log), *_judge(sample), *suspected], sample=sample)
 
     def _load(self, pin: Pin) -> LogStatus:
         settings = _require_settings(pin)
         connection = self._find_connection(settings)
-        topic = self._clusters.describe(connection, self.connections.reveal_password(connection), settings.topic)
+        password = self.connections.reveal_password(connection)
+        topic = self._clusters.describe(connection, password, settings.topic)
         with self.database.reading() as uow:
             writer = uow.writers.find(pin.keyed.change_id, LOG_WRITER)
         head = (current_snapshot(pin.change) or {}).get("summary") or {}
         position = NO_POSITION if writer is None else writer.position
+        first_offsets = None
+        if position == NO_POSITION and isinstance(settings.start, datetime):
+            first_offsets = self._clusters.find_offsets(connection, password, topic, settings.start)
         state = compare_log(
             topic,
             position,
             topic_id=head.get(LOG_TOPIC_ID),
             starts_latest=settings.start == "latest",
+            first_offsets=first_offsets,
             orders_by_field=pin.keyed.spec.sequence_field is not None,
         )
         # A column with a rule needs every change of its key (docs/protocols.md, rule 1.8).

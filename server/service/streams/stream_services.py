@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from catalog.ports.column_statistics import ColumnStatisticsReading
 from server.service.jobs.leases import LeaseTimes
+from server.service.streams.changelog_checks import ChangelogChecks
 from server.service.streams.connections import Connections
 from server.service.streams.log_schemas import LogSchemas
 from server.service.streams.log_stores import LogStores
@@ -26,10 +28,12 @@ class StreamServices:
     stream_leases: StreamLeases
 
 
-def build_stream_services(keyed: KeyedTables, connections: Connections, times: LeaseTimes) -> StreamServices:
+def build_stream_services(
+    keyed: KeyedTables, connections: Connections, times: LeaseTimes, manifests: ColumnStatisticsReading
+) -> StreamServices:
     """Build the services over one database."""
     log_schemas = LogSchemas(keyed, connections)
-    log_stores = LogStores(keyed.database, keyed, connections, log_schemas)
+    log_stores = LogStores(keyed.database, keyed, connections, log_schemas, ChangelogChecks(keyed, manifests))
     return StreamServices(
         connections=connections,
         log_stores=log_stores,

@@ -21,6 +21,9 @@ def test_the_first_drain_begins_at_the_start_of_the_topic_or_at_its_end() -> Non
     assert (earliest.start, earliest.end, earliest.lag) == ({0: 5, 1: 0}, {0: 9, 1: 0}, 4)
     latest = compare("none", {0: (5, 9), 1: (0, 0)}, starts_latest=True)
     assert (latest.start_position, latest.lag) == ("orders:0:9,1:0", 0)
+    since = compare("none", {0: (5, 9), 1: (2, 4), 2: (1, 3)}, first_offsets={0: 7, 1: 0})
+    assert since.start_position == "orders:0:7,1:2,2:1", "dropped records and a new partition begin at the earliest"
+    assert compare("orders:0:6", {0: (5, 9)}, first_offsets={0: 8}).start_position == "orders:0:6"
 
 
 def test_a_drain_reads_from_the_position_to_the_last_stable_offset() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from catalog.errors import Invalid
@@ -32,7 +34,11 @@ def test_defaults() -> None:
         ("source-tables", "shop.orders", "is for change data capture"),
         ("truncates", "apply", "is not one of stop, ignore, empty"),
         ("format", "csv", "is not one of firn-json, upsert-json"),
-        ("start", "2026-01-01", "is not one of earliest, latest"),
+        ("start", "newest", "is not earliest, latest or a time with its zone"),
+        ("start", "2026-01-01T00:00:00", "is not earliest, latest or a time with its zone"),
+        ("start", "0001-01-01T00:00:00+14:00", "is not earliest, latest or a time with its zone"),
+        ("start", "1969-12-31T23:59:59Z", "is not earliest, latest or a time with its zone"),
+        ("start", "2026-01-01T00:00:00Z" + "0" * 40_000, "is not earliest, latest or a time with its zone"),
         ("every-change", "yes", "neither true nor false"),
         ("max-lag", "0.5 s", "is shorter than 1 s"),
         ("max-batch-rows", "0", "not a whole number"),
@@ -48,6 +54,12 @@ def test_bad_values(key: str, text: str, message: str) -> None:
     with pytest.raises(Invalid, match=message) as refused:
         LogSettings.from_properties({**GOOD, f"firn.log.{key}": text})
     assert "secret" not in refused.value.message
+
+
+def test_a_start_may_be_a_time_in_any_zone() -> None:
+    log = LogSettings.from_properties({**GOOD, "firn.log.start": "2026-11-21T10:30:00+01:00"})
+    assert log is not None
+    assert log.start == datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("format", ["avro", "debezium-avro"])

@@ -199,6 +199,26 @@ def test_a_reset_to_a_time_and_after_the_topic_was_created_again(
     assert (log["position"], log["problem"]) == ("orders:0:5,1:0", None)
 
 
+def test_a_log_starts_with_the_first_records_since_a_time(http: Client, lake: Lake, clusters: FakeClusters) -> None:
+    create(http, "db.plain")
+    clusters.produce("orders", *[(b"1", b"{}")] * 3)
+    record = http.get(f"{AT}/db.plain/log/check").json()["sample"][1]
+    assert create(http, **{"firn.log.start": record["timestamp"]}).is_success
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["skip_to"], log["lag"], log["starts_latest"]) == ("orders:0:1,1:0", 2, False)
+    clusters.drop_before("orders", 2)
+    assert http.get(f"{AT}/db.orders/log").json()["skip_to"] == "orders:0:2,1:0"
+    drain(lake, http, "none", "orders:0:3,1:0", **{"firn.log-topic-id": "id of orders"})
+    assert http.get(f"{AT}/db.orders/log").json()["lag"] == 0, "the property is about the first drain only"
+
+
+def test_a_log_that_starts_in_the_future_waits(http: Client, clusters: FakeClusters) -> None:
+    clusters.produce("orders", *[(b"1", b"{}")] * 3)
+    assert create(http, **{"firn.log.start": "2199-01-01T00:00:00+01:00"}).is_success
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["skip_to"], log["lag"], log["starts_latest"]) == ("orders:0:3,1:0", 0, False)
+
+
 @pytest.mark.parametrize(
     ("to", "message"),
     [

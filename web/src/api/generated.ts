@@ -1581,6 +1581,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log/suspected-changelogs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List suspected changelogs
+         * @description List jobs of Flink that seem to insert a changelog into the change store, where deleted rows come back.
+         *
+         *     The server looks at the last commits of few jobs, in manifests only. An append-only query may be listed, too.
+         */
+        get: operations["list_suspected_changelogs_catalogs__catalog__tables__table__log_suspected_changelogs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/metrics": {
         parameters: {
             query?: never;
@@ -11678,6 +11700,29 @@ export interface components {
             superseded_at: string;
         };
         /**
+         * SuspectedChangelogOut
+         * @description A job of Flink whose last commits to the change store have one operation only: it may insert a changelog there.
+         *
+         *     A changelog loses its row kinds in the change store, so deleted rows come back.
+         */
+        SuspectedChangelogOut: {
+            /** Commits */
+            commits: number;
+            /**
+             * Committed At
+             * Format: date-time
+             */
+            committed_at: string;
+            /** Job */
+            job: string;
+            /** Message */
+            message: string;
+            /** Op */
+            op: string;
+            /** Snapshot Id */
+            snapshot_id: string;
+        };
+        /**
          * SyncOut
          * @description The result of a sync, and the job that continues it. Request a `waiting` sync again later.
          *
@@ -17950,6 +17995,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_suspected_changelogs_catalogs__catalog__tables__table__log_suspected_changelogs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuspectedChangelogOut"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };

@@ -22,6 +22,14 @@ export const tableLog = (catalog: string, name: string) =>
     retry: false,
   });
 
+/** Jobs of Flink that seem to insert a changelog where deleted rows come back. */
+export const suspectedChangelogs = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'suspected-changelogs'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/log/suspected-changelogs', at(catalog, name))),
+    retry: false,
+  });
+
 /** What a skip would give up; it changes nothing. */
 export const plannedSkip = (catalog: string, name: string) =>
   queryOptions({

@@ -3,11 +3,13 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
 import { hiveTable } from '../../api/hive-queries';
+import { suspectedChangelogs } from '../../api/stream-queries';
 import type { Store, Table } from '../../api/types';
 import { Bytes, Count, When } from '../../components/figures';
+import { Note } from '../../components/notes';
 import { WARNING, Mark } from '../../components/status-icons';
 import { many } from '../../lib/format';
-import { paths } from '../../lib/paths';
+import { fullName, paths } from '../../lib/paths';
 import { logOf } from '../../lib/streams';
 import { LogBox } from './log-box';
 import { Figure, Flow } from './store-parts';
@@ -17,54 +19,71 @@ import styles from './stores.module.css';
 export function StoresStrip({ table }: { table: Table }) {
   const { change, base } = table.stores;
   if (change === undefined || base === undefined) return null;
+  const hasLog = logOf(table) !== null;
   const behind = (table.change_sequence ?? 0) - (table.watermark ?? 0);
   return (
-    <section className={styles.strip} aria-label="stores">
-      {logOf(table) !== null && <LogBox table={table} />}
-      <StoreBox
-        title="change"
-        note="recent upserts and deletes"
-        store={change}
-        lag={
-          table.pending_rows === 0 && table.pending_commits === 0 ? (
-            <span className="dim">nothing pending</span>
-          ) : (
-            <span className="accent">
-              {many(table.pending_rows, 'row')} pending in {many(table.pending_commits, 'commit')}
-              {table.pending_since !== null && (
+    <>
+      {hasLog && <SuspectedChangelogs table={table} />}
+      <section className={styles.strip} aria-label="stores">
+        {hasLog && <LogBox table={table} />}
+        <StoreBox
+          title="change"
+          note="recent upserts and deletes"
+          store={change}
+          lag={
+            table.pending_rows === 0 && table.pending_commits === 0 ? (
+              <span className="dim">nothing pending</span>
+            ) : (
+              <span className="accent">
+                {many(table.pending_rows, 'row')} pending in {many(table.pending_commits, 'commit')}
+                {table.pending_since !== null && (
+                  <>
+                    {', the oldest '}
+                    <When at={table.pending_since} />
+                  </>
+                )}
+              </span>
+            )
+          }
+        />
+        <Flow
+          above="merge"
+          below={
+            <span title="the change store's sequence number up to which base holds everything">
+              {table.pending_commits === 0 ? (
+                'base is up to date'
+              ) : (
                 <>
-                  {', the oldest '}
-                  <When at={table.pending_since} />
+                  watermark <b>{table.watermark ?? 0}</b> of {table.change_sequence ?? 0}
                 </>
               )}
             </span>
-          )
-        }
-      />
-      <Flow
-        above="merge"
-        below={
-          <span title="the change store's sequence number up to which base holds everything">
-            {table.pending_commits === 0 ? (
-              'base is up to date'
-            ) : (
-              <>
-                watermark <b>{table.watermark ?? 0}</b> of {table.change_sequence ?? 0}
-              </>
-            )}
-          </span>
-        }
-        live={behind > 0 && table.pending_commits > 0}
-      />
-      <StoreBox
-        title="base"
-        note="one row per key"
-        store={base}
-        lag={base.delete_files > 0 ? many(base.delete_files, 'delete file') : <span className="dim">no delete files</span>}
-      />
-      {table.hive_name !== null && <HiveBox catalog={table.catalog} hive={table.hive_name} />}
-    </section>
+          }
+          live={behind > 0 && table.pending_commits > 0}
+        />
+        <StoreBox
+          title="base"
+          note="one row per key"
+          store={base}
+          lag={base.delete_files > 0 ? many(base.delete_files, 'delete file') : <span className="dim">no delete files</span>}
+        />
+        {table.hive_name !== null && <HiveBox catalog={table.catalog} hive={table.hive_name} />}
+      </section>
+    </>
   );
+}
+
+/** Jobs of Flink by which deleted rows may come back. */
+function SuspectedChangelogs({ table }: { table: Table }) {
+  const { data } = useQuery(suspectedChangelogs(table.catalog, fullName(table)));
+  return data?.map((changelog) => (
+    <Note key={changelog.job} tone="warn" title="A job of Flink may bring deleted rows back">
+      <div className="wrap-anywhere">{changelog.message}.</div>
+      <div>
+        Its last commit <When at={changelog.committed_at} />. Which way fits which query says “From Flink” in docs/streams.md.
+      </div>
+    </Note>
+  ));
 }
 
 function StoreBox({ title, note, store, lag }: { title: string; note: string; store: Store; lag: ReactNode }) {
