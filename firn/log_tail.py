@@ -79,13 +79,12 @@ def translate_error(error: Any) -> FirnError:
 
 
 def build_options(log: LogOut, password: str | None) -> dict[str, Any]:
-    """Librdkafka's settings for the log's cluster.
+    """Librdkafka's settings for a consumer of the log's topic.
 
     Without `auto.offset.reset=error` the client would leave out records that the topic no longer has, and say nothing.
     """
-    options: dict[str, Any] = {
-        "bootstrap.servers": ",".join(log.brokers),
-        "security.protocol": str(log.security).upper().replace("-", "_"),
+    return {
+        **build_connection_options(log, password),
         "client.id": _GROUP,
         "group.id": _GROUP,
         "enable.auto.commit": False,
@@ -93,6 +92,14 @@ def build_options(log: LogOut, password: str | None) -> dict[str, Any]:
         "auto.offset.reset": "error",
         "enable.partition.eof": True,
         "isolation.level": "read_committed",
+    }
+
+
+def build_connection_options(log: LogOut, password: str | None) -> dict[str, Any]:
+    """Librdkafka's settings for the log's cluster, of consumers and producers."""
+    options: dict[str, Any] = {
+        "bootstrap.servers": ",".join(log.brokers),
+        "security.protocol": str(log.security).upper().replace("-", "_"),
         "log_level": 0,
     }
     if log.mechanism is not None:
