@@ -121,7 +121,7 @@ class Transport:
     ) -> Json:
         """Ask for a change, once; OutcomeUnknown when it was sent and no answer came, by default in a minute."""
         answer = self._send(method, path, body=body, params=params, seconds=seconds)
-        return _json(answer) if answer.content else None
+        return read_json(answer) if answer.content else None
 
     def close(self) -> None:
         """Let connections go."""

@@ -74,7 +74,10 @@ GUARDED = {
     "/access/audit": "/access/audit",
 }
 """Those of a server with access control."""
-TABS = ["overview", "schema", "preview", "layout", "trends", "changes", "writers", "snapshots", "jobs", "policy", "properties", "use"]
+TABS = [
+    *("overview", "schema", "preview", "layout", "lineage", "trends", "changes"),
+    *("writers", "snapshots", "jobs", "policy", "properties", "use"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ _COUNT_BY_SPARK = "`firn hive upgrade --unique` upgrades the table, and counts w
 _ON_COUNTS = {
     "key_null": "Choose another key, or remove the rows first.",
     "key_duplicates": (
-        "Choose other key columns, or remove the rows. Or upgrade the table, and `firn table resolve-keys` keeps one row "
-        "of each key."
+        "Choose other key columns, or remove the rows. Or upgrade the table, and `firn table resolve-keys` keeps one "
+        "row of each key."
     ),
 }
 _UNFIT = ("float", "double", "binary", "char")
@@ -366,8 +366,6 @@ def _list_passed(state: HiveState, blockers: Sequence[UpgradeBlocker], primary_k
     ]
     if primary_key:
         message = f"({', '.join(primary_key)}) exists and can be compared; nulls are looked for in every file's footer"
-        advice = (
-            "Duplicate keys are counted only on request, because that reads every row: `firn hive check --unique`."
-        )
+        advice = "Duplicate keys are counted only on request, because that reads every row: `firn hive check --unique`."
         passed.append(CheckResult(code="key", status="warn", message=message, advice=advice))
     return passed

@@ -60,7 +60,9 @@ def test_tables_are_listed_once_and_names_of_with_are_none() -> None:
     assert set(list_tables(query)) == {("a", "b"), ("x", "y", "z")}
 
 
-@pytest.mark.parametrize("sql", ["", "DROP TABLE t", "SELECT ((", "(" * 80 + "SELECT 1" + ")" * 80, "x" * 70_000, "\x00"])
+@pytest.mark.parametrize(
+    "sql", ["", "DROP TABLE t", "SELECT ((", "(" * 80 + "SELECT 1" + ")" * 80, "x" * 70_000, "\x00"]
+)
 def test_no_query(sql: str) -> None:
     assert parse_query(sql, "spark") is None
 

@@ -10909,9 +10909,9 @@ export interface components {
          * SavingsOut
          * @description What jobs saved and cost in some time.
          *
-         *     `reader_seconds` estimates the time that readers saved: `openings_saved` times `opening_ms`. `openings_saved` adds up,
-         *     for each reported scan, the files that jobs had removed from its table in the 30 days before. `reader_seconds` is
-         *     null if engines reported no scans.
+         *     `reader_seconds` estimates the time that readers saved: `openings_saved` times `opening_ms`. `openings_saved` adds
+         *     up, for each reported scan, the files that jobs had removed from its table in the 30 days before. `reader_seconds`
+         *     is null if engines reported no scans.
          */
         SavingsOut: {
             /** Bytes Freed */
