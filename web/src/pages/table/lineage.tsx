@@ -19,7 +19,7 @@ const DIRECTIONS: { value: Direction; label: string }[] = [
   { value: 'downstream', label: 'Readers' },
 ];
 const DEPTHS = ['1', '2', '3', '5', '10'];
-const HEIGHT = 74;
+const HEIGHT = 84;
 
 /** What a table or view comes from, and what reads it: a graph, and each of its edges with where it is known from. */
 export function LineageTab({ catalog, name, columns }: { catalog: string; name: string; columns: readonly string[] }) {
