@@ -32,6 +32,7 @@ from server.kafka.schema_registries import HttpSchemaRegistries
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
 from server.launch.query_engine import QueryProcess
+from server.lineage_container import build_lineage
 from server.outgoing_container import build_event_delivery, build_lineage_events, build_outbox, build_sealer
 from server.rest_catalog.client import RestCatalogs
 from server.service.access.access_control import Access
@@ -63,11 +64,6 @@ from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
 from server.service.jobs.leases import Jobs, SubjectHooks
 from server.service.jobs.tasks import MoreFacts, Tasks
-from server.service.lineage.collecting import LineageCollecting
-from server.service.lineage.datasets import DatasetMatcher
-from server.service.lineage.definitions import DefinitionReader
-from server.service.lineage.graph import LineageGraphs
-from server.service.lineage.intake import LineageIntake
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
 from server.service.optimizers.fleet import Fleet
@@ -203,26 +199,13 @@ def _build_tables(adapters: Adapters) -> TableServices:
         trends=Trends(database),
         summaries=Summaries(database),
         trend_sampling=TrendSampling(database),
-        lineage_graphs=LineageGraphs(database),
-        lineage_collecting=_build_lineage_collecting(adapters),
-        lineage_intake=_build_lineage_intake(adapters),
+        lineage=build_lineage(adapters),
         scans=Scans(
             database, metadata, tables, keyed, images, manifest_scans, make_scan_limits(adapters.settings.scan)
         ),
         missing_columns=MissingColumns(database, metadata, adapters.manifests),
         column_counts=ColumnCounts(database, metadata, adapters.column_statistics),
     )
-
-
-def _build_lineage_collecting(adapters: Adapters) -> LineageCollecting:
-    reader = DefinitionReader(adapters.database, adapters.metadata)
-    return LineageCollecting(adapters.database, reader, timedelta(days=adapters.settings.lineage.days))
-
-
-def _build_lineage_intake(adapters: Adapters) -> LineageIntake:
-    settings = adapters.settings.lineage
-    catalogs = {namespace: CatalogName(name) for namespace, name in settings.catalogs.items()}
-    return LineageIntake(adapters.database, DatasetMatcher(settings.namespace, catalogs))
 
 
 def _build_images(adapters: Adapters, keyed: KeyedTables) -> Images:

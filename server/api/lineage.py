@@ -50,7 +50,7 @@ def show_lineage(
     The graph has only tables and views that the caller may read, and nothing behind others.
     """
     request = LineageRequest(direction=direction, depth=depth, column=column)
-    graph = services.lineage_graphs.show(catalog, table, visible, request)
+    graph = services.lineage.graphs.show(catalog, table, visible, request)
     return TableLineageGraphOut(
         table=str(table),
         root=graph.root,
@@ -70,7 +70,7 @@ def take_event(request: Request, services: ServicesDep, event: Annotated[dict[st
     An input needs the privilege `read` on its table, and an output needs `write`; the server leaves out others, and
     says so. 400 refuses a malformed event, and 409 a sender with too many edges.
     """
-    taken = services.lineage_intake.take(event, _build_sender(request))
+    taken = services.lineage.intake.take(event, _build_sender(request))
     return LineageTakenOut(edges=taken.edges, left_out=list(taken.left_out))
 
 
@@ -82,7 +82,7 @@ def take_events(
     sender, failed = _build_sender(request), list[FailedEventOut]()
     for index, event in enumerate(events):
         try:
-            services.lineage_intake.take(event, sender)
+            services.lineage.intake.take(event, sender)
         except (Invalid, Conflict) as error:
             failed.append(FailedEventOut(index=index, reason=error.message))
     return BatchTakenOut(

@@ -83,12 +83,6 @@ def _optimizing(
         ),
         _sample_trends(every, services),
         TaskDef(
-            name="collect_lineage",
-            does="reads lineage from changed views and pipelines, commits and scans",
-            every_seconds=every.lineage_seconds,
-            activate=_reports(services.lineage_collecting.run_once, "change", "changes"),
-        ),
-        TaskDef(
             name="reap",
             does="ends leases of silent optimizers and settles their jobs",
             every_seconds=every.reap_seconds,
@@ -131,9 +125,24 @@ def _stream_and_pipeline_tasks(every: BackgroundSettings, services: Services) ->
 
 def _lineage_tasks(settings: Settings, services: Services) -> list[TaskDef]:
     events = services.lineage_events
+    tasks = [
+        TaskDef(
+            name="collect_lineage",
+            does="reads lineage from changed views and pipelines, commits and scans",
+            every_seconds=settings.background.lineage_seconds,
+            activate=_reports(services.lineage.collecting.run_once, "change", "changes"),
+        ),
+        TaskDef(
+            name="tidy_lineage",
+            does="removes lineage that nobody has seen for long",
+            every_seconds=settings.background.cleanup_seconds,
+            activate=_reports(services.lineage.collecting.remove_expired, "edge", "edges"),
+        ),
+    ]
     if events is None:
-        return []
+        return tasks
     return [
+        *tasks,
         TaskDef(
             name="lineage",
             does="sends OpenLineage events of runs of pipelines",
@@ -277,12 +286,6 @@ def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
             does="removes old reports of scans and commits",
             every_seconds=every.cleanup_seconds,
             activate=services.reports.remove_expired,
-        ),
-        TaskDef(
-            name="tidy_lineage",
-            does="removes lineage that nobody has seen for long",
-            every_seconds=every.cleanup_seconds,
-            activate=_reports(services.lineage_collecting.remove_expired, "edge", "edges"),
         ),
         TaskDef(
             name="tidy",

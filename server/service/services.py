@@ -33,9 +33,7 @@ from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
 from server.service.jobs.leases import Jobs
 from server.service.jobs.tasks import Tasks
-from server.service.lineage.collecting import LineageCollecting
-from server.service.lineage.graph import LineageGraphs
-from server.service.lineage.intake import LineageIntake
+from server.service.lineage.services import LineageServices
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
 from server.service.notifications.event_delivery import EventDelivery
@@ -124,9 +122,7 @@ class TableServices:
     trends: Trends
     summaries: Summaries
     trend_sampling: TrendSampling
-    lineage_graphs: LineageGraphs
-    lineage_collecting: LineageCollecting
-    lineage_intake: LineageIntake
+    lineage: LineageServices
     scans: Scans
     missing_columns: MissingColumns
     column_counts: ColumnCounts

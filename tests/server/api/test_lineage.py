@@ -32,7 +32,7 @@ def create_view(api: Api, name: str, sql: str, dialect: str = "spark", **more: A
 
 def show(api: Api, table: str = "db.plain", *, collect: bool = True, **params: Any) -> dict[str, Any]:
     if collect:
-        api.lake.services.lineage_collecting.run_once()
+        api.lake.services.lineage.collecting.run_once()
     graph: dict[str, Any] = api.get(f"{table}/lineage", **params)
     return graph
 
@@ -175,7 +175,7 @@ def test_odd_views_do_no_harm(api: Api, sql: str) -> None:
     create_view(api, "other", "SELECT id, note FROM db.plain", dialect="no such dialect")
     graph = show(api)
     assert "view db.other" in names(graph)
-    assert api.lake.services.lineage_collecting.run_once() == 0
+    assert api.lake.services.lineage.collecting.run_once() == 0
 
 
 def test_events_of_spark_name_tables_by_location(api: Api) -> None:
@@ -302,7 +302,7 @@ def test_old_edges_expire(api: Api) -> None:
     take(api, job={"namespace": "a", "name": "new"}, inputs=[dataset("lake.db.plain")])
     create_view(api, "open", "SELECT id, note FROM plain")
     assert set(names(show(api))) == {"table db.plain", "job nightly.load", "job new", "view db.open"}
-    assert api.lake.services.lineage_collecting.remove_expired() == 1
+    assert api.lake.services.lineage.collecting.remove_expired() == 1
     assert set(names(show(api))) == {"table db.plain", "job new", "view db.open"}
 
 

@@ -296,10 +296,8 @@ OF_OPTIMIZERS = {
     "POST /leases/{lease}/chunk-commits",
 }
 WITHOUT = {
-    "POST /lineage",  # its locations are compared with those of visible tables, and nobody opens them
-    "POST /lineage/batch",
-    "POST /queries",  # it refuses all files; see test_queries_open_no_file_of_another_table
-    "POST /saved-queries",
+    # Queries refuse all files (see test_queries_open_no_file_of_another_table); nobody opens locations of events.
+    *(f"POST /{name}" for name in ("lineage", "lineage/batch", "queries", "saved-queries")),
     "PUT /saved-queries/{saved_id}",
     # `location` of a namespace is told to engines, which send it with each table that they create.
     "POST /{catalog}/namespaces",

@@ -33,7 +33,7 @@ def http(guarded_server: Guarded) -> Client:
         guarded_server.services.views.create(
             LAKE, ViewDefinition(name=TableName((namespace,), name), schema=COLUMNS, version=version)
         )
-    guarded_server.services.lineage_collecting.run_once()
+    guarded_server.services.lineage.collecting.run_once()
     return Client(guarded_server.app)
 
 

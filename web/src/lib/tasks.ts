@@ -7,6 +7,8 @@ const TASK_TITLES: Record<string, string> = {
   reap: 'Expired leases',
   pipelines: 'Runs of pipelines',
   lineage: 'OpenLineage events',
+  collect_lineage: 'Lineage',
+  tidy_lineage: 'Old lineage',
   notify: 'Notifications',
   send_events: 'Table events',
   tidy_notifications: 'Old messages of rules',
