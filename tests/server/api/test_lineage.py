@@ -239,7 +239,10 @@ def test_events_without_edges_are_taken(api: Api) -> None:
     assert take(api, eventType="FAIL", inputs=[dataset("lake.db.plain")])["left_out"]
     answer = api.http.post("/api/v1/lineage", json={"eventTime": "2026-01-01T00:00:00Z", "dataset": dataset("x")})
     assert answer.json()["edges"] == 0
-    odd = {"columnLineage": {"fields": {"a": 1, "b": {"inputFields": [1, {"field": 2}]}}}, "symlinks": [1]}
+    odd: dict[str, Any] = {
+        "columnLineage": {"fields": {"a": 1, "b": {"inputFields": [1, {"field": 2}]}}},
+        "symlinks": [1],
+    }
     assert take(api, outputs=[dataset("lake.db.new", **odd)])["edges"] == 1
 
 
@@ -252,8 +255,8 @@ def test_too_many_datasets_are_cut(api: Api) -> None:
 def test_a_node_keeps_a_number_of_edges(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     api.lake.create(PLAIN)
     monkeypatch.setattr("server.service.lineage.intake.MOST_AT_NODE", 2)
-    for number in range(3):
-        taken = take(api, job={"namespace": "a", "name": f"job {number}"}, inputs=[dataset("lake.db.plain")])
+    inputs = [dataset("lake.db.plain")]
+    *_, taken = [take(api, job={"namespace": "a", "name": f"job {number}"}, inputs=inputs) for number in range(3)]
     assert taken["edges"] == 0
     assert "keeps 2 edges" in taken["left_out"][0]
     assert take(api, job={"namespace": "a", "name": "job 1"}, inputs=[dataset("lake.db.plain")])["edges"] == 1
