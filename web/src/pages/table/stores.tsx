@@ -80,7 +80,7 @@ function SuspectedChangelogs({ table }: { table: Table }) {
     <Note key={changelog.job} tone="warn" title="A job of Flink may bring deleted rows back">
       <div className="wrap-anywhere">{changelog.message}.</div>
       <div>
-        Its last commit <When at={changelog.committed_at} />. Which way fits which query says “From Flink” in docs/streams.md.
+        Its last commit <When at={changelog.committed_at} />. “From Flink” in docs/streams.md says which way fits which query.
       </div>
     </Note>
   ));
