@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Checkbox, Menu, Skeleton, Tooltip } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
 import { IconArrowDown, IconArrowUp, IconColumns3 } from '@tabler/icons-react';
-import type { KeyboardEvent, MouseEvent, ReactNode } from 'react';
+import { useLayoutEffect, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactNode } from 'react';
 import { Link, useNavigate } from 'react-router';
 
 import { Panel } from './panel';
@@ -77,6 +77,30 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   );
 }
 
+/** Where the rows do not fit beside each other, each becomes a block: its first column, then names and values. */
+function useBlocks(columns: string) {
+  const area = useRef<HTMLDivElement>(null);
+  const [needed, setNeeded] = useState<{ columns: string; width: number } | null>(null);
+  const [width, setWidth] = useState(Infinity);
+  const asBlocks = needed !== null && needed.columns === columns && width < needed.width;
+  useLayoutEffect(() => {
+    const element = area.current;
+    const table = element?.firstElementChild;
+    if (element === null || table === null || table === undefined) return;
+    const measure = () => {
+      setWidth(element.clientWidth);
+      // As blocks it fits any width: what it needs as a table is known from before.
+      if (!asBlocks && table.scrollWidth > element.clientWidth + 1) setNeeded({ columns, width: table.scrollWidth });
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    observer.observe(table);
+    measure();
+    return () => observer.disconnect();
+  }, [asBlocks, columns]);
+  return { area, asBlocks };
+}
+
 /** What can be done with a row stays in sight where the others have to be scrolled. */
 function classOf<Row>({ right, title }: Column<Row>): string {
   return [right && styles.right, title === '' && right && styles.acts].filter(Boolean).join(' ');
@@ -97,19 +121,21 @@ function Grid<Row>({ name, columns, rows, id, link, empty, more, select, sorted 
     if (window.getSelection()?.toString()) return;
     void navigate(to);
   };
+  const { area, asBlocks } = useBlocks(columns.map(({ key }) => key).join());
   if (rows?.length === 0) return empty;
+  // Blocks are no table to a browser any more: the roles say that they still are one.
   return (
-    <>
-      <table className={styles.table} aria-label={name}>
-        <thead>
-          <tr>
+    <div ref={area}>
+      <table className={styles.table} aria-label={name} role="table" data-blocks={asBlocks}>
+        <thead role="rowgroup">
+          <tr role="row">
             {select && <SelectAll rows={rows ?? []} id={id} select={select} />}
             {columns.map((column) => (
               <Head key={column.key} column={column} sorted={sorted} />
             ))}
           </tr>
         </thead>
-        <tbody onKeyDown={moveFocus}>
+        <tbody role="rowgroup" onKeyDown={moveFocus}>
           {rows === undefined &&
             SKELETONS.map((line) => (
               <tr key={line} aria-hidden>
@@ -124,10 +150,10 @@ function Grid<Row>({ name, columns, rows, id, link, empty, more, select, sorted 
           {rows?.map((row) => {
             const to = link?.(row);
             return (
-              <tr key={id(row)} data-link={to !== undefined} onClick={(event) => openRow(event, to)}>
+              <tr key={id(row)} role="row" data-link={to !== undefined} onClick={(event) => openRow(event, to)}>
                 {select && <SelectOne row={row} id={id(row)} select={select} />}
                 {columns.map((column, index) => (
-                  <td key={column.key} className={classOf(column)}>
+                  <td key={column.key} role="cell" className={`${classOf(column)} ${index === 0 ? styles.first : ''}`} data-title={index === 0 ? undefined : column.title}>
                     {index === 0 && to !== undefined ? (
                       <Link to={to} className={styles.open} data-row-link>
                         {column.cell(row)}
@@ -149,7 +175,7 @@ function Grid<Row>({ name, columns, rows, id, link, empty, more, select, sorted 
           </Button>
         </div>
       )}
-    </>
+    </div>
   );
 }
 
@@ -160,7 +186,9 @@ function Head<Row>({ column, sorted }: { column: Column<Row>; sorted: DataTableP
   return (
     <th
       scope="col"
+      role="columnheader"
       className={classOf(column)}
+      data-sorts={sorted !== undefined && sort !== undefined}
       style={column.wide ? { width: '100%' } : undefined}
       title={column.help}
       aria-sort={isSorted ? (down ? 'descending' : 'ascending') : undefined}
@@ -184,7 +212,7 @@ function SelectAll<Row>({ rows, id, select }: { rows: readonly Row[]; id: (row: 
   const possible = rows.filter(select.can).map(id);
   const all = possible.length > 0 && possible.every((item) => select.chosen.has(item));
   return (
-    <th scope="col" className={styles.check}>
+    <th scope="col" role="columnheader" className={styles.check} data-sorts>
       <Checkbox
         size="xs"
         aria-label="select all that can be selected"
@@ -204,7 +232,7 @@ function SelectOne<Row>({ row, id, select }: { row: Row; id: string; select: Sel
     select.set(next);
   };
   return (
-    <td className={styles.check}>
+    <td role="cell" className={styles.check}>
       {select.can(row) && <Checkbox size="xs" aria-label={`select ${id}`} checked={select.chosen.has(id)} onChange={toggle} />}
     </td>
   );

@@ -41,7 +41,7 @@ function Partitions({ row }: { row: HiveRow }) {
 }
 
 /** As much of a sentence as leaves room for what stands beside it; all of it on hover, and behind the row. */
-const WORDS = 'clamp(110px, 24vw, 460px)';
+const WORDS = 'clamp(110px, 40vw - 290px, 460px)';
 
 function State({ row, catalog }: { row: HiveRow; catalog: string }) {
   if (row.drift !== null) {

@@ -25,7 +25,7 @@ import { Retention } from './retention';
 
 const CATALOGS: Column<Catalog>[] = [
   { key: 'name', title: 'Catalog', cell: (row) => <span className="mono">{row.name}</span> },
-  { key: 'warehouse', title: 'Warehouse', cell: (row) => <span className="mono dim">{row.warehouse}</span>, wide: true },
+  { key: 'warehouse', title: 'Warehouse', cell: (row) => <div className="mono dim wrap-anywhere" style={{ minWidth: 200 }}>{row.warehouse}</div>, wide: true },
   {
     key: 'metastore',
     title: 'Hive Metastore',
@@ -62,7 +62,7 @@ const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
 const TASKS: Column<BackgroundTask>[] = [
   { key: 'name', title: 'Task', cell: (task) => taskTitle(task.name) },
   { key: 'state', title: 'State', cell: (row) => <TaskState task={row} /> },
-  { key: 'does', title: 'Description', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 320 }}>{row.does}</div> },
+  { key: 'does', title: 'Description', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 160 }}>{row.does}</div> },
   { key: 'status', title: 'Last result', cell: (row) => <Outcome task={row} />, wide: true },
   { key: 'every', title: 'Every', cell: (row) => span(row.every_seconds), right: true },
   { key: 'took', title: 'Duration', cell: (row) => <Span seconds={row.last_seconds} />, right: true },
