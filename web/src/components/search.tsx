@@ -13,6 +13,7 @@ import {
   IconSearch,
   IconSettings,
   IconSitemap,
+  IconStar,
   IconTable,
   IconTerminal2,
 } from '@tabler/icons-react';
@@ -25,10 +26,12 @@ import { catalogs } from '../api/queries';
 import { search } from '../api/search-queries';
 import { savedQueries } from '../api/sql-queries';
 import type { SearchHit } from '../api/types';
+import { notStarred } from '../lib/favourites';
 import { paths } from '../lib/paths';
-import { describeHit, findPlaces, fits, groupHits, keyOf, pathOf, placesFor, recentTables } from '../lib/search';
+import { describeHit, findPlaces, fits, groupHits, keyOf, pathOf, placesFor, recentTables, type Recent } from '../lib/search';
 import { useCatalog } from './catalog';
 import { useMe } from './current-user';
+import { useFavourites } from './favourites';
 
 const FEW_PLACES = 5;
 
@@ -84,7 +87,7 @@ export function Search() {
     >
       <Spotlight.Search placeholder="Tables, columns, comments, jobs, pages…" aria-label="search" onKeyDown={openFirst} leftSection={<IconSearch size={16} />} />
       <Spotlight.ActionsList>
-        {text === '' && <RecentTables />}
+        {text === '' && <KnownTables />}
         {text !== '' && pages}
         {groups.map((group) => (
           <Spotlight.ActionsGroup key={group.label} label={group.label}>
@@ -119,21 +122,30 @@ function Places({ places }: { places: ReturnType<typeof usePlaces> }) {
   );
 }
 
-/** Read whenever the search opens, which draws this anew. */
-function RecentTables() {
+/** Starred tables, then those looked at last; read whenever the search opens, which draws this anew. */
+function KnownTables() {
   const { name: who } = useMe();
+  const { favourites } = useFavourites();
+  return (
+    <>
+      <TableGroup label="Favourites" icon={<IconStar size={16} />} tables={favourites} />
+      <TableGroup label="Recently viewed" icon={<IconClock size={16} />} tables={notStarred(recentTables(who), favourites)} />
+    </>
+  );
+}
+
+function TableGroup({ label, icon, tables }: { label: string; icon: ReactNode; tables: readonly Recent[] }) {
   const { name: here } = useCatalog();
   const navigate = useNavigate();
-  const recent = recentTables(who);
-  if (recent.length === 0) return null;
+  if (tables.length === 0) return null;
   return (
-    <Spotlight.ActionsGroup label="Recently viewed">
-      {recent.map(({ catalog, table }) => (
+    <Spotlight.ActionsGroup label={label}>
+      {tables.map(({ catalog, table }) => (
         <Spotlight.Action
           key={`${catalog}/${table}`}
           label={table}
           description={catalog === here ? undefined : `in ${catalog}`}
-          leftSection={<IconClock size={16} />}
+          leftSection={icon}
           onClick={() => void navigate(paths.table(catalog, table))}
         />
       ))}

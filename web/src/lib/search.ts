@@ -132,8 +132,17 @@ const keyFor = (who: string | null) => `firn.recent.${who ?? ''}`;
 /** The tables that somebody has looked at last in this browser, the last one first. */
 export function recentTables(who: string | null): Recent[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(keyFor(who)) ?? '[]');
-    return Array.isArray(stored) ? stored.filter(isRecent).slice(0, KEPT) : [];
+    return readTables(localStorage.getItem(keyFor(who))).slice(0, KEPT);
+  } catch {
+    return [];
+  }
+}
+
+/** Tables as the browser keeps them. Other programs and people may write there: all else is left out. */
+export function readTables(text: string | null | undefined): Recent[] {
+  try {
+    const stored: unknown = JSON.parse(text ?? '[]');
+    return Array.isArray(stored) ? stored.filter(isRecent).map(({ catalog, table }) => ({ catalog, table })) : [];
   } catch {
     return [];
   }

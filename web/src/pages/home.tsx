@@ -10,6 +10,7 @@ import { summary } from '../api/trend-queries';
 import type { MetastoreDown, Health, HiveRow, Job, Operation, Summary } from '../api/types';
 import { useCatalog } from '../components/catalog';
 import { DataTable, type Column } from '../components/data-table';
+import { YourTables } from '../components/favourites';
 import { Bytes, useNow, When } from '../components/figures';
 import { jobColumns, TableName } from '../components/job-parts';
 import { useOptimizers, usePulse, useSeesServer } from '../components/current-user';
@@ -35,6 +36,7 @@ export function HomePage() {
     <Page title="Home" sub={<Verdict needs={needs} summary={found} />}>
       {error !== null && <ProblemNote error={error} what="cannot read the totals" />}
       <NeedsYou needs={needs} />
+      <YourTables catalog={catalog} />
       {found !== undefined && <Totals catalog={catalog} summary={found} />}
       {found !== undefined && <Glance catalog={catalog} summary={found} />}
       {found !== undefined && <SavingsLine catalog={catalog} summary={found} />}

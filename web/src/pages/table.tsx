@@ -9,6 +9,7 @@ import { table as tableQuery, tableJobs, view as viewQuery } from '../api/querie
 import type { Table } from '../api/types';
 import { useDo } from '../components/confirm-dialog';
 import { DataTable } from '../components/data-table';
+import { Star, useFavourites } from '../components/favourites';
 import { jobColumns, TableName } from '../components/job-parts';
 import { KindMark } from '../components/status-icons';
 import { useMe, useWhyNot } from '../components/current-user';
@@ -57,10 +58,14 @@ export function TablePage() {
 /** The search offers the tables that were looked at last. */
 function useRecent(catalog: string, table: string, { isThere, isGone = false }: { isThere: boolean; isGone?: boolean }) {
   const { name: who } = useMe();
+  const { remove: removeFavourite } = useFavourites();
   useEffect(() => {
     if (isThere) rememberTable(who, { catalog, table });
-    if (isGone) forgetTable(who, { catalog, table });
-  }, [who, catalog, table, isThere, isGone]);
+    if (isGone) {
+      forgetTable(who, { catalog, table });
+      removeFavourite({ catalog, table });
+    }
+  }, [who, catalog, table, isThere, isGone, removeFavourite]);
 }
 
 /** One table: what it is, what comes next, where its rows are, what happened to it. */
@@ -76,6 +81,7 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
         <span className="row">
           <TableName table={name} />
           <Copy text={`${catalog}.${name}`} what="name" />
+          <Star catalog={catalog} table={name} />
         </span>
       }
       sub={

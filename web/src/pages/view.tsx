@@ -6,6 +6,7 @@ import { answered, api } from '../api/client';
 import type { View, ViewVersion } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
+import { Star } from '../components/favourites';
 import { When } from '../components/figures';
 import { TableName } from '../components/job-parts';
 import { KindMark } from '../components/status-icons';
@@ -33,6 +34,7 @@ export function ViewPage({ view }: { view: View }) {
         <span className="row">
           <TableName table={name} />
           <Copy text={`${view.catalog}.${name}`} what="name" />
+          <Star catalog={view.catalog} table={name} />
         </span>
       }
       sub={
