@@ -83,7 +83,7 @@ def violations(page: Page) -> list[str]:
     light = violations_in_light(page)
     page.emulate_media(color_scheme="dark")
     expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
-    dark = _found(page, "{runOnly: ['color-contrast']}")
+    dark = list_violations(page, "{runOnly: ['color-contrast']}")
     page.emulate_media(color_scheme="light")
     return [*light, *(f"in dark: {violation}" for violation in dark)]
 
@@ -91,10 +91,10 @@ def violations(page: Page) -> list[str]:
 def violations_in_light(page: Page) -> list[str]:
     """The violations that axe reports on the page in its present colours."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    return _found(page, "{}")
+    return list_violations(page, "{}")
 
 
-def _found(page: Page, rules: str) -> list[str]:
+def list_violations(page: Page, rules: str) -> list[str]:
     page.evaluate(END_OF_TRANSITIONS)
     run = f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}})"
     violations = page.evaluate(f"{run}.then(result => result.violations)")

@@ -20,7 +20,7 @@ from firn.cli import app
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandOutput:
     """The exit code and the output of one command."""
 
     code: int
@@ -39,15 +39,15 @@ class Command:
     url: str
     token: str | None = None
 
-    def __call__(self, *arguments: str) -> Said:
+    def __call__(self, *arguments: str) -> CommandOutput:
         """Run a command in this process. `apart` runs commands that start or replace processes."""
         out, err = io.StringIO(), io.StringIO()
-        told = {"FIRN_SERVER": self.url, **({} if self.token is None else {"FIRN_TOKEN": self.token})}
-        with patch.dict(os.environ, told), redirect_stdout(out), redirect_stderr(err):
+        env = {"FIRN_SERVER": self.url, **({} if self.token is None else {"FIRN_TOKEN": self.token})}
+        with patch.dict(os.environ, env), redirect_stdout(out), redirect_stderr(err):
             code = app.run(arguments)
-        return Said(code, out.getvalue(), err.getvalue())
+        return CommandOutput(code, out.getvalue(), err.getvalue())
 
-    def apart(self, *arguments: str, env: Mapping[str, str] | None = None) -> Said:
+    def apart(self, *arguments: str, env: Mapping[str, str] | None = None) -> CommandOutput:
         """Run a command in its own process; fail if it prints a traceback or takes longer than 120 s."""
         done = subprocess.run(
             [sys.executable, "-m", "firn.cli", *arguments],
@@ -59,7 +59,7 @@ class Command:
             env={**os.environ, "FIRN_SERVER": self.url, **(env or {})},
         )
         assert "Traceback" not in done.stderr, done.stderr
-        return Said(done.returncode, done.stdout, done.stderr)
+        return CommandOutput(done.returncode, done.stdout, done.stderr)
 
 
 @contextmanager
@@ -73,9 +73,9 @@ def serving(data_dir: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen
     ):
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            match = re.fullmatch(r"Firn \S+ answers at (http://127\.0\.0\.1:\d+) \(data in .*\)\n", said)
-            assert match is not None, said
+            line = process.stdout.readline()
+            match = re.fullmatch(r"Firn \S+ answers at (http://127\.0\.0\.1:\d+) \(data in .*\)\n", line)
+            assert match is not None, line
             yield match.group(1), process
         finally:
             process.terminate()

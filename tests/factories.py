@@ -26,12 +26,12 @@ LATER = NOW + timedelta(minutes=5)
 
 
 def a_catalog(**changes: Any) -> Catalog:
-    made = Catalog(name=LAKE, warehouse="file:/warehouse", metastore_uri=None, properties={}, created_at=NOW)
-    return replace(made, **changes)
+    catalog = Catalog(name=LAKE, warehouse="file:/warehouse", metastore_uri=None, properties={}, created_at=NOW)
+    return replace(catalog, **changes)
 
 
 def a_relation(**changes: Any) -> Relation:
-    made = Relation(
+    relation = Relation(
         id=RelationId(uuid4()),
         catalog=LAKE,
         name=ORDERS,
@@ -43,18 +43,18 @@ def a_relation(**changes: Any) -> Relation:
         created_at=NOW,
         updated_at=NOW,
     )
-    return replace(made, **changes)
+    return replace(relation, **changes)
 
 
 def a_keyed_table(**changes: Any) -> KeyedTable:
     ids = [RelationId(uuid4()) for _ in range(3)]
-    made = KeyedTable(relation_id=ids[0], spec=KeySpec(primary_key=("id",)), base_id=ids[1], change_id=ids[2])
-    return replace(made, **changes)
+    keyed_table = KeyedTable(relation_id=ids[0], spec=KeySpec(primary_key=("id",)), base_id=ids[1], change_id=ids[2])
+    return replace(keyed_table, **changes)
 
 
 def a_job(status: JobStatus = JobStatus.PENDING, **changes: Any) -> Job:
     """A job. If the status has a lease, the job has attempt 1, the token `t1` and five minutes left."""
-    made = Job(
+    job = Job(
         id=JobId(uuid4()),
         catalog=LAKE,
         subject_id=uuid4(),
@@ -68,8 +68,8 @@ def a_job(status: JobStatus = JobStatus.PENDING, **changes: Any) -> Job:
     )
     if status.is_leased:
         owner, token = OptimizerId("host-1-abc"), LeaseToken("t1")
-        made = replace(made, attempt=1, token=token, owner=owner, leased_at=NOW, lease_until=LATER)
-    return replace(made, **changes)
+        job = replace(job, attempt=1, token=token, owner=owner, leased_at=NOW, lease_until=LATER)
+    return replace(job, **changes)
 
 
 def lease_of(job: Job) -> Lease:
@@ -79,14 +79,14 @@ def lease_of(job: Job) -> Lease:
 
 
 def an_event(**changes: Any) -> CommitEvent:
-    made = CommitEvent(
+    event = CommitEvent(
         relation_id=RelationId(uuid4()), catalog=LAKE, table=ORDERS, committed_at=NOW, operation="append"
     )
-    return replace(made, **changes)
+    return replace(event, **changes)
 
 
 def an_optimizer(**changes: Any) -> Optimizer:
-    made = Optimizer(
+    optimizer = Optimizer(
         id=OptimizerId("host-1-abc"),
         group="default",
         host="host",
@@ -95,11 +95,11 @@ def an_optimizer(**changes: Any) -> Optimizer:
         registered_at=NOW,
         last_seen_at=NOW,
     )
-    return replace(made, **changes)
+    return replace(optimizer, **changes)
 
 
 def an_operation(**changes: Any) -> Operation:
-    made = Operation(
+    operation = Operation(
         id=OperationId(uuid4()),
         kind=OperationKind.UPGRADE,
         catalog=LAKE,
@@ -108,11 +108,11 @@ def an_operation(**changes: Any) -> Operation:
         created_at=NOW,
         updated_at=NOW,
     )
-    return replace(made, **changes)
+    return replace(operation, **changes)
 
 
 def a_query(now: datetime, *tables: TableName, **changes: Any) -> Query:
-    made = Query(
+    query = Query(
         id=create_query_id(),
         owner=None,
         statement="SELECT 1",
@@ -124,4 +124,4 @@ def a_query(now: datetime, *tables: TableName, **changes: Any) -> Query:
         created_at=now,
         seen_at=now,
     )
-    return replace(made, **changes)
+    return replace(query, **changes)

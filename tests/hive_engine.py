@@ -144,10 +144,10 @@ class _Engine:
         else:
             named = {**named, "spark": self.spark}
         with ThreadPoolExecutor(1) as pool:
-            said = pool.submit(getattr(firn.spark, call), *arguments, **named)
-            while not said.done():
+            future = pool.submit(getattr(firn.spark, call), *arguments, **named)
+            while not future.done():
                 self.work(url)
-        answer = said.result()
+        answer = future.result()
         return sorted((tuple(row) for row in answer.collect()), key=repr) if call == "read" else answer
 
     def write(self, op: str, table: str, ddl: str, rows: Rows, batch: str) -> bool:
@@ -164,13 +164,13 @@ class _Engine:
         return worker.work_once(optimizer_id, wait_seconds=1)
 
     def work_beside(self, url: str, stage: str, path: str, text: str) -> bool:
-        said, was_there = LeaseKeeper.stage, list[str]()
+        future, was_there = LeaseKeeper.stage, list[str]()
 
         def noticed(hold: LeaseKeeper, name: str) -> None:
             if name == stage:
                 Path(path).write_text(text)
                 was_there.append(name)
-            said(hold, name)
+            future(hold, name)
 
         with patch.object(LeaseKeeper, "stage", noticed):
             self.work(url)

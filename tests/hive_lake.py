@@ -47,12 +47,12 @@ class Side:
 
     def table(self, columns: str, partitioned_by: str = "", *rows: str, kind: str = "STORED AS PARQUET") -> HiveTable:
         """Make a Hive table with these rows, which Spark writes with its default settings."""
-        made = HiveTable(self, f"t{next(NUMBERS)}")
+        table = HiveTable(self, f"t{next(NUMBERS)}")
         by = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
-        self.hive.sql(f"CREATE TABLE {made.name} ({columns}) {kind} {by} LOCATION '{made.path.as_uri()}'")
+        self.hive.sql(f"CREATE TABLE {table.name} ({columns}) {kind} {by} LOCATION '{table.path.as_uri()}'")
         for values in rows:
-            made.insert(values)
-        return made
+            table.insert(values)
+        return table
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class HiveTable:
     def insert(self, values: str, *, how: str = "INTO", partition: str = "") -> None:
         self.side.hive.sql(f"INSERT {how} {self.name} {partition} {values}")
 
-    def alter(self, what: str) -> None:
-        self.side.hive.sql(f"ALTER TABLE {self.name} {what}")
+    def alter(self, change: str) -> None:
+        self.side.hive.sql(f"ALTER TABLE {self.name} {change}")
 
     def hive_rows(self, columns: str = "*") -> Rows:
         return self.side.hive.sql(f"REFRESH TABLE {self.name}", f"SELECT {columns} FROM {self.name}")
@@ -128,12 +128,12 @@ class HiveTable:
         """Request a publish, run jobs until the server has done it, and return the publish job."""
         self.ask_publish()
         give_up = time.monotonic() + LONGEST_JOB_SECONDS
-        while (asked := self.shown()["publish_request"])["step"] not in ("done", "failed"):
-            assert time.monotonic() < give_up, asked
+        while (publish_request := self.shown()["publish_request"])["step"] not in ("done", "failed"):
+            assert time.monotonic() < give_up, publish_request
             self.side.hive.work(self.side.server.url)
-        assert asked["step"] == "done", asked
-        assert asked["job_id"] is not None, asked["message"]
-        return self.side.server.get(f"jobs/{asked['job_id']}")
+        assert publish_request["step"] == "done", publish_request
+        assert publish_request["job_id"] is not None, publish_request["message"]
+        return self.side.server.get(f"jobs/{publish_request['job_id']}")
 
     def shown(self) -> dict[str, Any]:
         """The Hive table as the server shows it."""

@@ -62,10 +62,10 @@ class KeyedTable:
 def change_row(table: KeyedTable, **columns: str) -> None:
     """Change columns of a table's row in the database, to get a table that is older than the server's rules."""
     namespace, name = table.short.split(".")
-    given = ", ".join(f"{column} = :{column}" for column in columns)
+    assignments = ", ".join(f"{column} = :{column}" for column in columns)
     with closing(sqlite3.connect(table.server.data_dir / "firn.db", timeout=30)) as database, database:
         changed = database.execute(
-            f"UPDATE relation SET {given} WHERE namespace = :namespace AND name = :name",
+            f"UPDATE relation SET {assignments} WHERE namespace = :namespace AND name = :name",
             {**columns, "namespace": namespace, "name": name},
         )
         assert changed.rowcount == 1

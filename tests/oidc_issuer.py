@@ -32,7 +32,7 @@ class State:
     def __init__(self) -> None:
         self.keys: list[tuple[str, str, Any]] = []
         self.failing = False
-        self.asked = 0
+        self.key_requests = 0
         self.person: dict[str, Any] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.rotate("RS256")
@@ -47,7 +47,7 @@ class State:
         self.keys = [*kept, (f"key-{time.monotonic_ns()}", algorithm, key)]
 
     def jwks(self) -> list[dict[str, Any]]:
-        self.asked += 1
+        self.key_requests += 1
         makers: dict[str, Any] = {"RS256": RSAAlgorithm, "ES256": ECAlgorithm}
         return [
             {**makers[algorithm].to_jwk(key.public_key(), as_dict=True), "kid": kid, "use": "sig", "alg": algorithm}
@@ -75,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
                 "token_endpoint": f"{url}/token",
             },
             "/jwks": lambda: {"keys": STATE.jwks()},
-            "/asked": lambda: {"asked": STATE.asked},
+            "/asked": lambda: {"asked": STATE.key_requests},
         }
         if STATE.failing and self.path != "/asked":
             self.send_error(500)
@@ -105,25 +105,25 @@ class Handler(BaseHTTPRequestHandler):
 
     def _authorize(self, url: str) -> None:
         """Redirect with a code, as if the person had signed in and agreed."""
-        asked = _flat(urlsplit(self.path).query)
-        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        query = _flat(urlsplit(self.path).query)
+        assert (query["response_type"], query["code_challenge_method"]) == ("code", "S256")
         code = secrets.token_urlsafe()
-        STATE.codes[code] = {**asked, "issuer": url}
+        STATE.codes[code] = {**query, "issuer": url}
         self.send_response(302)
-        self.send_header("location", f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
+        self.send_header("location", f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}")
         self.end_headers()
 
     def _redeem(self, form: dict[str, str]) -> object:
         """Return tokens for a code. A code works once, and only with the verifier of its challenge."""
-        asked = STATE.codes.pop(form["code"])
+        sign_in = STATE.codes.pop(form["code"])
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
-        assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
-        assert form["redirect_uri"] == asked["redirect_uri"]
+        assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == sign_in["code_challenge"]
+        assert form["redirect_uri"] == sign_in["redirect_uri"]
         now = int(time.time())
-        claims = {**STATE.person, "iss": asked["issuer"], "iat": now, "exp": now + 600}
+        claims = {**STATE.person, "iss": sign_in["issuer"], "iat": now, "exp": now + 600}
         return {
             "access_token": STATE.mint({**claims, "aud": "firn"}),
-            "id_token": STATE.mint({**claims, "aud": asked["client_id"], "nonce": asked["nonce"]}),
+            "id_token": STATE.mint({**claims, "aud": sign_in["client_id"], "nonce": sign_in["nonce"]}),
             "token_type": "Bearer",
             "expires_in": 600,
         }
@@ -169,13 +169,13 @@ class Issuer:
         self._order("fail", {"failing": failing})
 
     @property
-    def asked(self) -> int:
+    def key_requests(self) -> int:
         """The number of requests for its keys."""
         count: int = self.http.get("/asked").json()["asked"]
         return count
 
-    def _order(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = self.http.post(f"/{what}", content=json.dumps(body)).raise_for_status().json()
+    def _order(self, command: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self.http.post(f"/{command}", content=json.dumps(body)).raise_for_status().json()
         return answer
 
 

@@ -14,11 +14,11 @@ Key: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class PartialChange:
-    """One change: `given` are the columns that it sets besides the key; None for all."""
+    """One change: `set_columns` are the columns that it sets besides the key; None for all."""
 
     op: str
     row: Values
-    given: frozenset[str] | None = None
+    set_columns: frozenset[str] | None = None
 
 
 def combine(rule: str | None, old: Any, new: Any) -> Any:
@@ -69,24 +69,24 @@ class PartialModel:
         key = self.key_of(change.row)
         if change.op == "D":
             self.rows.pop(key, None)
-        elif change.given is None and not (self.rules or self.groups):
+        elif change.set_columns is None and not (self.rules or self.groups):
             self.rows[key] = [{column: change.row.get(column) for column in self.columns}]
         else:
             new = {column: change.row.get(column) if column in self.key else None for column in self.columns}
-            given = self.columns if change.given is None else change.given
+            set_columns = self.columns if change.set_columns is None else change.set_columns
             for row in self.rows.setdefault(key, [new]):
-                lost = self._list_lost(row, change, {*given})
-                for column in given:
+                lost = self._list_lost(row, change, {*set_columns})
+                for column in set_columns:
                     if column not in self.key and column not in lost:
                         row[column] = combine(self.rules.get(column), row[column], change.row.get(column))
 
-    def _list_lost(self, row: Values, change: PartialChange, given: set[str]) -> set[str]:
+    def _list_lost(self, row: Values, change: PartialChange, set_columns: set[str]) -> set[str]:
         """The columns in groups that the change does not set in this row: it names a part of the group, or is late."""
         lost = set[str]()
         for sequence in {*self.groups.values()}:
             members = {column for column, own in self.groups.items() if own == sequence}
             old, new = row[sequence], change.row.get(sequence)
-            if not members <= given or (old is not None and (new is None or new < old)):
+            if not members <= set_columns or (old is not None and (new is None or new < old)):
                 lost |= members
         return lost
 
@@ -110,8 +110,8 @@ def make_random_change(
         return PartialChange("D", row if rng.random() < 0.5 else bare, rng.choice([None, frozenset[str](), *writers]))
     if kind < 0.3:
         return PartialChange("U", row)
-    given = rng.choice(
+    set_columns = rng.choice(
         [*writers, frozenset(rng.sample(sorted(row.keys() - {*key}), rng.randrange(len(row) - len(key))))]
     )
-    kept = row if rng.random() < 0.5 else {**bare, **{column: row[column] for column in given}}
-    return PartialChange(rng.choice("IU"), kept, given)
+    kept = row if rng.random() < 0.5 else {**bare, **{column: row[column] for column in set_columns}}
+    return PartialChange(rng.choice("IU"), kept, set_columns)

@@ -25,7 +25,7 @@ def s3_server(log: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    with log.open("wb") as said, subprocess.Popen(command, stdout=said, stderr=said, env=environment) as process:
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output, env=environment) as process:
         try:
             while True:
                 assert process.poll() is None

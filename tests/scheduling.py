@@ -34,8 +34,10 @@ def folder_of(file: str) -> str:
     return "/".join(file.split("/")[:3]) + "/"
 
 
-def choose_file(files: Sequence[str], here: str | None, taken: Collection[str], *, is_light: bool) -> str | None:
-    """The next file for a process that is in the folder `here`, while others are in those `taken`.
+def choose_file(
+    files: Sequence[str], here: str | None, taken_folders: Collection[str], *, is_light: bool
+) -> str | None:
+    """The next file for a process that is in the folder `here`, while others are in `taken_folders`.
 
     It stays where it is. Then it begins a folder that nobody has begun, the long ones first; then it helps where most
     files are left. None when nothing is left for it.
@@ -45,7 +47,7 @@ def choose_file(files: Sequence[str], here: str | None, taken: Collection[str], 
 
     def rank(file: str) -> tuple[bool, bool, bool, bool, int]:
         folder = folder_of(file)
-        helps = folder != here and folder in taken
+        helps = folder != here and folder in taken_folders
         return (
             file.startswith(LIGHT) != is_light,
             folder != here,
@@ -69,8 +71,10 @@ class FoldersApart(LoadFileScheduling):  # type: ignore[misc]  # xdist has no ty
     def _assign_work_unit(self, node: WorkerController) -> None:
         """Give a process the file that suits it; the light one ends when only heavy ones are left."""
         process = node.gateway.id
-        taken = {folder for other, folder in self._folders.items() if other != process}
-        file = choose_file(list(self.workqueue), self._folders.get(process), taken, is_light=process == self._light_id)
+        taken_folders = {folder for other, folder in self._folders.items() if other != process}
+        file = choose_file(
+            list(self.workqueue), self._folders.get(process), taken_folders, is_light=process == self._light_id
+        )
         if file is None:
             self._folders.pop(process, None)
             node.shutdown()

@@ -175,8 +175,8 @@ def read_gateway(process: ForkedProgram) -> tuple[str | None, str]:
     """Read the first administrator's token, if the server prints one, and the server's address."""
     token = None
     for line in process.stdout:
-        if made := re.search(r"token.*: (firn_\w+)", line):
-            token = made.group(1)
+        if token_match := re.search(r"token.*: (firn_\w+)", line):
+            token = token_match.group(1)
         if match := re.search(r"http://\S+", line):
             return token, match.group()
     raise AssertionError("the server ended before it answered: its log is beside its data directory")

@@ -61,6 +61,6 @@ def build_decoder(log: LogOut, columns: RowColumns, schemas: Schemas) -> Envelop
 
 def name_set(row: Row, field_ids: Mapping[str, int], key: Sequence[str]) -> str | None:
     """The ids of the columns that a row sets; None for all."""
-    if row.given is None:
+    if row.set_columns is None:
         return None
-    return ",".join(str(field_ids[name]) for name in row.given if name not in key)
+    return ",".join(str(field_ids[name]) for name in row.set_columns if name not in key)

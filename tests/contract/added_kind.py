@@ -45,9 +45,9 @@ def check(lake: Lake) -> None:
         "census" in lake.client.get(TABLE).json()["unavailable_actions"]
         or "census" in lake.client.get(TABLE).json()["allowed_actions"]
     )
-    taken = lake.services.jobs.take(lake.optimizer(), [JobKind(name) for name in JOBS])
-    assert taken is not None
-    assert lake.services.tasks.build(taken.job).model_dump() == {
+    leased_job = lake.services.jobs.take(lake.optimizer(), [JobKind(name) for name in JOBS])
+    assert leased_job is not None
+    assert lake.services.tasks.build(leased_job.job).model_dump() == {
         "parts": ["db", "plain"],
         "options": {"columns": ["id"]},
     }

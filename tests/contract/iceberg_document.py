@@ -113,13 +113,16 @@ PROPERTIES: Mapping[str, Mapping[str, Schema]] = {
 
 def document(app: FastAPI, lake: Mapping[str, str]) -> Schema:
     """The application's document with its bodies; `lake` has the names and places that requests are to meet."""
-    made: Schema = deepcopy(app.openapi())
-    made["components"]["schemas"] |= {"Struct": STRUCT, "Filter": filters()}
+    openapi: Schema = deepcopy(app.openapi())
+    openapi["components"]["schemas"] |= {"Struct": STRUCT, "Filter": filters()}
     for key, schema in bodies(lake).items():
         method, path = key.split()
         media = "application/x-www-form-urlencoded" if path == "/oauth/tokens" else "application/json"
-        made["paths"][path][method.lower()]["requestBody"] = {"required": True, "content": {media: {"schema": schema}}}
-    return made
+        openapi["paths"][path][method.lower()]["requestBody"] = {
+            "required": True,
+            "content": {media: {"schema": schema}},
+        }
+    return openapi
 
 
 def bodies(lake: Mapping[str, str]) -> Mapping[str, Schema]:

@@ -22,12 +22,12 @@ from tests.server.lake import CHANGE, PLAIN, Lake, a_lake
 def lake(tmp_path: Path) -> Lake:
     engine = open_engine(f"sqlite:///{tmp_path / 'firn.db'}")
     upgrade_schema(engine)
-    made = a_lake(SqlDatabase(Sessions(engine)), tmp_path)
-    made.create_keyed()
-    made.create(PLAIN)
-    made.append(CHANGE)
-    made.append(PLAIN)
-    return made
+    lake = a_lake(SqlDatabase(Sessions(engine)), tmp_path)
+    lake.create_keyed()
+    lake.create(PLAIN)
+    lake.append(CHANGE)
+    lake.append(PLAIN)
+    return lake
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def lake(tmp_path: Path) -> Lake:
     ],
 )
 def test_a_keyed_tables_task_comes_out_of_json_as_it_went_in(lake: Lake, kind: JobKind, model: type[Task]) -> None:
-    told = lake.services.tasks.build(lake.job(lake.lease(kind)))
-    assert isinstance(told, model)
-    assert model.model_validate_json(told.model_dump_json()) == told
+    task = lake.services.tasks.build(lake.job(lake.lease(kind)))
+    assert isinstance(task, model)
+    assert model.model_validate_json(task.model_dump_json()) == task
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_a_keyed_tables_task_comes_out_of_json_as_it_went_in(lake: Lake, kind: J
     ],
 )
 def test_a_plain_tables_task_comes_out_of_json_as_it_went_in(lake: Lake, kind: JobKind, model: type[Task]) -> None:
-    told = lake.services.tasks.build(lake.job(lake.lease(kind, PLAIN)))
-    assert isinstance(told, model)
-    assert model.model_validate_json(told.model_dump_json()) == told
+    task = lake.services.tasks.build(lake.job(lake.lease(kind, PLAIN)))
+    assert isinstance(task, model)
+    assert model.model_validate_json(task.model_dump_json()) == task

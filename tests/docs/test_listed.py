@@ -18,10 +18,10 @@ def test_the_options_of_plain_spark_are_those_that_the_helpers_set() -> None:
 def test_the_page_of_policies_lists_every_one_with_its_default() -> None:
     page = (DOCS / "policies.md").read_text("utf-8")
     listed = re.findall(r"^\| `(firn\.\S+)` \| (–|`[^`]+`) \| (.+) \|$", page, re.MULTILINE)
-    told = [
+    documented = [
         (setting.key, f"`{setting.default}`" if setting.default else "–", setting.does) for setting in SETTINGS.values()
     ]
-    assert listed == told
+    assert listed == documented
 
 
 def test_no_page_has_both_sides_of_a_merge() -> None:

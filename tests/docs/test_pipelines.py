@@ -36,9 +36,9 @@ def blocks(language: str) -> list[str]:
 def test_the_commands_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = Command("http://127.0.0.1:9")
-    said = [run(*line.split()[1:]) for line in blocks("bash")[0].splitlines()]
-    assert [answer.code for answer in said] == [0, 0, 0], said
-    assert said[-1].out == blocks("")[0]
+    outputs = [run(*line.split()[1:]) for line in blocks("bash")[0].splitlines()]
+    assert [answer.code for answer in outputs] == [0, 0, 0], outputs
+    assert outputs[-1].out == blocks("")[0]
 
 
 def test_a_run_is_printed_as_it_shows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ class Server:
     """Answers of one kind come one after another, the last of them for ever."""
 
     says: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     optimizers: list[str] = field(default_factory=lambda: ["one"])
     hive_name: str | None = "db.hive_t"
     jobs: list[dict[str, Any]] = field(default_factory=list)
@@ -53,9 +53,9 @@ class Server:
         path = request.url.path.removeprefix("/api/v1")
         verb = path.rpartition("/")[2]
         if request.method == "POST":
-            self.asked.append(f"{path} {request.url.query.decode()}")
-            told = _next(self.says[verb])
-            return httpx.Response(told.pop("status_code", 200), json=told)
+            self.requests.append(f"{path} {request.url.query.decode()}")
+            answer_json = _next(self.says[verb])
+            return httpx.Response(answer_json.pop("status_code", 200), json=answer_json)
         if path == "/optimizers":
             return httpx.Response(200, json=self.optimizers)
         if path.startswith("/jobs/"):
@@ -63,8 +63,8 @@ class Server:
         return httpx.Response(200, json=table(self.hive_name, self.active.pop(0) if self.active else None))
 
 
-def _next(told: list[dict[str, Any]]) -> dict[str, Any]:
-    return dict(told.pop(0) if len(told) > 1 else told[0])
+def _next(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    return dict(answers.pop(0) if len(answers) > 1 else answers[0])
 
 
 @pytest.fixture
@@ -75,13 +75,13 @@ def server() -> Server:
 @pytest.fixture
 def client(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    with firn.connect("http://127.0.0.1:1", transport=httpx.MockTransport(server)) as made:
-        yield made
+    with firn.connect("http://127.0.0.1:1", transport=httpx.MockTransport(server)) as connected:
+        yield connected
 
 
 def test_nothing_is_asked_of_anybody_unless_it_is_wanted(server: Server, client: Client) -> None:
     sync_from_hive(client, "db.t", "none")
-    assert server.asked == []
+    assert server.requests == []
     with pytest.raises(ValueError, match="'always'"):
         sync_from_hive(client, "db.t", "always")
 
@@ -97,13 +97,17 @@ def test_only_columns_or_all_files_are_asked_for_and_signals_are_believed_after_
     sync_from_hive(client, "db.t", "metadata")
     server.says["sync"] = [answer("partitions new: 1"), UNCHANGED]
     sync_from_hive(client, "lake.db.t", "data")
-    assert server.asked == [SYNC.format("false", "true"), SYNC.format("true", "false"), SYNC.format("false", "false")]
+    assert server.requests == [
+        SYNC.format("false", "true"),
+        SYNC.format("true", "false"),
+        SYNC.format("false", "false"),
+    ]
 
 
 def test_a_table_over_no_hive_table_has_nothing_to_sync(server: Server, client: Client) -> None:
     server.hive_name = None
     sync_from_hive(client, "db.t", "data")
-    assert (server.asked, find_linked_table(client, "db.t")) == ([], None)
+    assert (server.requests, find_linked_table(client, "db.t")) == ([], None)
 
 
 def test_the_sync_s_job_is_seen_through_and_what_it_left_is_asked_for(server: Server, client: Client) -> None:
@@ -113,7 +117,7 @@ def test_the_sync_s_job_is_seen_through_and_what_it_left_is_asked_for(server: Se
     ]
     server.jobs = [job(status="running"), job(status="succeeded")]
     sync_from_hive(client, "db.t", "data")
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 def test_files_that_are_too_young_and_jobs_of_others_are_waited_for(server: Server, client: Client) -> None:
@@ -123,28 +127,28 @@ def test_files_that_are_too_young_and_jobs_of_others_are_waited_for(server: Serv
     server.active = [None, None, job("merge", "running")]  # the first is asked for the link
     server.jobs = [job("merge", "failed")]  # that of somebody else, which is over: no matter how
     sync_from_hive(client, "db.t", "data")
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
 
 
 def test_what_hive_goes_on_writing_does_not_hold_a_read_up_for_ever(server: Server, client: Client) -> None:
     server.says["sync"] = [answer("partitions new files: 1")]
     sync_from_hive(client, "db.t", "data")
-    assert 2 < len(server.asked) < 20
+    assert 2 < len(server.requests) < 20
 
 
-@pytest.mark.parametrize("what", ["metadata", "data"])
-def test_a_difference_that_somebody_has_to_settle_refuses_the_read(server: Server, client: Client, what: str) -> None:
+@pytest.mark.parametrize("scope", ["metadata", "data"])
+def test_a_difference_that_somebody_has_to_settle_refuses_the_read(server: Server, client: Client, scope: str) -> None:
     server.says["sync"] = [answer("the Hive table db.hive_t is gone", conflict=True)]
     with pytest.raises(Refused, match=r"lake\.db\.t is not in sync with the Hive table db\.hive_t: the Hive table"):
-        sync_from_hive(client, "db.t", what)
+        sync_from_hive(client, "db.t", scope)
 
 
 def test_without_an_optimizer_nobody_waits(server: Server, client: Client) -> None:
     server.optimizers = []
     server.says["sync"] = [answer("partitions new files: 1", job=job())]
-    with pytest.raises(Unavailable, match="its sync job waits for an optimizer, and none is registered") as told:
+    with pytest.raises(Unavailable, match="its sync job waits for an optimizer, and none is registered") as raised:
         sync_from_hive(client, "db.t", "data")
-    assert str(JOB) in (told.value.hint or "")
+    assert str(JOB) in (raised.value.hint or "")
     server.says["sync"] = [answer("a sync job is pending", "waiting")]
     server.active = [None, job()]
     with pytest.raises(Unavailable, match="none is registered"):
@@ -193,13 +197,13 @@ def test_a_publish_merges_once_and_then_gives_hive_what_is_merged(server: Server
     server.says["publish"] = [answer("merges first", job=job("merge")), answer("one partition", job=job("publish"))]
     server.jobs = [job("merge", "succeeded"), job("publish", "succeeded", result={"skipped": 0, "remaining": 0})]
     publish(client)
-    assert server.asked == [PUBLISH.format("true"), PUBLISH.format("false")]
+    assert server.requests == [PUBLISH.format("true"), PUBLISH.format("false")]
 
 
 def test_a_publish_of_what_others_have_merged_needs_no_merge(server: Server, client: Client) -> None:
     server.says["publish"] = [answer("nothing to publish", "up-to-date")]
     publish(client)
-    assert server.asked == [PUBLISH.format("true")]
+    assert server.requests == [PUBLISH.format("true")]
 
 
 def test_a_publish_waits_for_the_job_that_is_in_its_way(server: Server, client: Client) -> None:
@@ -227,17 +231,17 @@ def test_a_publish_that_leaves_partitions_out_says_so(
 ) -> None:
     server.says["publish"] = [says]
     server.jobs = [job("publish", "succeeded", result=ended or {})]
-    with pytest.raises(Unavailable, match=words) as told:
+    with pytest.raises(Unavailable, match=words) as raised:
         publish(client)
-    assert "firn hive publish db.hive_t" in (told.value.hint or "")
+    assert "firn hive publish db.hive_t" in (raised.value.hint or "")
 
 
 def test_a_scan_follows_before_each_reading_and_not_before(
     server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.says["sync"] = [UNCHANGED]
-    monkeypatch.setattr("firn.scan.scan.Scan._read_once", lambda _: len(server.asked))
+    monkeypatch.setattr("firn.scan.scan.Scan._read_once", lambda _: len(server.requests))
     scan = client.scan("db.t", auto_sync="data")
-    assert server.asked == []
+    assert server.requests == []
     assert (scan.to_arrow(), scan.to_arrow()) == (1, 2)
     assert client.scan("db.t").to_arrow() == 2

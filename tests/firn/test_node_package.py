@@ -137,10 +137,10 @@ def test_a_missing_distribution_is_named_with_who_needs_it(monkeypatch: pytest.M
 
 def test_the_command_prints_sizes_and_the_commands_that_follow(tmp_path: Path) -> None:
     output = tmp_path / "my firn.zip"
-    said = OFFLINE("optimizer", "package", "-o", str(output), "--upload-to", "hdfs://prod/apps/")
-    assert said.code == 0, said.err
-    assert f"hdfs dfs -put -f '{output}' {tmp_path}/iceberg-1.jar hdfs://prod/apps\n" in said.out
-    assert "--set jars=hdfs://prod/apps/iceberg-1.jar" in said.out
+    printed = OFFLINE("optimizer", "package", "-o", str(output), "--upload-to", "hdfs://prod/apps/")
+    assert printed.code == 0, printed.err
+    assert f"hdfs dfs -put -f '{output}' {tmp_path}/iceberg-1.jar hdfs://prod/apps\n" in printed.out
+    assert "--set jars=hdfs://prod/apps/iceberg-1.jar" in printed.out
     refused = OFFLINE("optimizer", "package", "-o", str(output))
     assert (refused.code, "--force" in refused.err) == (1, True)
     document = OFFLINE("optimizer", "package", "-o", str(output), "--force", "--json").json

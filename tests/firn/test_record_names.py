@@ -30,7 +30,7 @@ def test_a_topic_id_has_no_other_characters() -> None:
 
 def test_a_position_is_bounded() -> None:
     many = [(partition, offset * 2 + 10**17) for partition in range(10) for offset in range(1_000)]
-    taken = take_while_short("a", many)
-    assert len(RecordNames.of("a", taken).format()) <= LONGEST
-    assert taken == many[: len(taken)]
-    assert len(taken) > 500
+    kept = take_while_short("a", many)
+    assert len(RecordNames.of("a", kept).format()) <= LONGEST
+    assert kept == many[: len(kept)]
+    assert len(kept) > 500

@@ -105,7 +105,7 @@ def _choose(rules: Rules, world: World) -> tuple[str, World]:
     if not rules.one_time:
         first = [min(since[name] + 1, newest[name]) for name in INPUTS]
         chosen = (first[0], first[1])
-    taken = world._replace(left=chosen != newest, wanted=False)
+    chosen_world = world._replace(left=chosen != newest, wanted=False)
     if rules.pins_while_choosing:
-        return "a run chooses and pins", taken._replace(pinned=chosen)
-    return "a run chooses", taken._replace(chosen=chosen)
+        return "a run chooses and pins", chosen_world._replace(pinned=chosen)
+    return "a run chooses", chosen_world._replace(chosen=chosen)

@@ -28,8 +28,8 @@ KINDS = (
 
 
 def budget(**more: int) -> tuple[tuple[str, int], ...]:
-    given = {kind.replace("_", " "): count for kind, count in more.items()}
-    return tuple((kind, given.get(kind, 0)) for kind in KINDS)
+    counts = {kind.replace("_", " "): count for kind, count in more.items()}
+    return tuple((kind, counts.get(kind, 0)) for kind in KINDS)
 
 
 BATCHES = (

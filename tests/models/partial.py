@@ -42,7 +42,7 @@ class Change(NamedTuple):
     name: str | None = None
     time: int | None = None
     total: int | None = None
-    given: frozenset[str] | None = None  # None: all
+    set_columns: frozenset[str] | None = None  # None: all
     sequence: int = 0  # of the commit
 
 
@@ -75,14 +75,14 @@ class World(NamedTuple):
 
 
 BATCHES = (
-    (Change("k", "U", name="a", given=frozenset({"name"})),),
-    (Change("k", "U", time=1, given=frozenset({"time"})),),
+    (Change("k", "U", name="a", set_columns=frozenset({"name"})),),
+    (Change("k", "U", time=1, set_columns=frozenset({"time"})),),
     (Change("k", "I", name="b", time=OLD, total=1),),
     (Change("k", "D"),),
     (
-        Change("k", "U", total=2, given=frozenset({"total"})),
+        Change("k", "U", total=2, set_columns=frozenset({"total"})),
         Change("k", "D"),
-        Change("k", "U", name="c", total=4, given=frozenset({"name", "total"})),
+        Change("k", "U", name="c", total=4, set_columns=frozenset({"name", "total"})),
     ),
 )
 
@@ -94,7 +94,7 @@ def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
         by_key.setdefault(change.key, []).append(change)
     for key, own in by_key.items():
         is_deleted = any(c.op == "D" for c in own) and rules.delete_resets
-        is_whole = is_deleted or any(c.given is None and c.op != "D" for c in own)
+        is_whole = is_deleted or any(c.set_columns is None and c.op != "D" for c in own)
         base_row = rows.get(key, Row()) if rules.keeps_base else Row()
         old = Row() if is_whole else base_row
         if not (is_deleted or (is_whole and not rules.sums_with_base)):
@@ -108,8 +108,8 @@ def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
 def _fold_column(own: list[Change], column: str, old: Any, rules: Rules) -> Any:
     if column == "total":
         last = max((at for at, c in enumerate(own) if c.op == "D" and rules.sums_since_delete), default=-1)
-        return _add_up([old, *(c.total for c in own[last + 1 :] if c.given is None or column in c.given)])
-    setting = [c for c in own if c.given is None or column in c.given]
+        return _add_up([old, *(c.total for c in own[last + 1 :] if c.set_columns is None or column in c.set_columns)])
+    setting = [c for c in own if c.set_columns is None or column in c.set_columns]
     if not rules.delete_resets:
         setting = [c for c in setting if c.op != "D"]
     if not rules.folds_columns:
@@ -130,9 +130,9 @@ def replay(log: Iterable[Change | None]) -> Rows:
         elif change.op == "D":
             rows.pop(change.key, None)
         else:
-            given = Row._fields if change.given is None else change.given
+            set_columns = Row._fields if change.set_columns is None else change.set_columns
             old = rows.get(change.key, Row())
-            new: dict[str, Any] = {name: getattr(change, name) for name in given}
+            new: dict[str, Any] = {name: getattr(change, name) for name in set_columns}
             if "total" in new:
                 new["total"] = _add_up([old.total, change.total])
             rows[change.key] = old._replace(**new)

@@ -158,11 +158,11 @@ class PipelineModel:
         if world.is_dropped:
             yield "a user puts the pipeline again", world._replace(is_dropped=False)
         if (after := spend(world, "reset")) is not None:
-            asked = after._replace(reset="asked", has_flag=not self.rules.reset_moves_position)
+            reset_world = after._replace(reset="asked", has_flag=not self.rules.reset_moves_position)
             if self.rules.reset_moves_position:
                 nowhere = world.last_id + 1
-                asked = asked._replace(epoch=world.epoch + 1, position=nowhere, last_id=nowhere)
-            yield "a user resets the table", excuse(asked)
+                reset_world = reset_world._replace(epoch=world.epoch + 1, position=nowhere, last_id=nowhere)
+            yield "a user resets the table", excuse(reset_world)
 
     def _lease(self, world: World) -> Iterator[tuple[str, World]]:
         at_work = {copy.lease for copy in world.copies if copy.phase in AT_WORK}

@@ -42,7 +42,7 @@ class Change(NamedTuple):
     name: str | None = None
     place: str | None = None
     at: int | None = None
-    given: frozenset[str] | None = None  # None: all
+    set_columns: frozenset[str] | None = None  # None: all
     sequence: int = 0  # of the commit
 
 
@@ -72,14 +72,14 @@ class World(NamedTuple):
 
 
 BATCHES = (
-    (Change("k", "U", place="late", at=1, given=GROUP),),
-    (Change("k", "U", place="tied", at=1, given=GROUP),),
-    (Change("k", "U", place="early", at=2, given=GROUP), Change("k", "U", place="same", at=2, given=GROUP)),
-    (Change("k", "U", name="n", given=frozenset({"name"})),),
-    (Change("k", "U", place="part", at=9, given=frozenset({"at"})),),
+    (Change("k", "U", place="late", at=1, set_columns=GROUP),),
+    (Change("k", "U", place="tied", at=1, set_columns=GROUP),),
+    (Change("k", "U", place="early", at=2, set_columns=GROUP), Change("k", "U", place="same", at=2, set_columns=GROUP)),
+    (Change("k", "U", name="n", set_columns=frozenset({"name"})),),
+    (Change("k", "U", place="part", at=9, set_columns=frozenset({"at"})),),
     (Change("k", "I", name="whole", place="none"),),
     (Change("k", "D", at=7),),
-    (Change("k", "D"), Change("k", "U", place="back", at=0, given=GROUP)),
+    (Change("k", "D"), Change("k", "U", place="back", at=0, set_columns=GROUP)),
 )
 
 
@@ -93,7 +93,7 @@ def fold(base: Rows, changes: Iterable[Change], rules: Rules) -> Rows:
         old = Row() if last >= 0 else rows.get(key, Row())
         rows.pop(key, None)
         if own[-1].op != "D":
-            named = [c for c in own[last + 1 :] if c.given is None or "name" in c.given]
+            named = [c for c in own[last + 1 :] if c.set_columns is None or "name" in c.set_columns]
             place, at = _fold_group(own, last, old, rules)
             rows[key] = Row(named[-1].name if named else old.name, place, at)
     return tuple(sorted(rows.items()))
@@ -109,7 +109,7 @@ def _fold_group(own: list[Change], last_delete: int, old: Row, rules: Rules) -> 
     if not rules.later_wins_ties:
         setting = setting[::-1]
     winner = max(reversed(setting), key=lambda c: _order(c.at)) if rules.orders_by_value else setting[-1]
-    replaces = not rules.whole_takes_part and any(c.given is None for c in setting)
+    replaces = not rules.whole_takes_part and any(c.set_columns is None for c in setting)
     base_wins = _order(old.at) > _order(winner.at) or (
         not rules.base_loses_ties and old.at is not None and old.at == winner.at
     )
@@ -119,7 +119,9 @@ def _fold_group(own: list[Change], last_delete: int, old: Row, rules: Rules) -> 
 
 
 def _sets_group(change: Change, rules: Rules) -> bool:
-    return change.given is None or (change.given >= GROUP if rules.sets_as_whole else bool(change.given & GROUP))
+    return change.set_columns is None or (
+        change.set_columns >= GROUP if rules.sets_as_whole else bool(change.set_columns & GROUP)
+    )
 
 
 def _order(value: int | None) -> int:
@@ -133,9 +135,9 @@ def replay(log: Iterable[Change]) -> Rows:
             rows.pop(change.key, None)
             continue
         row = rows.get(change.key, Row())
-        if change.given is None or "name" in change.given:
+        if change.set_columns is None or "name" in change.set_columns:
             row = row._replace(name=change.name)
-        if (change.given is None or change.given >= GROUP) and _order(change.at) >= _order(row.at):
+        if (change.set_columns is None or change.set_columns >= GROUP) and _order(change.at) >= _order(row.at):
             row = row._replace(place=change.place, at=change.at)
         rows[change.key] = row
     return tuple(sorted(rows.items()))

@@ -279,11 +279,11 @@ class StreamModel:
 
     def _take(self, world: World, number: int, copy: Copy) -> World:
         lease = world.leases + 1
-        taken, leased = world._replace(lease=lease, leases=lease), copy._replace(lease=lease)
+        leased_world, leased = world._replace(lease=lease, leases=lease), copy._replace(lease=lease)
         if self.rules.lease_registers:
-            return self._register(taken, number, leased, world.position)
+            return self._register(leased_world, number, leased, world.position)
         ready = leased._replace(phase="ready", epoch=world.epoch, at=world.position, sent=None, is_excused=False)
-        return _set_copy(taken, number, ready)
+        return _set_copy(leased_world, number, ready)
 
     def _roll_back(self, world: World, snapshot: Snapshot) -> World:
         position = snapshot.position if self.rules.rolls_position_back else world.position

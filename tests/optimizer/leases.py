@@ -7,7 +7,7 @@ from typing import Any
 from firn.protocol.leases import Lease
 
 
-def a_lease(**told: Any) -> Lease:
+def a_lease(**args: Any) -> Lease:
     """A lease of a merge, but for what is told otherwise."""
     facts: dict[str, Any] = {
         "lease": "j.1.t",
@@ -27,4 +27,4 @@ def a_lease(**told: Any) -> Lease:
         "hive_table": None,
         "delegation": [],
     }
-    return Lease.model_validate(facts | told)
+    return Lease.model_validate(facts | args)

@@ -87,21 +87,21 @@ ASKED = pytest.mark.parametrize("asked", [own_places, load_table, ask, lambda se
 
 @ASKED
 @pytest.mark.parametrize("code", [429, 500, 502, 503])
-def test_a_server_that_has_no_answer_now_says_nothing_about_the_job(asked: Asks, code: int) -> None:
+def test_a_server_that_has_no_answer_now_says_nothing_about_the_job(call: Asks, code: int) -> None:
     with pytest.raises(httpx.HTTPError):
-        asked(api(status(code)))
+        call(api(status(code)))
 
 
 @ASKED
-def test_a_privilege_that_is_missing_is_told_and_is_no_lost_lease(asked: Asks) -> None:
+def test_a_privilege_that_is_missing_is_told_and_is_no_lost_lease(call: Asks) -> None:
     with pytest.raises(Refused, match="so"):
-        asked(api(status(403)))
+        call(api(status(403)))
 
 
 @ASKED
-def test_a_token_that_was_revoked_is_told_as_such(asked: Asks) -> None:
+def test_a_token_that_was_revoked_is_told_as_such(call: Asks) -> None:
     with pytest.raises(NotWelcome, match="so"):
-        asked(api(status(401)))
+        call(api(status(401)))
 
 
 def no_answer(request: httpx.Request) -> httpx.Response:
@@ -158,15 +158,15 @@ def test_only_a_definite_refusal_of_a_commit_counts_as_one(answers: Answers, mea
 
 
 def test_commits_carry_the_lease_and_names_may_hold_anything() -> None:
-    asked: list[httpx.Request] = []
+    requests: list[httpx.Request] = []
 
     def answers(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
+        requests.append(request)
         return httpx.Response(200, json={})
 
     api(answers).commit_table(LEASE, ["d/b", "a.b", "base"], {"updates": []})
-    assert asked[0].headers[LEASE_HEADER] == "j.1.t"
-    assert asked[0].url.raw_path == b"/iceberg/v1/a%2Fb/namespaces/d%2Fb%1Fa.b/tables/base"
+    assert requests[0].headers[LEASE_HEADER] == "j.1.t"
+    assert requests[0].url.raw_path == b"/iceberg/v1/a%2Fb/namespaces/d%2Fb%1Fa.b/tables/base"
 
 
 class Server:
@@ -209,8 +209,8 @@ def test_beats_tell_stage_progress_and_log(server: Server, keeper: LeaseKeeper) 
     keeper.stage("merging")
     keeper.say("three partitions are touched")
     wait_for(lambda: any(beat["log"] for beat in server.beats))
-    told = next(beat for beat in server.beats if beat["log"])
-    assert told == {
+    beat_with_log = next(beat for beat in server.beats if beat["log"])
+    assert beat_with_log == {
         "progress": {"stage": "merging", "done": 1, "total": 2},
         "log": ["three partitions are touched"],
         "memory": {"rss": 7},

@@ -41,10 +41,10 @@ class Failed(Exception):
     """A failure of Java's, as PySpark hands it on."""
 
     def __init__(self, *causes: tuple[str, str]) -> None:
-        made: JavaError | None = None
+        origin: JavaError | None = None
         for name, message in reversed(causes):
-            made = JavaError(name, message, made)
-        self._origin = made
+            origin = JavaError(name, message, origin)
+        self._origin = origin
         super().__init__("An error occurred while calling o12235.collectToPython.\n: org.apache.spark.SparkException")
 
 
@@ -70,17 +70,19 @@ def test_a_merge_that_loses_its_files_to_a_hive_overwrite_names_the_file_the_cau
     cause: tuple[str, str],
 ) -> None:
     """It said: An error occurred while calling o12235.collectToPython."""
-    said = explain_failure(Failed(ABORTED, cause), lease(hive_table="h.sales"))
-    assert said == (
+    explanation = explain_failure(Failed(ABORTED, cause), lease(hive_table="h.sales"))
+    assert explanation == (
         f"the file {FILE} is gone: Hive has overwritten, moved or dropped partition day=2026-01-01/region=a b of "
         "h.sales since the last sync. The next sync takes that over, and the merge is planned again"
     )
 
 
 def test_a_file_of_a_plain_table_that_is_gone_is_named_with_what_to_do() -> None:
-    said = explain_failure(Failed(ABORTED, LOST[0]), lease(kind="rewrite"))
-    assert said.startswith(f"the file {FILE} is gone: something other than Firn has deleted or moved it, and db.sales")
-    assert "roll the table back" in said
+    explanation = explain_failure(Failed(ABORTED, LOST[0]), lease(kind="rewrite"))
+    assert explanation.startswith(
+        f"the file {FILE} is gone: something other than Firn has deleted or moved it, and db.sales"
+    )
+    assert "roll the table back" in explanation
 
 
 @pytest.mark.parametrize(
@@ -109,9 +111,9 @@ def test_a_file_of_a_plain_table_that_is_gone_is_named_with_what_to_do() -> None
     ],
 )
 def test_what_people_can_do_something_about_says_what(cause: tuple[str, str], words: str) -> None:
-    said = explain_failure(Failed(ABORTED, cause), lease())
-    assert words in said
-    assert "An error occurred while calling" not in said
+    explanation = explain_failure(Failed(ABORTED, cause), lease())
+    assert words in explanation
+    assert "An error occurred while calling" not in explanation
 
 
 def test_of_any_other_failure_the_innermost_cause_is_told() -> None:

@@ -24,7 +24,7 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
     asking = threading.Semaphore(1)
     overlapped: list[bool] = []
     moments: list[float] = []
-    asked = threading.Event()
+    polled_enough = threading.Event()
 
     def answers(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/optimizers"):
@@ -36,13 +36,13 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
         time.sleep(0.02)
         asking.release()
         if len(overlapped) >= 10:
-            asked.set()
+            polled_enough.set()
         return httpx.Response(204)
 
     worker = a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=4)
     thread = threading.Thread(target=worker.run)
     thread.start()
-    assert asked.wait(10)
+    assert polled_enough.wait(10)
     worker.stopping.set()
     thread.join()
     assert not any(overlapped)
@@ -58,16 +58,16 @@ def a_lone_worker(api: ServerApi, *, slots: int) -> Worker:
 
 
 def test_an_optimizer_that_is_told_to_leave_does_so_once() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answers(request: httpx.Request) -> httpx.Response:
-        asked.append(f"{request.method} {request.url.path}")
+        requests.append(f"{request.method} {request.url.path}")
         if request.url.path.endswith("/leases"):
             return httpx.Response(409, json={"error": {"message": "told to stop"}})
         return httpx.Response(201 if request.method == "POST" else 204, json=REGISTERED)
 
     a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=2).run()
-    assert asked == ["POST /api/v1/optimizers", "POST /api/v1/leases", "DELETE /api/v1/optimizers/o"]
+    assert requests == ["POST /api/v1/optimizers", "POST /api/v1/leases", "DELETE /api/v1/optimizers/o"]
 
 
 def test_no_more_than_the_slots_run_and_the_end_waits_for_all() -> None:

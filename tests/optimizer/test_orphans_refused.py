@@ -30,9 +30,9 @@ class Refusing:
         self.said.append(line)
 
 
-def work(*, asked: bool) -> tuple[JobRun, Refusing]:
+def work(*, requested: bool) -> tuple[JobRun, Refusing]:
     task: dict[str, Any] = {"tables": [], "published": None, "unrepresentable": None}
-    task |= {"before_ms": 0, "dry_run": False, "requested": asked}
+    task |= {"before_ms": 0, "dry_run": False, "requested": requested}
     lease = a_lease(kind="remove-orphans", table="db.t", task=task)
     refusing = Refusing()
     return JobRun(cast("Any", refusing), lease, cast("Any", refusing), cast("Any", None)), refusing
@@ -40,11 +40,11 @@ def work(*, asked: bool) -> tuple[JobRun, Refusing]:
 
 def test_one_that_was_asked_for_fails() -> None:
     with pytest.raises(Refused, match="uses its place"):
-        remove_orphans.run(work(asked=True)[0])
+        remove_orphans.run(work(requested=True)[0])
 
 
 def test_one_by_schedule_is_over_with_the_reason() -> None:
-    scheduled, keeper = work(asked=False)
+    scheduled, keeper = work(requested=False)
     result = remove_orphans.run(scheduled)
     assert (result.outcome, result.result) == (Outcome.NOTHING, {"refused": WHY})
     assert keeper.said == [WHY]

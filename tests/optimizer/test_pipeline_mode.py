@@ -72,7 +72,7 @@ def choose(
 
 
 def weigh_trips(query: str, changed: str, target_bytes: int, **measured: tuple[int, int]) -> Mode:
-    named = {f"raw.{name}": given for name, given in measured.items()}
+    named = {f"raw.{name}": sizes for name, sizes in measured.items()}
     return weigh(incremental(query, SCHEMA), named, [f"raw.{changed}"], target_bytes)
 
 

@@ -58,7 +58,7 @@ def an_append(
     """Rows with these ids, written over the table as `metadata` says it is; with `removed` it is no append."""
     seen = lake.metadata(name) if metadata is None else metadata
     entry = DataFileEntry(stats=_written(seen, ids))
-    made = write_snapshot(
+    snapshot_update = write_snapshot(
         Storage(),
         seen,
         [entry],
@@ -68,7 +68,9 @@ def an_append(
         summary_extra=summary,
     )
     same: Json = {"type": "assert-table-uuid", "uuid": seen["table-uuid"]}
-    change = TableCommit(name=name, requirements=[same, *made.requirements()], updates=made.updates())
+    change = TableCommit(
+        name=name, requirements=[same, *snapshot_update.requirements()], updates=snapshot_update.updates()
+    )
     return Sent(change, entry.stats.location)
 
 

@@ -94,11 +94,11 @@ class Lake:
     def lease(self, kind: JobKind, name: TableName = ORDERS, *, committing: bool = True) -> Lease:
         """A job of a kind on a table, leased and, unless told otherwise, about to commit."""
         self.services.planner.run_now(LAKE, name, kind, {})
-        taken = self.services.jobs.take(self.optimizer(), self.kinds)
-        assert taken is not None
+        leased_job = self.services.jobs.take(self.optimizer(), self.kinds)
+        assert leased_job is not None
         if committing:
-            self.services.jobs.begin_commit(taken.lease)
-        return taken.lease
+            self.services.jobs.begin_commit(leased_job.lease)
+        return leased_job.lease
 
     def job(self, lease: Lease) -> Job:
         with self.services.database.reading() as uow:

@@ -70,16 +70,16 @@ def test_an_idempotency_key_is_known_after_a_jump(lake: Lake, clock: Clock, jump
 def test_a_token_is_good_after_the_clock_went_back_and_ends_when_it_says(
     database: Database, tmp_path: Path, clock: Clock
 ) -> None:
-    made = guarded(database, tmp_path)
-    short = made.another_token("admin", expires_in=timedelta(minutes=30))
+    server = guarded(database, tmp_path)
+    short = server.another_token("admin", expires_in=timedelta(minutes=30))
     for wrong, good in ((-HOUR, True), (timedelta(), True), (HOUR, False), (-HOUR, True)):
         clock.wrong = wrong
-        made.services.access.token_checker.clear_cache()
+        server.services.access.token_checker.clear_cache()
         if good:
-            assert made.services.access.token_checker.check(short.text).principal.name == "admin"
+            assert server.services.access.token_checker.check(short.text).principal.name == "admin"
         else:
             with pytest.raises(Unauthenticated):
-                made.services.access.token_checker.check(short.text)
+                server.services.access.token_checker.check(short.text)
 
 
 def test_a_dead_leaders_claim_does_not_last_until_a_clock_set_back_has_caught_up(lake: Lake, clock: Clock) -> None:

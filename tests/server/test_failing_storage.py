@@ -29,7 +29,7 @@ PATIENCE = 120
 
 
 @dataclass(frozen=True)
-class Asked:
+class MetadataRequest:
     """A request that writes metadata files, and what it is answered while they cannot be written."""
 
     path: str
@@ -44,21 +44,21 @@ def _named(table: TableName) -> Any:
 
 KEYED = {"firn.primary-key": "id"}
 REQUESTS = {
-    "create a table": Asked(f"{NAMESPACE}/tables", {"name": "new", "schema": COLUMNS}),
-    "create a keyed table": Asked(
+    "create a table": MetadataRequest(f"{NAMESPACE}/tables", {"name": "new", "schema": COLUMNS}),
+    "create a keyed table": MetadataRequest(
         f"{NAMESPACE}/tables", {"name": "k", "schema": COLUMNS, "properties": KEYED}, files=2
     ),
-    "create a view": Asked(
+    "create a view": MetadataRequest(
         f"{NAMESPACE}/views", {"name": "w", "schema": COLUMNS, "view-version": SQL, "properties": {}}
     ),
-    "commit": Asked(f"{NAMESPACE}/tables/plain", SET, refused=409),
-    "commit together": Asked(
+    "commit": MetadataRequest(f"{NAMESPACE}/tables/plain", SET, refused=409),
+    "commit together": MetadataRequest(
         "/iceberg/v1/lake/transactions/commit",
         {"table-changes": [{"identifier": _named(name), **SET} for name in (PLAIN, OTHER)]},
         refused=409,
         files=2,
     ),
-    "replace a view": Asked(f"{NAMESPACE}/views/v", SET, refused=409),
+    "replace a view": MetadataRequest(f"{NAMESPACE}/views/v", SET, refused=409),
 }
 STEPS: dict[str, tuple[Any, str, int]] = {
     "the directory is made": (Path, "mkdir", errno.EROFS),
@@ -70,12 +70,12 @@ STEPS: dict[str, tuple[Any, str, int]] = {
 
 @pytest.fixture
 def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened_sqlite.database, tmp_path)
+    lake = a_lake(opened_sqlite.database, tmp_path)
     for name in (PLAIN, OTHER):
-        made.create(name)
+        lake.create(name)
     body = {"name": "v", "schema": COLUMNS, "view-version": SQL, "properties": {}}
-    assert made.client.post(f"{NAMESPACE}/views", json=body).status_code == 200
-    return made
+    assert lake.client.post(f"{NAMESPACE}/views", json=body).status_code == 200
+    return lake
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -16,8 +16,8 @@ from tests.server.listening import listening
 
 @pytest.fixture
 def http(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[httpx.Client]:
-    made = guarded(opened_sqlite.database, tmp_path)
-    with listening(made.app) as url, client_of(url, made.admin) as client:
+    server = guarded(opened_sqlite.database, tmp_path)
+    with listening(server.app) as url, client_of(url, server.admin) as client:
         yield client
 
 

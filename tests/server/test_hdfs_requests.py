@@ -28,11 +28,11 @@ REFUSALS = {
 
 @pytest.fixture
 def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened_sqlite.database, tmp_path)
-    made.services.namespaces.change_catalog_properties(
+    lake = a_lake(opened_sqlite.database, tmp_path)
+    lake.services.namespaces.change_catalog_properties(
         LAKE, updates={"firn.storage.allowed-locations": "hdfs://prod/w"}, removals=[]
     )
-    return made
+    return lake
 
 
 @pytest.mark.parametrize(("error", "words", "hint"), REFUSALS.values(), ids=REFUSALS)

@@ -54,9 +54,9 @@ def test_a_leader_that_is_paused_between_its_decision_and_its_write_plans_nothin
     assert paused.leads()
     decide = planner_loop._decide
 
-    def slowly(*given: object) -> object:
+    def slowly(*args: object) -> object:
         assert next_one.leads()
-        return decide(*given)  # type: ignore[arg-type]
+        return decide(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(planner_loop, "_decide", slowly)
     assert lake.services.planner_loop.run_once(paused.fence()).deposed

@@ -41,11 +41,11 @@ class RowColumns:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One change of the table. `given` names its columns; None means all of them."""
+    """One change of the table. `set_columns` names the columns that it sets; None means all of them."""
 
     op: str
     values: Mapping[str, Any]
-    given: tuple[str, ...] | None = None
+    set_columns: tuple[str, ...] | None = None
 
 
 def build_rows(envelope: Envelope, columns: RowColumns) -> list[Row]:
@@ -71,12 +71,12 @@ def build_rows(envelope: Envelope, columns: RowColumns) -> list[Row]:
 
 def _combine(older: Row | None, row: Row) -> Row:
     """Both changes of a key as one."""
-    if older is None or row.op == "D" or row.given is None:
+    if older is None or row.op == "D" or row.set_columns is None:
         return row
     if older.op == "D":
         raise BadRecord("the record sets some columns of a row that it deletes")
-    given = None if older.given is None else tuple(dict.fromkeys((*older.given, *row.given)))
-    return Row("U", {**older.values, **row.values}, given)
+    set_columns = None if older.set_columns is None else tuple(dict.fromkeys((*older.set_columns, *row.set_columns)))
+    return Row("U", {**older.values, **row.values}, set_columns)
 
 
 def _build_row(change: RowChange, envelope: Envelope, columns: RowColumns) -> Row:

@@ -40,11 +40,11 @@ def test_nothing_is_allowed_and_nothing_exists_without_a_grant(privilege: Privil
     assert decide(Rights.of([]), privilege, SERVER) is Decision.FORBIDDEN
 
 
-@pytest.mark.parametrize(("granted", "asked"), list(product(range(5), range(5))))
-def test_a_grant_holds_for_all_that_lies_in_it_and_nothing_else(granted: int, asked: int) -> None:
+@pytest.mark.parametrize(("granted", "target"), list(product(range(5), range(5))))
+def test_a_grant_holds_for_all_that_lies_in_it_and_nothing_else(granted: int, target: int) -> None:
     rights = Rights.of([Grant(LINE[granted], Privilege.WRITE)])
-    expected = Decision.ALLOWED if asked >= granted else Decision.FORBIDDEN
-    assert decide(rights, Privilege.WRITE, LINE[asked]) is expected
+    expected = Decision.ALLOWED if target >= granted else Decision.FORBIDDEN
+    assert decide(rights, Privilege.WRITE, LINE[target]) is expected
 
 
 def test_beside_a_grant_nothing_exists() -> None:
@@ -113,17 +113,19 @@ grants = st.lists(st.builds(Grant, scopes, st.sampled_from(Privilege)), max_size
 
 
 @given(grants, scopes, st.sampled_from(Privilege))
-def test_decisions_are_those_of_looking_at_every_grant(given: list[Grant], on: Securable, needed: Privilege) -> None:
+def test_decisions_are_those_of_looking_at_every_grant(
+    held_grants: list[Grant], on: Securable, needed: Privilege
+) -> None:
     def lies_in(inner: Securable, outer: Securable) -> bool:
         path = (outer.catalog, *outer.namespace, *([] if outer.table is None else [f"table {outer.table}"]))
         whole = (inner.catalog, *inner.namespace, *([] if inner.table is None else [f"table {inner.table}"]))
         return outer == SERVER or whole[: len(path)] == path
 
-    allowed = any(lies_in(on, g.on) and needed in INCLUDES[g.privilege] | {g.privilege} for g in given)
-    listed = any(lies_in(on, g.on) and Privilege.LIST in INCLUDES[g.privilege] | {g.privilege} for g in given)
-    seen = on == SERVER or listed or any(lies_in(g.on, on) for g in given)
+    allowed = any(lies_in(on, g.on) and needed in INCLUDES[g.privilege] | {g.privilege} for g in held_grants)
+    listed = any(lies_in(on, g.on) and Privilege.LIST in INCLUDES[g.privilege] | {g.privilege} for g in held_grants)
+    seen = on == SERVER or listed or any(lies_in(g.on, on) for g in held_grants)
     expected = Decision.ALLOWED if allowed else Decision.FORBIDDEN if seen else Decision.HIDDEN
-    assert decide(Rights.of(given), needed, on) is expected
+    assert decide(Rights.of(held_grants), needed, on) is expected
 
 
 @given(grants, grants, scopes, st.sampled_from(Privilege))

@@ -21,7 +21,7 @@ PLACE = S3Place("lake", "wh/orders")
 READER, WRITER = Reach.to([PLACE], write=False), Reach.to([PLACE], write=True)
 
 
-def asked(
+def build_request(
     method: str, uri: str, headers: Mapping[str, Sequence[str]] | None = None, body: str | None = None
 ) -> SignRequest:
     return SignRequest(method=method, uri=uri, region="eu-central-1", headers=headers or {}, body=body)
@@ -33,28 +33,28 @@ def deletion(*keys: str, more: str = "") -> str:
 
 
 READS = [
-    asked("GET", f"{TABLE}/data/a.parquet"),
-    asked("GET", f"{TABLE}/data/a.parquet?x-id=GetObject"),
-    asked("GET", f"{TABLE}/data/a.parquet?partNumber=1"),
-    asked("HEAD", f"{TABLE}/metadata/v1.metadata.json", {"Range": ["bytes=0-9"], "User-Agent": ["x"]}),
-    asked("GET", f"{TABLE}/data/day=2026-01-01%2000%253A00/a%20b%2Fc.parquet"),
-    asked("GET", f"{HOST}/lake?list-type=2&prefix=wh/orders/&delimiter=%2F"),
-    asked("GET", f"{HOST}/lake/?list-type=2&prefix=wh%2Forders%2Fdata"),
-    asked("GET", "http://lake.127.0.0.1:9000/wh/orders/a"),
+    build_request("GET", f"{TABLE}/data/a.parquet"),
+    build_request("GET", f"{TABLE}/data/a.parquet?x-id=GetObject"),
+    build_request("GET", f"{TABLE}/data/a.parquet?partNumber=1"),
+    build_request("HEAD", f"{TABLE}/metadata/v1.metadata.json", {"Range": ["bytes=0-9"], "User-Agent": ["x"]}),
+    build_request("GET", f"{TABLE}/data/day=2026-01-01%2000%253A00/a%20b%2Fc.parquet"),
+    build_request("GET", f"{HOST}/lake?list-type=2&prefix=wh/orders/&delimiter=%2F"),
+    build_request("GET", f"{HOST}/lake/?list-type=2&prefix=wh%2Forders%2Fdata"),
+    build_request("GET", "http://lake.127.0.0.1:9000/wh/orders/a"),
 ]
 WRITES = [
-    asked("PUT", f"{TABLE}/data/a.parquet", {"Content-Length": ["3"], "x-amz-checksum-crc32": ["AAAA"]}),
-    asked("PUT", f"{TABLE}/data/a.parquet", {"x-amz-server-side-encryption": ["aws:kms"]}),
-    asked("PUT", f"{TABLE}/data/a.parquet?partNumber=1&uploadId=u"),
-    asked("POST", f"{TABLE}/data/a.parquet?uploads"),
-    asked("POST", f"{TABLE}/data/a.parquet?uploads="),
-    asked("POST", f"{TABLE}/data/a.parquet?uploadId=u"),
-    asked("DELETE", f"{TABLE}/data/a.parquet"),
-    asked("DELETE", f"{TABLE}/data/a.parquet?uploadId=u"),
-    asked("PUT", f"{TABLE}/data/b", {"x-amz-copy-source": ["/lake/wh/orders/data/a"]}),
-    asked("PUT", f"{TABLE}/data/b", {"X-Amz-Copy-Source": ["lake/wh/orders/data/a%20b"]}),
-    asked("POST", f"{HOST}/lake?delete", body=deletion("wh/orders/a", "wh/orders/b &amp; c")),
-    asked("POST", f"{HOST}/lake/?delete=", body=deletion("wh/orders/a")),
+    build_request("PUT", f"{TABLE}/data/a.parquet", {"Content-Length": ["3"], "x-amz-checksum-crc32": ["AAAA"]}),
+    build_request("PUT", f"{TABLE}/data/a.parquet", {"x-amz-server-side-encryption": ["aws:kms"]}),
+    build_request("PUT", f"{TABLE}/data/a.parquet?partNumber=1&uploadId=u"),
+    build_request("POST", f"{TABLE}/data/a.parquet?uploads"),
+    build_request("POST", f"{TABLE}/data/a.parquet?uploads="),
+    build_request("POST", f"{TABLE}/data/a.parquet?uploadId=u"),
+    build_request("DELETE", f"{TABLE}/data/a.parquet"),
+    build_request("DELETE", f"{TABLE}/data/a.parquet?uploadId=u"),
+    build_request("PUT", f"{TABLE}/data/b", {"x-amz-copy-source": ["/lake/wh/orders/data/a"]}),
+    build_request("PUT", f"{TABLE}/data/b", {"X-Amz-Copy-Source": ["lake/wh/orders/data/a%20b"]}),
+    build_request("POST", f"{HOST}/lake?delete", body=deletion("wh/orders/a", "wh/orders/b &amp; c")),
+    build_request("POST", f"{HOST}/lake/?delete=", body=deletion("wh/orders/a")),
 ]
 
 
@@ -80,7 +80,7 @@ def test_a_writer_gets_writes_signed_and_a_reader_does_not(request_: SignRequest
     ],
 )
 def test_amazons_own_hosts_are_known_without_an_endpoint(uri: str) -> None:
-    check_signable(asked("GET", uri), READER, AMAZON)
+    check_signable(build_request("GET", uri), READER, AMAZON)
 
 
 BEYOND = [
@@ -187,7 +187,7 @@ BEYOND = [
 )
 def test_nothing_else_is_signed_even_for_a_writer(method: str, uri: str) -> None:
     with pytest.raises((Forbidden, Invalid)):
-        check_signable(asked(method, uri), WRITER, STORAGE)
+        check_signable(build_request(method, uri), WRITER, STORAGE)
 
 
 @pytest.mark.parametrize(
@@ -223,32 +223,34 @@ def test_nothing_else_is_signed_even_for_a_writer(method: str, uri: str) -> None
 )
 def test_headers_that_would_change_what_the_request_does_are_refused(headers: Mapping[str, Sequence[str]]) -> None:
     with pytest.raises((Forbidden, Invalid)):
-        check_signable(asked("PUT", f"{TABLE}/a", headers), WRITER, STORAGE)
+        check_signable(build_request("PUT", f"{TABLE}/a", headers), WRITER, STORAGE)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_copy_is_a_put(method: str) -> None:
     with pytest.raises(Forbidden):
-        check_signable(asked(method, f"{TABLE}/a", {"x-amz-copy-source": ["/lake/wh/orders/b"]}), WRITER, STORAGE)
+        check_signable(
+            build_request(method, f"{TABLE}/a", {"x-amz-copy-source": ["/lake/wh/orders/b"]}), WRITER, STORAGE
+        )
 
 
 def test_only_s3s_own_headers_are_signed_so_that_a_range_may_change() -> None:
     headers = {"Range": ["bytes=0-1"], "Host": ["evil"], "X-Amz-Date": ["x"], "x-amz-checksum-mode": ["ENABLED"]}
-    assert check_signable(asked("GET", f"{TABLE}/a", headers), READER, STORAGE) == Signable(
+    assert check_signable(build_request("GET", f"{TABLE}/a", headers), READER, STORAGE) == Signable(
         {"x-amz-checksum-mode": "ENABLED"}, "UNSIGNED-PAYLOAD"
     )
 
 
 def test_what_amazons_client_for_java_asks_for_when_it_reads_is_signed() -> None:
     """Iceberg's FileIO for Spark sends it with every GET: none of them was signed."""
-    signable = check_signable(asked("GET", f"{TABLE}/a", {"x-amz-te": ["append-md5"]}), READER, STORAGE)
+    signable = check_signable(build_request("GET", f"{TABLE}/a", {"x-amz-te": ["append-md5"]}), READER, STORAGE)
     assert signable.headers == {"x-amz-te": "append-md5"}
 
 
 def test_a_deletion_of_many_is_signed_with_the_body_that_was_judged() -> None:
     body = deletion("wh/orders/a")
     headers = {"x-amz-content-sha256": ["UNSIGNED-PAYLOAD"]}
-    signable = check_signable(asked("POST", f"{HOST}/lake?delete", headers, body), WRITER, STORAGE)
+    signable = check_signable(build_request("POST", f"{HOST}/lake?delete", headers, body), WRITER, STORAGE)
     assert signable.payload == hashlib.sha256(body.encode()).hexdigest()
 
 
@@ -276,7 +278,7 @@ def test_a_deletion_of_many_is_signed_with_the_body_that_was_judged() -> None:
 )
 def test_a_deletion_of_anything_else_is_refused(body: str) -> None:
     with pytest.raises((Forbidden, Invalid)):
-        check_signable(asked("POST", f"{HOST}/lake?delete", body=body), WRITER, STORAGE)
+        check_signable(build_request("POST", f"{HOST}/lake?delete", body=body), WRITER, STORAGE)
 
 
 def test_another_region_is_refused() -> None:
@@ -286,9 +288,9 @@ def test_another_region_is_refused() -> None:
 
 def test_the_former_place_of_a_table_is_read_and_not_written() -> None:
     reach = Reach.to([PLACE], [S3Place("lake", "old/orders")], write=True)
-    check_signable(asked("GET", f"{HOST}/lake/old/orders/a"), reach, STORAGE)
+    check_signable(build_request("GET", f"{HOST}/lake/old/orders/a"), reach, STORAGE)
     with pytest.raises(Forbidden):
-        check_signable(asked("DELETE", f"{HOST}/lake/old/orders/a"), reach, STORAGE)
+        check_signable(build_request("DELETE", f"{HOST}/lake/old/orders/a"), reach, STORAGE)
 
 
 ENCRYPTION = "x-amz-server-side-encryption"
@@ -310,7 +312,9 @@ def test_nothing_is_encrypted_with_a_key_that_the_catalog_does_not_name(
     for storage in (STORAGE, replace(STORAGE, kms_keys=frozenset({OWN_KEY}))):
         for name in (f"{ENCRYPTION}-aws-kms-key-id", "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id"):
             with pytest.raises((Forbidden, Invalid)):
-                check_signable(asked(method, uri, {**more, ENCRYPTION: ["aws:kms"], name: [key]}), WRITER, storage)
+                check_signable(
+                    build_request(method, uri, {**more, ENCRYPTION: ["aws:kms"], name: [key]}), WRITER, storage
+                )
 
 
 @pytest.mark.parametrize(("method", "uri", "more"), UPLOADS, ids=str)
@@ -326,7 +330,8 @@ def test_a_key_that_the_catalog_names_is_signed(method: str, uri: str, more: Map
     for key in ("alias/other", OWN_KEY):
         headers = {**more, ENCRYPTION: ["aws:kms"], f"{ENCRYPTION}-aws-kms-key-id": [key]}
         assert (
-            check_signable(asked(method, uri, headers), WRITER, storage).headers[f"{ENCRYPTION}-aws-kms-key-id"] == key
+            check_signable(build_request(method, uri, headers), WRITER, storage).headers[f"{ENCRYPTION}-aws-kms-key-id"]
+            == key
         )
 
 
@@ -343,14 +348,14 @@ def test_keys_and_contexts_that_clients_bring_are_not_signed(name: str) -> None:
     storage = replace(STORAGE, kms_keys=frozenset({OWN_KEY}))
     for method in ("PUT", "GET", "HEAD"):
         with pytest.raises(Forbidden):
-            check_signable(asked(method, f"{TABLE}/data/a.parquet", {name: [OWN_KEY]}), WRITER, storage)
+            check_signable(build_request(method, f"{TABLE}/data/a.parquet", {name: [OWN_KEY]}), WRITER, storage)
 
 
 @pytest.mark.parametrize(
     ("kind", "signed"), [("AES256", True), ("aws:kms:dsse", True), ("aws:fsx", False), ("", False)]
 )
 def test_how_objects_are_encrypted_is_one_of_the_kinds_that_s3_has_keys_for(kind: str, *, signed: bool) -> None:
-    request = asked(
+    request = build_request(
         "PUT", f"{TABLE}/data/a.parquet", {ENCRYPTION: [kind], f"{ENCRYPTION}-bucket-key-enabled": ["true"]}
     )
     if signed:

@@ -36,7 +36,7 @@ def test_properties_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "message"),
     [
         ({"firn.storage.vending": "all"}, "none, static, sts"),
         ({"firn.storage.vending": "sts"}, "role-arn"),
@@ -53,7 +53,7 @@ def test_properties_are_read() -> None:
         ({"firn.storage.s3.session-seconds": "soon"}, "from 900 to 43200"),
     ],
 )
-def test_what_does_not_make_sense_is_refused(properties: dict[str, str], told: str) -> None:
+def test_what_does_not_make_sense_is_refused(properties: dict[str, str], message: str) -> None:
     with pytest.raises(Invalid) as refusal:
         StorageConfig.of(properties)
-    assert told in f"{refusal.value.message} {refusal.value.hint}"
+    assert message in f"{refusal.value.message} {refusal.value.hint}"

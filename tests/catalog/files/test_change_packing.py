@@ -22,8 +22,8 @@ def files(*sizes: int, first: int = 1) -> list[ChangeFile]:
 
 def packed(*sizes: int, watermark: int = 0, least: int = 2, target: int = TARGET) -> list[list[int]]:
     """The numbers of the files of each pack."""
-    made = pack_files(files(*sizes), watermark=watermark, target_bytes=target, min_files=least)
-    return [[file.number for file in pack.files] for pack in made]
+    packs = pack_files(files(*sizes), watermark=watermark, target_bytes=target, min_files=least)
+    return [[file.number for file in pack.files] for pack in packs]
 
 
 def test_two_small_updates_become_one_file_and_a_third_one_with_them_again() -> None:
@@ -33,9 +33,9 @@ def test_two_small_updates_become_one_file_and_a_third_one_with_them_again() -> 
 
 def test_an_update_of_everything_rolls_over_at_the_target() -> None:
     """Of 3,070 in ten commits: a full file and the rest, neither over the target."""
-    made = packed(*[307] * 10)
-    assert made == [[1, 2, 3, 4, 5, 6, 7, 8], [9, 10]]
-    assert [sum(307 for _ in pack) for pack in made] == [2_456, 614]
+    packs = packed(*[307] * 10)
+    assert packs == [[1, 2, 3, 4, 5, 6, 7, 8], [9, 10]]
+    assert [sum(307 for _ in pack) for pack in packs] == [2_456, 614]
 
 
 def test_a_full_file_gets_nothing_more() -> None:
@@ -65,11 +65,11 @@ SIZES = st.lists(st.integers(1, 3_000), max_size=40)
 @given(SIZES, st.integers(0, 45), st.integers(2, 12))
 def test_packs_stay_within_their_bounds(sizes: list[int], watermark: int, least: int) -> None:
     given_files = files(*sizes)
-    made: list[Pack] = pack_files(given_files, watermark=watermark, target_bytes=TARGET, min_files=least)
-    used = [file for pack in made for file in pack.files]
+    packs: list[Pack] = pack_files(given_files, watermark=watermark, target_bytes=TARGET, min_files=least)
+    used = [file for pack in packs for file in pack.files]
     assert len(set(used)) == len(used)
     assert set(used) <= set(given_files)
-    for pack in made:
+    for pack in packs:
         assert len(pack.files) > 1
         assert pack.bytes <= TARGET
         assert {file.number > watermark for file in pack.files} == {pack.is_pending}
@@ -77,7 +77,7 @@ def test_packs_stay_within_their_bounds(sizes: list[int], watermark: int, least:
         assert pack.number == pack.files[-1].number
     for is_pending in (False, True):
         left = [file for file in given_files if file not in used and (file.number > watermark) is is_pending]
-        newest = max((pack.number for pack in made if pack.is_pending is is_pending), default=0)
+        newest = max((pack.number for pack in packs if pack.is_pending is is_pending), default=0)
         open_files = [
             packed_file
             for packed_file in left

@@ -41,7 +41,7 @@ STRUCT: Json = {
 }
 
 
-def said(before: Json, after: Json) -> list[str]:
+def describe_changes(before: Json, after: Json) -> list[str]:
     return [describe_change(change) for change in compare_tables(before, after)]
 
 
@@ -182,7 +182,7 @@ def test_properties_partitioning_and_order_are_told_with_what_they_were() -> Non
         {"action": "upgrade-format-version", "format-version": 3},
         {"action": "set-location", "location": "file:/elsewhere"},
     )
-    assert said(before, after) == [
+    assert describe_changes(before, after) == [
         "partitioned by days(day), bucket(4, id)",
         "sorted by id asc nulls first",
         "format version 3 (was 2)",
@@ -197,13 +197,13 @@ def test_refs_tell_where_they_went_and_how_long_they_stay() -> None:
     before = with_history(a_table(), 2)
     first, second = (snapshot["snapshot-id"] for snapshot in before["snapshots"])
     tagged = applied(before, move(first, "v1", "tag", max_ref_age_ms=7 * 86_400_000), move(first, "b"))
-    assert said(before, tagged) == [
+    assert describe_changes(before, tagged) == [
         f"created branch b at snapshot {first}",
         f"created tag v1 at snapshot {first}",
         "v1: kept 7 d",
     ]
     moved = applied(tagged, move(second, "b"), {"action": "remove-snapshot-ref", "ref-name": "v1"})
-    assert said(tagged, moved) == [
+    assert describe_changes(tagged, moved) == [
         f"moved branch b from snapshot {first} to {second}",
         f"removed tag v1, which was at snapshot {first}",
     ]

@@ -27,8 +27,8 @@ def table(schema: Json, spec: Json | None) -> Json:
 
 
 def types(*texts: str) -> list[str]:
-    made = parse_schema([(f"c{at}", text, None) for at, text in enumerate(texts)])
-    return [format_iceberg_type(field["type"]) for field in current_schema(table(made, None))["fields"]]
+    schema = parse_schema([(f"c{at}", text, None) for at, text in enumerate(texts)])
+    return [format_iceberg_type(field["type"]) for field in current_schema(table(schema, None))["fields"]]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_types_are_icebergs_or_sqls(written: str, shown: str) -> None:
 
 
 def test_every_field_has_an_id_of_its_own_nested_ones_too() -> None:
-    made = parse_schema([("a", "array<map<string,struct<x:int>>>", None), ("b", "int", "the second")])
-    assert made["fields"][1] == {"id": 6, "name": "b", "required": False, "type": "int", "doc": "the second"}
-    assert table(made, None)["last-column-id"] == 6
+    schema = parse_schema([("a", "array<map<string,struct<x:int>>>", None), ("b", "int", "the second")])
+    assert schema["fields"][1] == {"id": 6, "name": "b", "required": False, "type": "int", "doc": "the second"}
+    assert table(schema, None)["last-column-id"] == 6
 
 
 @pytest.mark.parametrize("kind", ["", "money", "array<", "decimal(10,2", "map<int>", "struct<a>", "decimal(99,2)"])

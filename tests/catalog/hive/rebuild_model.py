@@ -80,7 +80,7 @@ class Table(TableState):
         if baseline:
             self.watched.append(Watched(part, dict(baseline), dict(here), self.published_of(part)))
         self.late |= here.keys() - baseline.keys()
-        self.taken |= {f"{part}/{name}" for name in baseline} & self.live
+        self.published_sources |= {f"{part}/{name}" for name in baseline} & self.live
         self.own.add(name)
         self.hive[part] = {name: rows}
         self.baseline[part] = {name: rows}
@@ -102,7 +102,7 @@ class Table(TableState):
                 name for files in [*self.hive.values(), *self.baseline.values()] for name in files
             }  # some are reread
             through = min([through, *(self.knew[name] for name in there & self.knew.keys())])
-            self._rebuild({part: self._found(part, gone) for part in rebuilt}, through)
+            self._rebuild({part: self._build_content(part, gone) for part in rebuilt}, through)
             for part in rebuilt:
                 self._known(part)
             self.sync()  # what is only added comes after, as upserts: it is newer than all changes there are
@@ -208,7 +208,7 @@ class Table(TableState):
         files += [*self.seen_lost.items()]
         return min(self.knew.get(name, through) for name, through in files if self._content_of(name) == content)
 
-    def _found(self, part: Part, gone: set[Part]) -> Found:
+    def _build_content(self, part: Part, gone: set[Part]) -> Found:
         """A file that another partition has lost just now is not new: whether its rows win was decided before.
 
         But for one whose rows went into the changes: these are left out from now on.

@@ -65,7 +65,7 @@ class TableState:
     """Sources that somebody has cleared away where nobody reads any more: that says nothing of their rows."""
     own: set[str] = field(default_factory=set)
     """Files that were published: their rows are as old as what they were made of."""
-    taken: set[str] = field(default_factory=set)
+    published_sources: set[str] = field(default_factory=set)
     """Sources whose files a publish has replaced: their rows are in what it wrote."""
 
     @property
@@ -91,7 +91,7 @@ class TableState:
         self.lost |= {name: {*files[name]} for name in names}
         known = watched.listed if watched else self.baseline.get(part, {})
         if watched:
-            self.taken -= {f"{part}/{name}" for name in names}
+            self.published_sources -= {f"{part}/{name}" for name in names}
             self.lost_late |= {key for name in names for key in files[name]}
         elif names & known.keys():
             self.refilling.add(part)
@@ -135,7 +135,7 @@ class TableState:
     def missing(self) -> str | None:
         """A key that Hive's side lists once, and of which nobody has said anything, is in the view."""
         view = self.view()
-        for listed, free in ((self._listed(), self.free | self.lost_late), (self._said(), self.free)):
+        for listed, free in ((self._listed(), self.free | self.lost_late), (self._rows_of_hive(), self.free)):
             for key, rows in listed.items():
                 if len(rows) == 1 and key not in view and key not in free and self._last_word(key) is None:
                     return f"{key} is gone though Hive's side has {rows}"
@@ -154,18 +154,20 @@ class TableState:
             if last is not None and rows != ([last.row] if last.row else []):
                 return f"{key} is {rows}, its last change says {last.row}"
             newest = listed.get(key, [])[-1:]
-            theirs = self._said().get(key, [])
-            said = [newest, theirs[-1:]]
-            said += [[row] for row in listed.get(key, []) if newest and row.value == newest[0].value]  # copies of it
-            said += [[row] for row in rows if (key, row.value) in self.copied]
+            theirs = self._rows_of_hive().get(key, [])
+            accepted = [newest, theirs[-1:]]
+            accepted += [
+                [row] for row in listed.get(key, []) if newest and row.value == newest[0].value
+            ]  # copies of it
+            accepted += [[row] for row in rows if (key, row.value) in self.copied]
             if (
                 any(key in watch.files.get(name, {}) for watch in self.watched for name in self.late)
                 or key in self.lost_late
             ):
-                said += [
+                accepted += [
                     [theirs_alone] for theirs_alone in theirs
                 ]  # of two that overwrite at once, one of them not knowing where
-            if last is None and rows and rows not in said and not self._was_beaten(key, rows[0]):
+            if last is None and rows and rows not in accepted and not self._was_beaten(key, rows[0]):
                 return f"{key} is {rows}, the newest file that has it says {newest}"
         return None
 
@@ -173,13 +175,16 @@ class TableState:
         """The newest change of a key, of those that stand; what Hive had before is no word against one of ours."""
         there = {f"{part}/{name}" for part, files in self.hive.items() for name in files}
         there |= {f"{watch.part}/{name}" for watch in self.watched for name in watch.files}
-        said = [
+        standing_changes = [
             change
             for change in self.changes
             if change.source is None
-            or (change.source in there | self.taken | self.cleared and change.source.partition("/")[2] not in self.olds)
+            or (
+                change.source in there | self.published_sources | self.cleared
+                and change.source.partition("/")[2] not in self.olds
+            )
         ]
-        last = next((change for change in reversed(said) if change.key == key), None)
+        last = next((change for change in reversed(standing_changes) if change.key == key), None)
         return None if last is None or last.seq in self.answered else last
 
     def _was_beaten(self, key: Key, row: Row) -> bool:
@@ -196,7 +201,7 @@ class TableState:
         """What Hive lists of each key, oldest file first."""
         return self._rows([(name, part, rows) for part, held in self.hive.items() for name, rows in held.items()])
 
-    def _said(self) -> dict[Key, list[Row]]:
+    def _rows_of_hive(self) -> dict[Key, list[Row]]:
         """What Hive's side itself has written and lists, or has written where it had not seen a switch."""
         files = [(name, part, rows) for part, held in self.hive.items() for name, rows in held.items()]
         files += [

@@ -18,9 +18,9 @@ INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 JSON = "org.apache.hive.hcatalog.data.JsonSerDe"
 
 
-def a_text_table(serde: str = TEXT, cols: str = "id int; at timestamp", **told: Any) -> HiveTable:
-    storage = a_storage("file:/t", cols, serde=serde, **({"input_format": INPUT} | told.pop("stored", {})))
-    return a_hive_table(storage=storage, **told)
+def a_text_table(serde: str = TEXT, cols: str = "id int; at timestamp", **args: Any) -> HiveTable:
+    storage = a_storage("file:/t", cols, serde=serde, **({"input_format": INPUT} | args.pop("stored", {})))
+    return a_hive_table(storage=storage, **args)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_times_in_text_have_no_zone_and_csv_has_strings() -> None:
     assert [column.type for column in convert_columns(a_text_table(CSV))] == ["string", "string"]
 
 
-@pytest.mark.parametrize(("told", "count"), [({}, 0), ({"skip.header.line.count": "2"}, 2)])
-def test_header_lines(told: dict[str, str], count: int) -> None:
-    assert count_header_lines(a_text_table(parameters=told)) == count
+@pytest.mark.parametrize(("parameters", "count"), [({}, 0), ({"skip.header.line.count": "2"}, 2)])
+def test_header_lines(parameters: dict[str, str], count: int) -> None:
+    assert count_header_lines(a_text_table(parameters=parameters)) == count
 
 
 EMPTY = {"current-snapshot-id": -1, "snapshots": []}

@@ -36,8 +36,8 @@ class Disk:
     baseline: PartitionBaseline | None = None
     numbers: count[int] = field(default_factory=lambda: count(1))
 
-    def step(self, what: str) -> None:
-        match what:
+    def step(self, action: str) -> None:
+        match action:
             case "create":
                 self._named(0)
                 self.open.append([*self.files][-1])
@@ -55,7 +55,7 @@ class Disk:
             case "sync":
                 self.sync()
             case "1 s" | "20 s":
-                self.passes(int(what[:-2]))
+                self.passes(int(action[:-2]))
 
     def _named(self, size: int) -> None:
         self.files[f"f{next(self.numbers):05}"] = size, self.now
@@ -104,8 +104,8 @@ class Disk:
 
 def played(*steps: str, sees_writers: bool = True) -> str | None:
     disk = Disk(sees_writers=sees_writers)
-    for what in steps:
-        disk.step(what)
+    for action in steps:
+        disk.step(action)
     return disk.settle()
 
 
@@ -132,8 +132,8 @@ def test_without_looking_at_young_files_again_what_is_written_later_stays_missin
 def paused() -> Disk:
     """A sync comes while a writer pauses that has written half."""
     disk = Disk()
-    for what in ("create", "flush"):
-        disk.step(what)
+    for action in ("create", "flush"):
+        disk.step(action)
     disk.now += 20 * TICK_NS
     disk.sync()
     disk.step("close")

@@ -60,8 +60,8 @@ def regrouped(
 ) -> dict[str, Drift | None]:
     come = list_arrivals(drifts)
     may_be = find_move_candidates(come, drifts, baselines, copying)
-    asked = select_digest_files(come, may_be)
-    return apply_moves(drifts, detect_moves(come, may_be, {file: (digests or {})[file] for file in asked}), NOW)
+    digest_files = select_digest_files(come, may_be)
+    return apply_moves(drifts, detect_moves(come, may_be, {file: (digests or {})[file] for file in digest_files}), NOW)
 
 
 def test_a_file_that_was_moved_under_another_name_is_no_addition() -> None:
@@ -120,9 +120,9 @@ def test_a_file_that_was_moved_after_its_directory_was_listed_is_known_neverthel
     """Or where no signal tells of the directory that it has left, or whoever lists that has to wait."""
     baselines = {"p": P, "q": Q}
     drifts = looked(baselines, a_listing(A), a_listing(B, RENAMED, name="q"))
-    came = regrouped(drifts, baselines)["q"]
-    assert isinstance(came, Rebuild)
-    assert not came.moved, "it may be a copy: base's row is that of the other, which nobody reads again when it goes"
+    drift = regrouped(drifts, baselines)["q"]
+    assert isinstance(drift, Rebuild)
+    assert not drift.moved, "it may be a copy: base's row is that of the other, which nobody reads again when it goes"
     unseen = regrouped(looked(baselines, a_listing(B, RENAMED, name="q")), baselines)["q"]
     assert isinstance(unseen, Rebuild)
 
@@ -148,18 +148,18 @@ def test_a_file_that_a_directory_holds_which_was_left_is_known_and_what_it_conta
     new = WatchedDirectory(location="new", files=(replace(B, digest=13),), published_through=12, since_ns=1)
     published = replace(P, publishing=new).finish_publish(ChangeSignals(location="new"), 2)
     baselines = {"p": published, "q": Q}
-    came = regrouped(looked(baselines, a_listing(B, RENAMED, name="q")), baselines)["q"]
-    assert isinstance(came, Rebuild)
-    assert came.files[-1].knew == 7
+    drift = regrouped(looked(baselines, a_listing(B, RENAMED, name="q")), baselines)["q"]
+    assert isinstance(drift, Rebuild)
+    assert drift.files[-1].knew == 7
 
 
 def test_a_file_that_was_moved_twice_contains_what_it_did_at_first() -> None:
     once = replace(A, knew=3)
     baselines = {"p": make_baseline(once), "q": Q}
-    came = regrouped(looked(baselines, a_listing(), a_listing(B, RENAMED, name="q")), baselines)["q"]
-    assert isinstance(came, Rebuild)
-    assert came.baseline.files[-1].knew == 3
-    assert mark_published(came.baseline, 9).files[-1].knew is None, "base stands on it as it is"
+    drift = regrouped(looked(baselines, a_listing(), a_listing(B, RENAMED, name="q")), baselines)["q"]
+    assert isinstance(drift, Rebuild)
+    assert drift.baseline.files[-1].knew == 3
+    assert mark_published(drift.baseline, 9).files[-1].knew is None, "base stands on it as it is"
 
 
 def test_what_a_partition_lost_first_is_not_forgotten_for_what_it_loses_then() -> None:

@@ -32,36 +32,36 @@ def played(rules: Rules, *steps: Step, trusts: bool = False) -> str | None:
     """What is wrong at the end of a history; each begins with a key in each partition."""
     table = Table(rules, {"p": {"f0": {"a": 0}}, "q": {"f1": {"b": 0}}}, trusts=trusts, order=["f0", "f1"])
     table.upgrade()
-    for number, (what, part, some) in enumerate(steps, 2):
-        keys = promised(table, what, part, some, number) if trusts else some
-        if what.startswith("late"):
-            late(table, what, part, keys, number)
-        elif what in {"move", "copy", "move out"}:
-            moved(table, part, number, what)
-        elif what == "move back":
+    for number, (action, part, some) in enumerate(steps, 2):
+        keys = promised(table, action, part, some, number) if trusts else some
+        if action.startswith("late"):
+            late(table, action, part, keys, number)
+        elif action in {"move", "copy", "move out"}:
+            moved(table, part, number, action)
+        elif action == "move back":
             moved_back(table, part, number)
-        elif what in HIVE_SIDE:
-            hive_side(table, what, part, keys, number)
+        elif action in HIVE_SIDE:
+            hive_side(table, action, part, keys, number)
         else:
-            firn_side(table, what, part, keys, number)
+            firn_side(table, action, part, keys, number)
     return table.settle()
 
 
-def promised(table: Table, what: str, part: str, keys: set[str], number: int) -> set[str]:
+def promised(table: Table, action: str, part: str, keys: set[str], number: int) -> set[str]:
     """The keys of a step if Hive's side keeps its promise: what it adds is new, or was in what it overwrites.
 
     What was moved and is overwritten before a sync has seen it, the partition never had.
     """
     unseen = table.origins.keys() - table.baseline.get(part, {}).keys()
     there = {key for name, rows in table.hive.get(part, {}).items() if name not in unseen for key in rows}
-    if what in HIVE_SIDE:
-        return {key if what == "overwrite" and key in there else f"{key}{number}" for key in keys}
+    if action in HIVE_SIDE:
+        return {key if action == "overwrite" and key in there else f"{key}{number}" for key in keys}
     added = sorted(key for key in table.view() if len(key) > 1)
     return {added[-1]} if added and keys == {"c"} else keys
 
 
-def firn_side(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
-    match what:
+def firn_side(table: Table, action: str, part: str, keys: set[str], number: int) -> None:
+    match action:
         case "upsert":
             table.write(min(keys), Row(part, number))
         case "delete":
@@ -141,16 +141,16 @@ def arrived(table: Table, part: str, name: str, rows: dict[str, int], number: in
     table.hive.setdefault(part, {})[new] = rows
 
 
-def late(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
+def late(table: Table, action: str, part: str, keys: set[str], number: int) -> None:
     """A writer that knew the directory before the last switch."""
     watches = [watch for watch in table.watched if watch.part == part]
     if not watches:
         return
-    if what == "late removal":
+    if action == "late removal":
         table.cleared |= {f"{part}/{name}" for name in watches[-1].files.keys() & watches[-1].listed.keys()}
         watches[-1].files.clear()  # by whoever clears up; it says nothing of any row
         return
-    if what == "late overwrite":
+    if action == "late overwrite":
         table.free |= {
             change.key
             for change in table.changes
@@ -163,17 +163,17 @@ def late(table: Table, what: str, part: str, keys: set[str], number: int) -> Non
     table.late.add(f"f{number}")
     watches[-1].files[f"f{number}"] = dict.fromkeys(keys, number)
     table.order.append(f"f{number}")
-    if what == "late overwrite":
+    if action == "late overwrite":
         table.olds.add(f"f{number}")
 
 
-def hive_side(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
+def hive_side(table: Table, action: str, part: str, keys: set[str], number: int) -> None:
     files = table.hive.setdefault(part, {})
     gone: set[str] = set()
-    if what == "overwrite":
+    if action == "overwrite":
         gone = {*files}
-    elif what.startswith("remove") and files:
-        gone = {min(files) if what == "remove the first file" else max(files)}
+    elif action.startswith("remove") and files:
+        gone = {min(files) if action == "remove the first file" else max(files)}
     table.loses(part, gone)
     for name in gone:
         del files[name]

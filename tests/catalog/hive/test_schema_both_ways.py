@@ -44,25 +44,25 @@ listed = st.lists(
 @st.composite
 def edited(draw: st.DrawFn, columns: list[HiveColumn]) -> list[HiveColumn]:
     """The columns after somebody has dropped, added, retyped, commented or moved some."""
-    taken = list(columns)
+    edited_columns = list(columns)
     for _ in range(draw(st.integers(0, 3))):
-        what = draw(st.sampled_from(["drop", "add", "type", "comment", "move"]))
-        at = draw(st.integers(0, len(taken) - 1)) if taken else 0
-        if what == "add":
+        action = draw(st.sampled_from(["drop", "add", "type", "comment", "move"]))
+        at = draw(st.integers(0, len(edited_columns) - 1)) if edited_columns else 0
+        if action == "add":
             name = draw(st.sampled_from(NAMES))
-            if all(column.name != name for column in taken):
-                taken.append(HiveColumn(name=name, type=draw(kinds), comment=draw(comments)))
-        elif not taken:
+            if all(column.name != name for column in edited_columns):
+                edited_columns.append(HiveColumn(name=name, type=draw(kinds), comment=draw(comments)))
+        elif not edited_columns:
             continue
-        elif what == "drop":
-            del taken[at]
-        elif what == "type":
-            taken[at] = replace(taken[at], type=draw(kinds))
-        elif what == "comment":
-            taken[at] = replace(taken[at], comment=draw(comments))
+        elif action == "drop":
+            del edited_columns[at]
+        elif action == "type":
+            edited_columns[at] = replace(edited_columns[at], type=draw(kinds))
+        elif action == "comment":
+            edited_columns[at] = replace(edited_columns[at], comment=draw(comments))
         else:
-            taken.insert(draw(st.integers(0, len(taken) - 1)), taken.pop(at))
-    return taken
+            edited_columns.insert(draw(st.integers(0, len(edited_columns) - 1)), edited_columns.pop(at))
+    return edited_columns
 
 
 @dataclass
@@ -76,30 +76,30 @@ class Table:
 
     def fields(self, columns: list[HiveColumn]) -> list[dict[str, Any]]:
         """These columns; of another kind than before they are other columns, unless it is a promotion."""
-        made = []
+        fields = []
         for base_column in columns:
             kind = self.numbered(iceberg_type(parse_type(base_column.type), lambda: 0), base_column.name)
             path = (base_column.name, kind if isinstance(kind, str) else kind["type"])
             of = ("long" if path[1] in ("int", "long") else path[1].split("(")[0]) if isinstance(kind, str) else path[1]
             column = {"id": self.id_of(base_column.name, of), "name": base_column.name, "required": False, "type": kind}
-            made.append(column | ({"doc": base_column.comment} if base_column.comment else {}))
-        return [*made, PARTITION]
+            fields.append(column | ({"doc": base_column.comment} if base_column.comment else {}))
+        return [*fields, PARTITION]
 
     def numbered(self, kind: Any, *path: str) -> Any:
         if isinstance(kind, str):
             return kind
-        made = dict(kind)
+        numbered = dict(kind)
         for key in ("element", "key", "value"):
             if key in kind:
-                made[f"{key}-id"] = self.id_of(*path, key)
-                made[key] = self.numbered(kind[key], *path, key)
+                numbered[f"{key}-id"] = self.id_of(*path, key)
+                numbered[key] = self.numbered(kind[key], *path, key)
         if "fields" in kind:
-            made["fields"] = [
+            numbered["fields"] = [
                 field
                 | {"id": self.id_of(*path, field["name"]), "type": self.numbered(field["type"], *path, field["name"])}
                 for field in kind["fields"]
             ]
-        return made
+        return numbered
 
 
 def compared(
@@ -163,9 +163,9 @@ def test_what_we_alone_have_changed_stays_and_is_in_step_once_hive_was_given_it(
     fields = table.fields(data.draw(edited(baseline)))
     drift = compared(baseline, baseline, fields, decides=decides)
     assert (drift.changes, drift.schema["fields"]) == ([], fields)
-    given = compared(drift.baseline, drift.pushed[SchemaPush.ALL], fields, decides=decides)
-    assert (given.changes, given.schema["fields"]) == ([], fields)
-    assert [difference.what for difference in given.differences] == [conflict.what for conflict in drift.conflicts]
+    next_drift = compared(drift.baseline, drift.pushed[SchemaPush.ALL], fields, decides=decides)
+    assert (next_drift.changes, next_drift.schema["fields"]) == ([], fields)
+    assert [difference.what for difference in next_drift.differences] == [conflict.what for conflict in drift.conflicts]
 
 
 @given(st.data(), listed, st.sampled_from(SchemaAuthority))
@@ -181,10 +181,10 @@ def test_whatever_both_change_a_second_look_takes_nothing_more(
     assert len({field["id"] for field in drift.schema["fields"]}) == len(drift.schema["fields"])
     assert drift.schema["fields"].count(PARTITION) == 1
     for gives in SchemaPush:
-        given = drift.pushed[gives]
-        after = compared(drift.baseline, given, drift.schema["fields"], decides=decides, former=drift.former)
+        pushed_columns = drift.pushed[gives]
+        after = compared(drift.baseline, pushed_columns, drift.schema["fields"], decides=decides, former=drift.former)
         assert after.changes == [], "what Hive was given is no change of Hive's"
-        assert len({column.name for column in given}) == len(given)
+        assert len({column.name for column in pushed_columns}) == len(pushed_columns)
 
 
 @given(st.data(), listed)
@@ -197,12 +197,12 @@ def test_nothing_is_decided_that_both_have_changed_unless_a_policy_says_so(
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
     drift = compared(baseline, hive, fields)
     was, is_now = ({field["name"]: field["type"] for field in side} for side in (fields, drift.schema["fields"]))
-    now, given = ({column.name: column for column in side} for side in (hive, drift.pushed[SchemaPush.ALL]))
+    now, pushed_columns = ({column.name: column for column in side} for side in (hive, drift.pushed[SchemaPush.ALL]))
     for conflict in drift.conflicts:
         if "comment" not in conflict.what and conflict.column and "." not in conflict.column:
             assert is_now.get(conflict.column) == was.get(conflict.column)
-            if conflict.column in now and conflict.column in given:
-                assert given[conflict.column].type == now[conflict.column].type
+            if conflict.column in now and conflict.column in pushed_columns:
+                assert pushed_columns[conflict.column].type == now[conflict.column].type
 
 
 @given(st.data(), listed, st.sampled_from(SchemaAuthority))
@@ -213,8 +213,8 @@ def test_additions_leave_every_column_of_hives_where_and_what_it_is(
     table = Table()
     table.fields(baseline)
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
-    given = compared(baseline, hive, fields, decides=decides).pushed[SchemaPush.ADDITIONS]
-    assert [(column.name, column.type) for column in given][: len(hive)] == [
+    pushed_columns = compared(baseline, hive, fields, decides=decides).pushed[SchemaPush.ADDITIONS]
+    assert [(column.name, column.type) for column in pushed_columns][: len(hive)] == [
         (column.name, column.type) for column in hive
     ]
 

@@ -26,8 +26,13 @@ def drifted(
     **others: Any,
 ) -> SchemaDrift:
     """Hive's columns before and after, and ours, which are those before unless they are given."""
-    made = schema if isinstance(schema, dict) else a_schema((schema or before) + partitions)
-    sides: dict[str, Any] = {"baseline": columns(before), "hive": columns(after), "schema": made, "last_column_id": 100}
+    current_schema = schema if isinstance(schema, dict) else a_schema((schema or before) + partitions)
+    sides: dict[str, Any] = {
+        "baseline": columns(before),
+        "hive": columns(after),
+        "schema": current_schema,
+        "last_column_id": 100,
+    }
     return compare_schemas(SchemaSides(**(sides | {"partition_columns": ["day"]} | others)))
 
 

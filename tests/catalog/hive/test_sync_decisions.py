@@ -71,17 +71,17 @@ def test_rebuilds_wait_while_files_that_they_need_are_gone_and_additions_do_not(
         "p=a": News(change=ADDED), "p=r": News(change=REBUILT), "p=d": News(change=DroppedPartition(removed=())),
         "p=l": News(late=(LATE,)),
     }  # fmt: skip
-    asked = list[Mapping[str, News]]()
+    searched = list[Mapping[str, News]]()
 
     def find(some: Mapping[str, News]) -> str | None:
-        asked.append(some)
+        searched.append(some)
         return torn
 
     _, decisions = apply_filters(partitions, [build_torn_filter(find)])
     assert decisions.keys() == held_back
-    assert asked == [partitions]
+    assert searched == [partitions]
     apply_filters({"p=a": News(change=ADDED)}, [build_torn_filter(find)])
-    assert len(asked) == 1, "without a rebuild base's files are not looked at"
+    assert len(searched) == 1, "without a rebuild base's files are not looked at"
 
 
 def test_a_rebuild_names_the_partitions_that_it_has_files_of() -> None:
@@ -94,11 +94,11 @@ def test_what_is_held_back_is_told_by_filter_with_what_to_do() -> None:
         "p=a": held("denied", "no", "grant it"),
         "": waiting("young", "w"),
     }
-    told = [
+    obstacles = [
         (obstacle.filter, obstacle.kind, obstacle.partitions, obstacle.example, obstacle.message)
         for obstacle in group_held(decisions)
     ]
-    assert told == [
+    assert obstacles == [
         ("denied", "hold", 2, "p=a", "2 partitions wait, because no: grant it"),
         ("young", "wait", 1, "", "1 partition waits, because w"),
     ]

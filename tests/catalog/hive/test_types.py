@@ -82,7 +82,7 @@ def test_columns_get_the_first_ids_and_keep_their_comments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hive", "said"),
+    ("hive", "message"),
     [
         ("uniontype<int,string>", "no union type"),
         ("interval_day_time", "no interval type"),
@@ -101,8 +101,8 @@ def test_columns_get_the_first_ids_and_keep_their_comments() -> None:
         ("<", "cannot be read"),
     ],
 )
-def test_what_has_no_counterpart_is_named(hive: str, said: str) -> None:
-    with pytest.raises(UnsupportedType, match=said):
+def test_what_has_no_counterpart_is_named(hive: str, message: str) -> None:
+    with pytest.raises(UnsupportedType, match=message):
         converted(hive)
     with pytest.raises(UnsupportedType, match="column 'x'"):
         iceberg_fields([HiveColumn(name="x", type=hive)], count().__next__)

@@ -28,7 +28,7 @@ def test_a_parquet_table_has_nothing_in_its_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "code", "said"),
+    ("table", "code", "message"),
     [
         (a_hive_table(type="VIRTUAL_VIEW"), "view", "db.orders is a view"),
         (a_hive_table(type="MATERIALIZED_VIEW"), "view", "is a view"),
@@ -75,10 +75,10 @@ def test_a_parquet_table_has_nothing_in_its_way() -> None:
         (a_hive_table(partitioned_by="t timestamp"), "partition_type", "depends on the reader"),
     ],
 )
-def test_each_blocker_is_named_with_advice(table: HiveTable, code: str, said: str) -> None:
+def test_each_blocker_is_named_with_advice(table: HiveTable, code: str, message: str) -> None:
     (blocker,) = find_blockers(table, [])
     assert blocker.code == code
-    assert re.search(said, blocker.message)
+    assert re.search(message, blocker.message)
     assert blocker.advice.endswith(".")
 
 
@@ -163,7 +163,7 @@ def test_a_good_key_has_nothing_in_its_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "nulls", "code", "said"),
+    ("key", "nulls", "code", "message"),
     [
         (["nothing"], {}, "key_unknown", "'nothing' is not a column of db.orders"),
         (["price"], {}, "key_type", "is a double"),
@@ -172,13 +172,13 @@ def test_a_good_key_has_nothing_in_its_way() -> None:
         (["id", "day"], {}, "key_null", "'day' holds nulls"),
     ],
 )
-def test_what_cannot_be_a_key_is_named(key: list[str], nulls: dict[str, int], code: str, said: str) -> None:
+def test_what_cannot_be_a_key_is_named(key: list[str], nulls: dict[str, int], code: str, message: str) -> None:
     storage = a_storage(cols="id int; price double; tags array<int>")
     table = a_hive_table(storage=storage, partitioned_by="day date")
     partitions = [a_hive_partition("2024-01-05"), a_hive_partition(NULL_NAME)]
     (blocker,) = find_key_blockers(table, partitions, key, nulls)
     assert blocker.code == code
-    assert re.search(said, blocker.message)
+    assert re.search(message, blocker.message)
 
 
 def test_an_iceberg_table_without_location_is_only_that() -> None:

@@ -66,7 +66,7 @@ def a_table(
 
 def snapshot(snapshot_id: int, *, parent: int | None = None, sequence: int | None = None, **more: object) -> Json:
     """A snapshot whose sequence number is its id; give `first_row` for v3."""
-    made: Json = {
+    update: Json = {
         "snapshot-id": snapshot_id,
         "sequence-number": snapshot_id if sequence is None else sequence,
         "timestamp-ms": CREATED_MS + snapshot_id * 1000,
@@ -75,11 +75,11 @@ def snapshot(snapshot_id: int, *, parent: int | None = None, sequence: int | Non
         "schema-id": 0,
         **hyphened(more),
     }
-    return made if parent is None else {**made, "parent-snapshot-id": parent}
+    return update if parent is None else {**update, "parent-snapshot-id": parent}
 
 
-def add(made: Json) -> Json:
-    return {"action": "add-snapshot", "snapshot": made}
+def add(snapshot_json: Json) -> Json:
+    return {"action": "add-snapshot", "snapshot": snapshot_json}
 
 
 def move(snapshot_id: int, ref: str = "main", kind: str = "branch", **more: object) -> Json:
@@ -101,6 +101,6 @@ def with_history(metadata: Json, length: int) -> Json:
         parent = number - 1 or None
         sequence = 0 if metadata["format-version"] == 1 else number
         rows = {"first_row_id": (number - 1) * 10, "added_rows": 10} if metadata["format-version"] >= 3 else {}
-        made = snapshot(number, parent=parent, sequence=sequence, **rows)
-        metadata = applied(metadata, add(made), move(number), now_ms=made["timestamp-ms"])
+        snapshot_json = snapshot(number, parent=parent, sequence=sequence, **rows)
+        metadata = applied(metadata, add(snapshot_json), move(number), now_ms=snapshot_json["timestamp-ms"])
     return metadata

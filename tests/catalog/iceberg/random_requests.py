@@ -29,16 +29,22 @@ def append(rng: Random, table: Json) -> list[Json]:
     first = table.get("next-row-id", 0) + rng.choice([-1, 0, 0, 0])
     rows = {"first_row_id": max(first, 0), "added_rows": rng.randint(0, 5)} if version >= 3 else {}
     head = ref_snapshot_id(table, "main") or -1
-    made = snapshot(rng.randint(3, 60), parent=head, sequence=sequence, **rows)
+    snapshot_json = snapshot(rng.randint(3, 60), parent=head, sequence=sequence, **rows)
     if rng.random() < 0.8:  # the rest is dated by its id, as if by a clock of its own
-        made["timestamp-ms"] = max([made["timestamp-ms"], *(entry["timestamp-ms"] for entry in table["snapshot-log"])])
-    return [add(made), move(made["snapshot-id"], "main")] if rng.random() < 0.8 else [add(made)]
+        snapshot_json["timestamp-ms"] = max(
+            [snapshot_json["timestamp-ms"], *(entry["timestamp-ms"] for entry in table["snapshot-log"])]
+        )
+    return (
+        [add(snapshot_json), move(snapshot_json["snapshot-id"], "main")] if rng.random() < 0.8 else [add(snapshot_json)]
+    )
 
 
 def point(rng: Random, table: Json) -> list[Json]:
     name, kind = rng.choice([("main", "branch"), ("b", "branch"), ("v", "tag"), ("w", "tag")])
     known = [
-        made["snapshot-id"] for made in table["snapshots"] if made["snapshot-id"] != ref_snapshot_id(table, "main")
+        candidate["snapshot-id"]
+        for candidate in table["snapshots"]
+        if candidate["snapshot-id"] != ref_snapshot_id(table, "main")
     ]
     keep = {"max_ref_age_ms": 5} if rng.random() < 0.3 and name != "main" else {}
     return [move(rng.choice(known or [999]), name, kind, **keep)]
@@ -50,7 +56,7 @@ def unpoint(rng: Random, _: Json) -> list[Json]:
 
 def expire(rng: Random, table: Json) -> list[Json]:
     held = {ref["snapshot-id"] for ref in table["refs"].values()}
-    free = [made["snapshot-id"] for made in table["snapshots"] if made["snapshot-id"] not in held]
+    free = [candidate["snapshot-id"] for candidate in table["snapshots"] if candidate["snapshot-id"] not in held]
     return [remove(*rng.sample(free, rng.randint(0, len(free))), 1000)]
 
 

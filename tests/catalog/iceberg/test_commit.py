@@ -156,6 +156,6 @@ def test_nonsense_in_a_requirement_is_refused_in_words(seed: int, requirement: J
 @settings(max_examples=300, deadline=None)
 def test_nonsense_in_a_create_request_is_refused_in_words(seed: int) -> None:
     rng = Random(seed)
-    columns, asked = spoiled(rng, ORDERS), spoiled(rng, spec(part(2, "day", "d")))
+    columns, partition_spec = spoiled(rng, ORDERS), spoiled(rng, spec(part(2, "day", "d")))
     refused_at_most(lambda: a_table(columns=columns))
-    refused_at_most(lambda: a_table(partition_spec=asked))
+    refused_at_most(lambda: a_table(partition_spec=partition_spec))

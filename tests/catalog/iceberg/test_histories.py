@@ -44,20 +44,20 @@ def test_a_commit_never_writes_its_input(drawn: tuple[Random, int]) -> None:
 def test_fields_unknown_to_us_survive_everything(drawn: tuple[Random, int]) -> None:
     rng, version = drawn
     table = with_history(a_table(version), 2)
-    table = {**table, "x-ours": {"deep": [1]}, "snapshots": [{**made, "x-s": 1} for made in table["snapshots"]]}
-    marked = {made["snapshot-id"] for made in table["snapshots"]}
+    table = {**table, "x-ours": {"deep": [1]}, "snapshots": [{**entry, "x-s": 1} for entry in table["snapshots"]]}
+    marked = {entry["snapshot-id"] for entry in table["snapshots"]}
     for step in range(STEPS):
         table = after(table, request(rng, table), step)
-        marked &= {made["snapshot-id"] for made in table["snapshots"]}
+        marked &= {entry["snapshot-id"] for entry in table["snapshots"]}
     assert table["x-ours"] == {"deep": [1]}
-    assert {made["snapshot-id"] for made in table["snapshots"] if "x-s" in made} >= marked
+    assert {entry["snapshot-id"] for entry in table["snapshots"] if "x-s" in entry} >= marked
 
 
 @given(histories)
 @settings(max_examples=60, deadline=None)
 def test_every_state_is_consistent(drawn: tuple[Random, int]) -> None:
     for table in history(*drawn):
-        known = [made["snapshot-id"] for made in table["snapshots"]]
+        known = [saved["snapshot-id"] for saved in table["snapshots"]]
         assert len(known) == len(set(known))
         assert {ref["snapshot-id"] for ref in table["refs"].values()} <= set(known)
         assert current_snapshot_id(table) == ref_snapshot_id(table, "main")
@@ -85,8 +85,8 @@ def test_pyiceberg_reads_every_state(drawn: tuple[Random, int]) -> None:
 def test_pyiceberg_reads_every_pinned_and_cut_state(drawn: tuple[Random, int]) -> None:
     for table in history(*drawn)[::5]:
         TableMetadataUtil.parse_obj(keep_refs_only(table))
-        for made in [*table["snapshots"], None]:
-            snapshot_id = made["snapshot-id"] if made else None
+        for entry in [*table["snapshots"], None]:
+            snapshot_id = entry["snapshot-id"] if entry else None
             parsed = TableMetadataUtil.parse_obj(pin_snapshot(table, snapshot_id, schema_id=table["current-schema-id"]))
             current = parsed.current_snapshot()
             assert (current.snapshot_id if current else None) == snapshot_id

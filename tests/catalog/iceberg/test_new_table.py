@@ -131,7 +131,7 @@ def test_an_unknown_format_version_is_invalid(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         (schema(column(1, "a"), column(1, "b")), "a and b have the same id 1"),
         (schema(column(1, "a"), column(2, "a")), "both named a"),
@@ -164,13 +164,13 @@ def test_an_unknown_format_version_is_invalid(version: str) -> None:
         ),
     ],
 )
-def test_a_schema_that_no_reader_would_take_is_invalid(columns: dict[str, object], said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_a_schema_that_no_reader_would_take_is_invalid(columns: dict[str, object], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         a_table(columns=columns)
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "message"),
     [
         (part(99, "identity", "p"), "cannot find source column 99"),
         (part(3, "identity", "id"), "has the name of a column that it is not made from"),
@@ -181,8 +181,8 @@ def test_a_schema_that_no_reader_would_take_is_invalid(columns: dict[str, object
         ({"transform": "identity", "name": "p"}, "'source-id' is missing"),
     ],
 )
-def test_a_partition_field_that_cannot_work_is_invalid(field: dict[str, object], said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_a_partition_field_that_cannot_work_is_invalid(field: dict[str, object], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         a_table(partition_spec=spec(field))
 
 
@@ -207,7 +207,7 @@ def test_a_transform_from_the_future_is_let_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "message"),
     [
         (sort(99), "cannot find source column 99"),
         (sort(1, direction="up"), "unknown direction 'up'"),
@@ -215,13 +215,13 @@ def test_a_transform_from_the_future_is_let_pass() -> None:
         (sort(1, transform="day"), "day does not take the type long"),
     ],
 )
-def test_a_sort_field_that_cannot_work_is_invalid(field: dict[str, object], said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_a_sort_field_that_cannot_work_is_invalid(field: dict[str, object], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         a_table(sort_order=order(field))
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("commit.retry.num-retries", "often", "must be a non-negative integer"),
         ("commit.retry.num-retries", "-1", "must be a non-negative integer"),
@@ -229,8 +229,8 @@ def test_a_sort_field_that_cannot_work_is_invalid(field: dict[str, object], said
         ("encryption.key-id", "k", "not supported until v3"),
     ],
 )
-def test_a_property_that_would_break_later_commits_is_invalid(name: str, value: str, said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_a_property_that_would_break_later_commits_is_invalid(name: str, value: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         a_table(properties={name: value})
 
 
@@ -259,7 +259,7 @@ def create_updates(version: int) -> list[dict[str, object]]:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_create_transaction_builds_the_same_table_as_a_create_request(version: int) -> None:
     built = applied(build_empty_table(uuid=UUID, location=LOCATION), *create_updates(version), now_ms=CREATED_MS)
-    asked = build_table(
+    created = build_table(
         uuid=OTHER_UUID,
         location="file:/elsewhere",
         schema=a_table()["schemas"][0],
@@ -269,7 +269,7 @@ def test_a_create_transaction_builds_the_same_table_as_a_create_request(version:
         now_ms=CREATED_MS,
     )
     codec = {"write.parquet.compression-codec": "zstd"}
-    assert {**built, "properties": {**codec, **built["properties"]}} == asked
+    assert {**built, "properties": {**codec, **built["properties"]}} == created
 
 
 def test_a_create_transaction_may_bring_data() -> None:

@@ -16,11 +16,11 @@ def test_a_requirement_that_holds_passes(requirement: Json) -> None:
     check_requirements(TABLE, [requirement])
 
 
-@pytest.mark.parametrize(("requirement", "said"), FAIL)
-def test_a_requirement_that_fails_is_named(requirement: Json, said: str) -> None:
+@pytest.mark.parametrize(("requirement", "message"), FAIL)
+def test_a_requirement_that_fails_is_named(requirement: Json, message: str) -> None:
     with pytest.raises(RequirementFailed) as failure:
         check_requirements(TABLE, [*HOLD, requirement])
-    assert failure.value.message == f"Requirement failed: {said}"
+    assert failure.value.message == f"Requirement failed: {message}"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_metadata_older_than_refs_has_a_main_branch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requirement", "said"),
+    ("requirement", "message"),
     [
         ({"type": "assert-luck"}, "cannot check requirement 'assert-luck' of a table"),
         ({"type": "assert-view-uuid", "uuid": UUID}, "cannot check requirement 'assert-view-uuid' of a table"),
@@ -72,6 +72,6 @@ def test_metadata_older_than_refs_has_a_main_branch() -> None:
         ({"type": "assert-default-spec-id"}, "'default-spec-id' is missing"),
     ],
 )
-def test_a_requirement_that_cannot_be_understood_is_invalid(requirement: Json, said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_a_requirement_that_cannot_be_understood_is_invalid(requirement: Json, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         check_requirements(TABLE, [requirement])

@@ -112,7 +112,7 @@ def test_a_first_row_id_needs_a_row_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "message"),
     [
         ({"snapshot-id": "1"}, "'snapshot-id' must be an integer of 64 bits"),
         ({"snapshot-id": True}, "'snapshot-id' must be an integer of 64 bits"),
@@ -124,8 +124,8 @@ def test_a_first_row_id_needs_a_row_count() -> None:
         ({"first-row-id": 0, "added-rows": -1}, "'added-rows' cannot be negative"),
     ],
 )
-def test_a_malformed_snapshot_is_invalid(broken: Json, said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_a_malformed_snapshot_is_invalid(broken: Json, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         applied(a_table(3), add({**snapshot(1), **broken}))
 
 
@@ -170,7 +170,7 @@ def test_fields_of_a_ref_that_are_unknown_to_us_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("update", "said"),
+    ("update", "message"),
     [
         (move(9), "Cannot set main to unknown snapshot: 9"),
         (move(1, kind="tag"), "Cannot set main to a tag"),
@@ -180,8 +180,8 @@ def test_fields_of_a_ref_that_are_unknown_to_us_are_kept() -> None:
         (move(1, "x", "tag", max_snapshot_age_ms=1), "tags do not support 'max-snapshot-age-ms'"),
     ],
 )
-def test_a_ref_that_cannot_be_is_invalid(update: Json, said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_a_ref_that_cannot_be_is_invalid(update: Json, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         applied(with_history(a_table(), 1), update)
 
 

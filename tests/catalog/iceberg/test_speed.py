@@ -13,10 +13,12 @@ from tests.catalog.iceberg.build import CREATED_MS, LOCATION, NOW_MS, a_table, a
 
 
 def a_table_of(snapshots: int) -> dict[str, Any]:
-    made = [snapshot(n, parent=n - 1 or None, first_row_id=n - 1, added_rows=1) for n in range(1, snapshots + 1)]
+    snapshots_json = [
+        snapshot(n, parent=n - 1 or None, first_row_id=n - 1, added_rows=1) for n in range(1, snapshots + 1)
+    ]
     return {
         **a_table(3),
-        "snapshots": made,
+        "snapshots": snapshots_json,
         "snapshot-log": [{"timestamp-ms": CREATED_MS + n, "snapshot-id": n} for n in range(1, snapshots + 1)],
         "refs": {"main": {"type": "branch", "snapshot-id": snapshots}},
         "current-snapshot-id": snapshots,

@@ -126,7 +126,7 @@ def test_minus_1_is_the_last_added_schema_even_when_it_was_there_before() -> Non
 
 
 @pytest.mark.parametrize(
-    ("update", "said"),
+    ("update", "message"),
     [
         (use(-1), "no view version has been added"),
         (use(7), "Cannot set current version to unknown version: 7"),
@@ -145,8 +145,8 @@ def test_minus_1_is_the_last_added_schema_even_when_it_was_there_before() -> Non
         ({"action": "upgrade-format-version", "format-version": 2}, "unsupported format version: v2"),
     ],
 )
-def test_an_update_that_makes_no_sense_is_invalid(update: Json, said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_an_update_that_makes_no_sense_is_invalid(update: Json, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         applied(a_view(), update)
 
 

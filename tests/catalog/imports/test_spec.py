@@ -122,9 +122,10 @@ def test_another_table_of_the_name_is_replaced_only_when_asked() -> None:
 
 @pytest.mark.parametrize("kind", [RelationKind.KEYED, RelationKind.VIEW, RelationKind.BASE])
 def test_what_is_no_plain_table_is_never_replaced_by_one(kind: RelationKind) -> None:
-    taken = present("/o/metadata/00000-x", None if kind is RelationKind.KEYED else HERE, kind=kind)
+    existing = present("/o/metadata/00000-x", None if kind is RelationKind.KEYED else HERE, kind=kind)
     assert (
-        decide_import(candidate(), taken, None, ImportRules(overwrite=True, refresh=True)).act is ImportAction.NOTHING
+        decide_import(candidate(), existing, None, ImportRules(overwrite=True, refresh=True)).act
+        is ImportAction.NOTHING
     )
 
 

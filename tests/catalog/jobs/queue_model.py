@@ -26,7 +26,7 @@ from tests.factories import NOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comes:
+class PlannedJob:
     """A job that comes to be planned. All times are seconds from the beginning."""
 
     at: float
@@ -35,7 +35,7 @@ class Comes:
     kind: JobKind = JobKind.REWRITE
     catalog: str = "lake"
     priority: str = "normal"
-    asked: bool = False
+    is_requested: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -46,7 +46,7 @@ class Comes:
 class Ended:
     """What became of a job: when it was planned, when it first began, and when it ended at last."""
 
-    job: Comes
+    job: PlannedJob
     planned: float
     deadline: float
     began: float = -1.0
@@ -69,7 +69,7 @@ class Rules:
     silence: float = 60.0
 
 
-def worked(comes: Iterable[Comes], rules: Rules) -> list[Ended]:
+def worked(comes: Iterable[PlannedJob], rules: Rules) -> list[Ended]:
     """All jobs once everything has ended. What comes for a table that has a job is not planned."""
     return _Group(rules).work(comes)
 
@@ -78,7 +78,7 @@ def worked(comes: Iterable[Comes], rules: Rules) -> list[Ended]:
 class _Group:
     rules: Rules
     planned: list[Ended] = field(default_factory=list)
-    _events: list[tuple[float, int, Comes | Ended | int | None]] = field(default_factory=list)
+    _events: list[tuple[float, int, PlannedJob | Ended | int | None]] = field(default_factory=list)
     _waiting: defaultdict[tuple[bool, bool], list[tuple[float, int, Ended]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -89,41 +89,41 @@ class _Group:
     _history: list[SlotRun] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
 
-    def work(self, comes: Iterable[Comes]) -> list[Ended]:
+    def work(self, comes: Iterable[PlannedJob]) -> list[Ended]:
         for job in comes:
             self._later(job.at, job)
         for at in self.rules.dies:
             self._later(at, None)
         while self._events:
-            now, _, what = heapq.heappop(self._events)
-            if isinstance(what, Comes):
-                self._plan(what, now)
-            elif isinstance(what, Ended):
-                self._wait(what)
-            elif what is None:
+            now, _, event = heapq.heappop(self._events)
+            if isinstance(event, PlannedJob):
+                self._plan(event, now)
+            elif isinstance(event, Ended):
+                self._wait(event)
+            elif event is None:
                 self._die(now)
             else:
-                self._end(what, now)
+                self._end(event, now)
             while len(self._running) < self.rules.slots and self._begin(now):
                 pass
         return self.planned
 
-    def _later(self, at: float, what: Comes | Ended | int | None) -> None:
-        heapq.heappush(self._events, (at, next(self._numbers), what))
+    def _later(self, at: float, event: PlannedJob | Ended | int | None) -> None:
+        heapq.heappush(self._events, (at, next(self._numbers), event))
 
-    def _plan(self, job: Comes, now: float) -> None:
+    def _plan(self, job: PlannedJob, now: float) -> None:
         if job.table in self._active:
             return
         self._active.add(job.table)
         due = compute_deadline(
-            kind_of(job.kind).max_wait, job.priority, _at(now), requested=job.asked, penalty=self._back(job, now)
+            kind_of(job.kind).max_wait, job.priority, _at(now), requested=job.is_requested, penalty=self._back(job, now)
         )
         ended_job = Ended(job=job, planned=now, deadline=(due - NOW).total_seconds())
         self.planned.append(ended_job)
         self._wait(ended_job)
 
     def _wait(self, ended_job: Ended) -> None:
-        queue = self._waiting[ended_job.job.asked, ended_job.job.is_long]
+        queue = self._waiting[ended_job.job.is_requested, ended_job.job.is_long]
         heapq.heappush(queue, (ended_job.deadline, next(self._numbers), ended_job))
 
     def _begin(self, now: float) -> bool:
@@ -131,12 +131,12 @@ class _Group:
         held = sum(ended_job.job.is_long for _, ended_job in self._running.values())
         kinds = [False, True] if held < limit_long_jobs(self.rules.slots, self.rules.reserved) else [False]
         first = should_take_requested_first(last_was_asked=self._last_was_asked)
-        of_each = ([self._waiting[asked, kind] for kind in kinds] for asked in (first, not first))
+        of_each = ([self._waiting[requested, kind] for kind in kinds] for requested in (first, not first))
         queue = next((min(filter(None, queues)) for queues in of_each if any(queues)), None)
         if queue is None:
             return False
         ended_job, number = heapq.heappop(queue)[2], next(self._numbers)
-        self._last_was_asked = ended_job.job.asked
+        self._last_was_asked = ended_job.job.is_requested
         ended_job.began = now if ended_job.began < 0 else ended_job.began
         self._running[number] = (now, ended_job)
         self._later(now + ended_job.job.seconds, number)
@@ -157,7 +157,7 @@ class _Group:
         self._history.append(_ran(ended_job, since, now))
         return ended_job
 
-    def _back(self, job: Comes, now: float) -> float:
+    def _back(self, job: PlannedJob, now: float) -> float:
         if self.rules.table_quota == self.rules.catalog_quota == 1.0:
             return 0.0
         since = _at(now) - timedelta(hours=1)
@@ -168,7 +168,7 @@ class _Group:
             used.add(CatalogName(ended_job.job.catalog), _id(ended_job.job.table), ended_job.job.seconds)
         return self._quotas(used, job)
 
-    def _quotas(self, used: SlotUsage, job: Comes) -> float:
+    def _quotas(self, used: SlotUsage, job: PlannedJob) -> float:
         return used.penalty(
             CatalogName(job.catalog),
             _id(job.table),

@@ -48,8 +48,8 @@ def test_a_failed_or_canceled_job_can_be_retried_unless_it_is_a_sync(status: Job
 def test_an_attempt_begins_without_what_the_last_one_said() -> None:
     """A job whose second attempt succeeded in silence was shown with the error of its first."""
     job = a_job(error="the first attempt's", result={"rows": 1}, progress={"step": 3})
-    taken = lease_job(job, owner=OptimizerId("o"), token=TOKEN, now=NOW, until=LATER)
-    assert (taken.error, taken.result, taken.progress) == (None, {}, {})
+    leased = lease_job(job, owner=OptimizerId("o"), token=TOKEN, now=NOW, until=LATER)
+    assert (leased.error, leased.result, leased.progress) == (None, {}, {})
 
 
 @pytest.mark.parametrize(("now", "to"), list(product(JobStatus, JobStatus)))

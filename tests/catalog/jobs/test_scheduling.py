@@ -50,8 +50,8 @@ def test_high_waits_a_quarter_and_low_four_times_as_long() -> None:
 
 
 def test_what_somebody_has_asked_for_goes_before_all_that_is_planned() -> None:
-    asked = compute_deadline(kind_of(JobKind.REMOVE_ORPHANS).max_wait, "low", NOW, requested=True)
-    assert all(asked < compute_deadline(kind_of(kind).max_wait, "high", NOW) for kind in JobKind)
+    requested = compute_deadline(kind_of(JobKind.REMOVE_ORPHANS).max_wait, "low", NOW, requested=True)
+    assert all(requested < compute_deadline(kind_of(kind).max_wait, "high", NOW) for kind in JobKind)
 
 
 def test_a_quota_is_free_until_it_is_used_up_and_then_costs_up_to_a_bound() -> None:

@@ -35,7 +35,7 @@ def a_store(schema: Json) -> Json:
 
 def snapshot(of: Json, snapshot_id: int, operation: str = "append", **summary: str) -> list[Json]:
     head = current_snapshot(of)
-    made: Json = {
+    update: Json = {
         "snapshot-id": snapshot_id,
         "sequence-number": of["last-sequence-number"] + 1,
         "timestamp-ms": of["last-updated-ms"] + 1,
@@ -46,9 +46,9 @@ def snapshot(of: Json, snapshot_id: int, operation: str = "append", **summary: s
         "added-rows": 1,
     }
     if head is not None:
-        made["parent-snapshot-id"] = head["snapshot-id"]
+        update["parent-snapshot-id"] = head["snapshot-id"]
     ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
-    return [{"action": "add-snapshot", "snapshot": made}, ref]
+    return [{"action": "add-snapshot", "snapshot": update}, ref]
 
 
 def after(metadata: Json, updates: list[Json]) -> Json:

@@ -27,7 +27,7 @@ def test_spreadsheets_write_keys_in_several_ways(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "not with a heading"),
         ("shop.items,id\n", "not with a heading"),
@@ -45,10 +45,10 @@ def test_spreadsheets_write_keys_in_several_ways(text: str) -> None:
         ("x" * (MAX_CHARACTERS + 1), "characters"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(text: str, said: str) -> None:
+def test_what_is_wrong_is_named_with_its_line(text: str, message: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_keys(text)
-    assert said in refused.value.message
+    assert message in refused.value.message
     assert len(refused.value.message) < 2_000
 
 

@@ -37,9 +37,9 @@ def task(keep: KeepRule | None, *, sequence_field: str | None = None, **more: An
 
 
 def test_a_count_reads_base_as_it_was_and_is_told_of_nothing_to_write() -> None:
-    told = task(None)
-    assert (told.snapshot_id, told.resolves, sorted(told.sql)) == (7, False, ["places", "repeated"])
-    assert "`firn_job`.`db`.`orders`.`base_at_7_0`" in told.sql["repeated"]
+    keys_task = task(None)
+    assert (keys_task.snapshot_id, keys_task.resolves, sorted(keys_task.sql)) == (7, False, ["places", "repeated"])
+    assert "`firn_job`.`db`.`orders`.`base_at_7_0`" in keys_task.sql["repeated"]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ def a_change_store(*commits: tuple[str, int], expired: int = 0) -> Json:
     """A store whose n-th commit has sequence number n and id 100 + n; the oldest may have expired."""
     snapshots = []
     for number, (operation, rows) in enumerate(commits, start=1):
-        made: Json = {
+        metadata: Json = {
             "snapshot-id": 100 + number,
             "sequence-number": number,
             "summary": {"operation": operation, "added-records": str(rows)},
         }
-        snapshots.append(made | ({"parent-snapshot-id": 99 + number} if number > 1 else {}))
+        snapshots.append(metadata | ({"parent-snapshot-id": 99 + number} if number > 1 else {}))
     return {"snapshots": snapshots[expired:], "current-snapshot-id": 100 + len(commits) if commits else -1}
 
 
@@ -69,10 +69,10 @@ def test_chunks_in_a_row_take_every_commit_once_and_no_more_than_the_bound(
 ) -> None:
     watermark = 0
     while (merge_chunk := chunk(*commits, watermark=watermark, max_rows=bound)) is not None:
-        taken = [rows for operation, rows in commits[watermark : merge_chunk.through] if operation == "append"]
+        appended_rows = [rows for operation, rows in commits[watermark : merge_chunk.through] if operation == "append"]
         assert merge_chunk.through > watermark
-        assert merge_chunk.rows == sum(taken)
-        assert merge_chunk.rows <= bound or len([rows for rows in taken if rows]) == 1
+        assert merge_chunk.rows == sum(appended_rows)
+        assert merge_chunk.rows <= bound or len([rows for rows in appended_rows if rows]) == 1
         assert merge_chunk.is_last is (merge_chunk.through == len(commits))
         watermark = merge_chunk.through
     assert watermark == len(commits)

@@ -247,9 +247,9 @@ def test_tasks_name_tables_by_their_parts_because_parts_may_hold_dots() -> None:
 
 
 def appended(id: int, sequence: int, rows: int) -> Json:
-    made = a_snapshot(id, sequence)
+    snapshot = a_snapshot(id, sequence)
     above = {"parent-snapshot-id": id - 1} if sequence > 4 else {}
-    return made | above | {"summary": {"operation": "append", "added-records": str(rows)}}
+    return snapshot | above | {"summary": {"operation": "append", "added-records": str(rows)}}
 
 
 def test_a_long_backlog_is_merged_up_to_a_snapshot_and_read_from_the_head() -> None:

@@ -39,10 +39,10 @@ OP, SOURCE = CHANGE["fields"][-2:]
 
 
 def test_only_key_columns_of_base_are_required_whatever_was_declared() -> None:
-    made = build_base_schema(columns(ID, {**AT, "required": True}, NOTE), SPEC)
-    assert [field["required"] for field in made["fields"]] == [True, False, False]
-    assert made["identifier-field-ids"] == [1]
-    check_schema(made, 3)
+    schema = build_base_schema(columns(ID, {**AT, "required": True}, NOTE), SPEC)
+    assert [field["required"] for field in schema["fields"]] == [True, False, False]
+    assert schema["identifier-field-ids"] == [1]
+    check_schema(schema, 3)
 
 
 def test_a_change_is_a_row_of_base_and_what_tells_of_it() -> None:

@@ -33,12 +33,12 @@ from tests.factories import a_keyed_table
 
 
 def commit(role: RelationKind, updates: list[Json], **changes: Any) -> StoreCommit:
-    made = StoreCommit(
+    store_commit = StoreCommit(
         role=role, keyed=a_keyed_table(spec=SPEC), base=BASE, change=CHANGE, updates=updates, job_kind=None
     )
     kind = changes.get("job_kind")
     operations = frozenset() if kind is None else kind_of(kind).commits.get(role, frozenset())
-    return replace(made, job_operations=operations, **changes)
+    return replace(store_commit, job_operations=operations, **changes)
 
 
 def refused(commit: StoreCommit, match: str) -> None:
@@ -90,11 +90,11 @@ def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role:
         *[(JobKind.KEYS, base, any_) for any_ in ("overwrite", "delete")],
     }
     signed = {JobKind.TTL: {LOOKED_AT_CHANGE: "70"}, JobKind.KEYS: {RESOLVED_BASE: "none"}}.get(kind, {})
-    made = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation, **signed), job_kind=kind)
+    store_commit = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation, **signed), job_kind=kind)
     if (kind, role, operation) in allowed:
-        guard_commit(made)
+        guard_commit(store_commit)
     else:
-        refused(made, f"a {kind} job does not {operation} on the {role} store")
+        refused(store_commit, f"a {kind} job does not {operation} on the {role} store")
 
 
 @pytest.mark.parametrize("kind", [JobKind.COMPACT, JobKind.REWRITE_MANIFESTS])
@@ -153,11 +153,11 @@ def test_old_rows_stay_where_a_late_change_has_come_that_they_beat() -> None:
         {MERGED_FROM: "0", MERGED_THROUGH: "1", MERGED_BASE: "none", MERGED_CHANGE: "70"},
     ):
         updates = snapshot(BASE, 1, "delete", **facts)
-        made = commit(RelationKind.BASE, updates, job_kind=JobKind.TTL)
-        refused(replace(made, change=later), "new changes arrived while")
-        guard_commit(made)
-        guard_commit(replace(made, change=packed))
-        guard_commit(replace(made, change=later, keyed=unordered))
+        store_commit = commit(RelationKind.BASE, updates, job_kind=JobKind.TTL)
+        refused(replace(store_commit, change=later), "new changes arrived while")
+        guard_commit(store_commit)
+        guard_commit(replace(store_commit, change=packed))
+        guard_commit(replace(store_commit, change=later, keyed=unordered))
     for unknown in ({}, {LOOKED_AT_CHANGE: "none"}, {LOOKED_AT_CHANGE: "9"}):
         updates = snapshot(BASE, 1, "delete", **unknown)
         refused(commit(RelationKind.BASE, updates, job_kind=JobKind.TTL), "new changes arrived while")
@@ -260,8 +260,8 @@ def stamp(
     """The change store after a commit, as the guard has it stored."""
     updates = snapshot(change, snapshot_id, operation, **summary)
     job = JobKind.COMPACT if operation == "replace" else None
-    made = commit(RelationKind.CHANGE, updates, base=base, change=change, job_kind=job)
-    return after(change, guard_commit(made))
+    store_commit = commit(RelationKind.CHANGE, updates, base=base, change=change, job_kind=job)
+    return after(change, guard_commit(store_commit))
 
 
 def log_of(change: Json) -> tuple[str | None, str | None]:

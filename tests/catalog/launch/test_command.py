@@ -45,20 +45,20 @@ OF_OPTIMIZER = ["--server", "http://127.0.0.1:8630", "--group", "nightly", "--sl
 
 
 def test_a_local_optimizer_is_a_module_of_this_installation_tied_to_the_server() -> None:
-    made = build_command(LOCAL, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
-    assert list(made.arguments) == [
+    command = build_command(LOCAL, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
+    assert list(command.arguments) == [
         *("/usr/bin/python3", "-P", "-m", "optimizer"),
         *(*OF_OPTIMIZER, "3", "--launch", "nightly-1", "--tied"),
         *("--master", "local[*]", "--driver-memory", "3g"),
     ]
-    assert made.environment == {"TZ": "UTC", "NAME": "nightly-1", "FIRN_TOKEN": "firn_secret"}
-    assert made.files == {}
+    assert command.environment == {"TZ": "UTC", "NAME": "nightly-1", "FIRN_TOKEN": "firn_secret"}
+    assert command.files == {}
 
 
 def test_a_local_optimizers_spark_settings_reach_pyspark_as_single_words() -> None:
     conf = {"spark.driver.extraJavaOptions": "-Da='b c' \"d\" $(touch x)"}
-    made = build_command(replace(LOCAL, conf=conf), group="g", launch_id=ID, paths=PLACE, token=None)
-    assert shlex.split(made.environment["PYSPARK_SUBMIT_ARGS"]) == [
+    command = build_command(replace(LOCAL, conf=conf), group="g", launch_id=ID, paths=PLACE, token=None)
+    assert shlex.split(command.environment["PYSPARK_SUBMIT_ARGS"]) == [
         "--conf",
         "spark.driver.extraJavaOptions=-Da='b c' \"d\" $(touch x)",
         "pyspark-shell",
@@ -66,16 +66,16 @@ def test_a_local_optimizers_spark_settings_reach_pyspark_as_single_words() -> No
 
 
 def test_on_yarn_the_token_and_the_settings_are_in_a_file_and_not_on_the_command_line() -> None:
-    made = build_command(YARN, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
-    assert list(made.arguments) == [
+    command = build_command(YARN, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
+    assert list(command.arguments) == [
         *("spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", "firn-optimizer-nightly-nightly-1"),
         *("--driver-memory", "4g", "--properties-file", "/data/optimizers/nightly-1/spark.conf"),
         "--load-spark-defaults",
         *("--py-files", "hdfs:///firn/firn.zip,hdfs:///firn/more.zip", "hdfs:///firn/main.py"),
         *(*OF_OPTIMIZER, "8", "--launch", "nightly-1"),
     ]
-    assert made.environment == {"SPARK_HOME": "/usr/lib/pyspark"}
-    assert made.files == {
+    assert command.environment == {"SPARK_HOME": "/usr/lib/pyspark"}
+    assert command.files == {
         "spark.conf": (
             "spark.a=nightly\n"
             "spark.driver.defaultJavaOptions=-Duser.timezone\\=UTC\n"
@@ -97,8 +97,8 @@ def test_on_kubernetes_the_driver_gets_an_image_a_namespace_and_a_pod_of_ours() 
     launch = replace(
         YARN, master="k8s://https://10.0.0.1:6443", image="registry/firn:1", namespace="lake", conf={}, queue=None
     )
-    made = build_command(launch, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
-    assert made.files["spark.conf"] == JAVA_IN_UTC + (
+    command = build_command(launch, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
+    assert command.files["spark.conf"] == JAVA_IN_UTC + (
         "spark.kubernetes.container.image=registry/firn\\:1\n"
         "spark.kubernetes.driver.podTemplateFile=/data/optimizers/nightly-1/driver-pod.json\n"
         "spark.kubernetes.driverEnv.FIRN_TOKEN=firn_secret\n"
@@ -106,7 +106,7 @@ def test_on_kubernetes_the_driver_gets_an_image_a_namespace_and_a_pod_of_ours() 
         "spark.kubernetes.namespace=lake\n"
         "spark.kubernetes.submission.waitAppCompletion=true\n"
     )
-    assert json.loads(made.files["driver-pod.json"]) == {
+    assert json.loads(command.files["driver-pod.json"]) == {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -128,18 +128,18 @@ def test_on_kubernetes_the_driver_gets_an_image_a_namespace_and_a_pod_of_ours() 
 def test_a_token_that_kubernetes_keeps_as_a_secret_is_not_written_into_the_pod() -> None:
     conf = {"spark.kubernetes.driver.secretKeyRef.FIRN_TOKEN": "firn:token"}
     launch = replace(YARN, master="k8s://x", conf=conf, queue=None)
-    made = build_command(launch, group="g", launch_id=ID, paths=PLACE, token="firn_secret")
-    assert "firn_secret" not in "".join([*made.files.values(), *made.arguments, *made.environment.values()])
+    command = build_command(launch, group="g", launch_id=ID, paths=PLACE, token="firn_secret")
+    assert "firn_secret" not in "".join([*command.files.values(), *command.arguments, *command.environment.values()])
 
 
 def test_in_client_mode_the_token_is_in_the_environment_alone() -> None:
     launch = replace(YARN, deploy_mode=DeployMode.CLIENT)
-    made = build_command(launch, group="g", launch_id=ID, paths=PLACE, token="firn_secret")
-    assert made.arguments[-1] == "--tied"
+    command = build_command(launch, group="g", launch_id=ID, paths=PLACE, token="firn_secret")
+    assert command.arguments[-1] == "--tied"
     pythons = {"PYSPARK_DRIVER_PYTHON": "/usr/bin/python3", "PYSPARK_PYTHON": "python3.11"}
     pythons["SPARK_HOME"] = "/usr/lib/pyspark"
-    assert made.environment == {**pythons, "TZ": "UTC", "FIRN_TOKEN": "firn_secret"}
-    assert "firn_secret" not in "".join([*made.files.values(), *made.arguments])
+    assert command.environment == {**pythons, "TZ": "UTC", "FIRN_TOKEN": "firn_secret"}
+    assert "firn_secret" not in "".join([*command.files.values(), *command.arguments])
 
 
 def build_conf(launch: Launch) -> dict[str, str]:
@@ -148,11 +148,11 @@ def build_conf(launch: Launch) -> dict[str, str]:
 
 def test_an_archive_is_unpacked_where_driver_and_executors_import_from() -> None:
     launch = replace(YARN, archive="hdfs:///firn/{firn.group}.zip", jars=("hdfs:///firn/a.jar", "hdfs:///firn/b.jar"))
-    made = build_command(launch, group="g", launch_id=ID, paths=PLACE, token=None)
-    arguments = list(made.arguments)
+    command = build_command(launch, group="g", launch_id=ID, paths=PLACE, token=None)
+    arguments = list(command.arguments)
     assert arguments[arguments.index("--archives") + 1] == "hdfs:///firn/g.zip#firn"
     assert arguments[arguments.index("--jars") + 1] == "hdfs:///firn/a.jar,hdfs:///firn/b.jar"
-    conf = read_back(made.files["spark.conf"])
+    conf = read_back(command.files["spark.conf"])
     assert conf["spark.yarn.appMasterEnv.PYTHONPATH"] == conf["spark.executorEnv.PYTHONPATH"] == "firn"
     assert "spark.jars" not in conf
     client = build_command(
@@ -182,8 +182,8 @@ def test_a_principal_with_its_keytab_or_another_user_reaches_spark() -> None:
     assert conf["spark.kerberos.principal"] == "firn/h@R"
     assert conf["spark.kerberos.keytab"] == "/k"
     assert conf["spark.kerberos.access.hadoopFileSystems"] == "hdfs://a,hdfs://b"
-    made = build_command(replace(YARN, proxy_user="ann"), group="g", launch_id=ID, paths=PLACE, token=None)
-    arguments = list(made.arguments)
+    command = build_command(replace(YARN, proxy_user="ann"), group="g", launch_id=ID, paths=PLACE, token=None)
+    arguments = list(command.arguments)
     assert arguments[arguments.index("--proxy-user") + 1] == "ann"
 
 

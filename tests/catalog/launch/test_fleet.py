@@ -25,10 +25,10 @@ def ago(seconds: float) -> datetime:
 
 
 def member(number: int = 1, **changes: Any) -> FleetMember:
-    made = FleetMember(
+    fleet_member = FleetMember(
         id=LaunchId(f"l{number}"), status=LaunchStatus.WORKING, started_at=ago(3600), busy_at=ago(1), resident=500
     )
-    return replace(made, **changes)
+    return replace(fleet_member, **changes)
 
 
 def waiting(seconds: float, jobs: int = 1) -> QueueDemand:
@@ -171,7 +171,7 @@ def test_a_group_that_is_not_launched_any_more_drains_what_runs() -> None:
 def launched(number: int, status: LaunchStatus, lived: float = 5, **changes: Any) -> LaunchRecord:
     """Newer with lower numbers."""
     began = ago(number * 1000)
-    made = LaunchRecord(
+    record = LaunchRecord(
         id=LaunchId(f"l{number}"),
         group=DEFAULT_GROUP,
         kind=LaunchKind.LOCAL,
@@ -181,7 +181,7 @@ def launched(number: int, status: LaunchStatus, lived: float = 5, **changes: Any
         ended_at=began + timedelta(seconds=lived) if status.is_over else None,
         reason=f"reason {number}",
     )
-    return replace(made, **changes)
+    return replace(record, **changes)
 
 
 def test_failures_in_a_row_are_those_since_something_worked_or_the_settings_changed() -> None:
@@ -214,8 +214,8 @@ def test_whatever_happens_there_are_between_minimum_and_maximum() -> None:
             )
             for number in range(dice.randint(0, 8))
         ]
-        made = look(*members, waits=waiting(dice.randint(0, 20), dice.randint(0, 1)), launch=bounds(low, high))
-        ended = {end.launch for end in made.ends}
+        decision = look(*members, waits=waiting(dice.randint(0, 20), dice.randint(0, 1)), launch=bounds(low, high))
+        ended = {end.launch for end in decision.ends}
         left = [member for member in members if member.status is not LaunchStatus.DRAINING and member.id not in ended]
-        assert low <= len(left) + made.start <= max(high, low)
-        assert len(ended) == len(made.ends)
+        assert low <= len(left) + decision.start <= max(high, low)
+        assert len(ended) == len(decision.ends)

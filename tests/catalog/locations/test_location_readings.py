@@ -66,15 +66,15 @@ def opened(location: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def decoded(text: str) -> str:
     """Percent signs decoded once, but for slashes: no program makes a partition's value a path."""
-    made, at = "", 0
+    decoded_text, at = "", 0
     while at < len(text):
         code = text[at + 1 : at + 3]
         is_code = text[at] == "%" and len(code) == 2 and all(sign in "0123456789abcdefABCDEF" for sign in code)
         if is_code and code.lower() != "2f" and int(code, 16) < 128:
-            made, at = made + chr(int(code, 16)), at + 3
+            decoded_text, at = decoded_text + chr(int(code, 16)), at + 3
         else:
-            made, at = made + text[at], at + 1
-    return made
+            decoded_text, at = decoded_text + text[at], at + 1
+    return decoded_text
 
 
 @st.composite

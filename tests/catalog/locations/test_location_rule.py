@@ -120,7 +120,7 @@ def test_data_and_metadata_may_lie_elsewhere() -> None:
 
 
 @dataclass
-class Asked:
+class OtherPlaces:
     """Other tables' directories, and how often somebody asked for them."""
 
     places: Collection[str]
@@ -134,49 +134,49 @@ class Asked:
 LINKS = DeclaredLinks({"/wh/mine/link": "/wh/hidden", "/wh/mine/data/f-link": "/wh/hidden/f", "/wh/mine/etc": "/etc"})
 
 
-def rule(others: Collection[str] = ("file:/wh/hidden",)) -> tuple[FileRule, Asked]:
-    asked = Asked(others)
+def rule(others: Collection[str] = ("file:/wh/hidden",)) -> tuple[FileRule, OtherPlaces]:
+    other_places = OtherPlaces(others)
     own = ("file:///wh/mine", "/elsewhere/mine")
-    made = FileRule(table="db.mine", allowed=allowed_in("/wh"), own=own, others=asked, links=LINKS)
-    return made, asked
+    file_rule = FileRule(table="db.mine", allowed=allowed_in("/wh"), own=own, others=other_places, links=LINKS)
+    return file_rule, other_places
 
 
 def test_a_table_names_its_own_files_and_nobody_else_is_looked_up() -> None:
-    made, asked = rule()
+    file_rule, other_places = rule()
     own = [
         *("/wh/mine/data/f", "file:/wh/mine/metadata/snap-1.avro", "file:///wh/mine/data/p=a%2F..%2F..%2Fb/f"),
         *("/wh/mine/data/p=%2E%2E%2Fx/f", "/wh/mine/data/p=a#b/f", "/wh/mine//data/f", "/wh/mine/data/p=a b/f"),
     ]
-    assert made.find_refused(own) == {}
-    assert asked.times == 0
-    assert made.select_deletable(own) == own
+    assert file_rule.find_refused(own) == {}
+    assert other_places.times == 0
+    assert file_rule.select_deletable(own) == own
 
 
 def test_a_file_from_a_landing_area_is_read_and_never_deleted() -> None:
-    made, asked = rule()
+    file_rule, other_places = rule()
     landed = [f"/wh/landing/{number}/f" for number in range(100)]
-    assert made.find_refused(landed) == {}
-    assert asked.times == 1
-    assert made.select_deletable(landed) == []
+    assert file_rule.find_refused(landed) == {}
+    assert other_places.times == 1
+    assert file_rule.select_deletable(landed) == []
 
 
 def test_who_has_the_directory_of_a_namespace_has_no_files_of_tables_that_are_created_there_later() -> None:
     secret = "/wh/db/secret-0123456789ab"
-    made = FileRule(
+    file_rule = FileRule(
         table="evil.t", allowed=allowed_in("/wh"), own=["file:///wh/db"], others=lambda _: [secret], links=NO_LINKS
     )
     own = ["/wh/db/data/f", "/wh/db/data/id=550e8400-e29b-41d4-a716-446655440000/f"]
     hidden = [f"{secret}/metadata/snap.avro", f"file:{secret}/data/f", f"{secret}/f"]
-    assert set(made.find_refused([*own, *hidden, "/wh/db/data/x-0123456789ab/f"])) == {*hidden}
-    assert made.select_deletable([*own, *hidden]) == own
+    assert set(file_rule.find_refused([*own, *hidden, "/wh/db/data/x-0123456789ab/f"])) == {*hidden}
+    assert file_rule.select_deletable([*own, *hidden]) == own
 
 
 def test_files_lie_right_in_a_landing_area_but_not_right_in_a_warehouse() -> None:
-    made = FileRule(
+    file_rule = FileRule(
         table="db.mine", allowed=allowed_in("/wh", "/landing"), own=["/wh/mine"], others=lambda _: (), links=NO_LINKS
     )
-    assert set(made.find_refused(["/landing/f", "/wh/f"])) == {"/wh/f"}
-    assert made.select_deletable(["/landing/f"]) == []
+    assert set(file_rule.find_refused(["/landing/f", "/wh/f"])) == {"/wh/f"}
+    assert file_rule.select_deletable(["/landing/f"]) == []
 
 
 @pytest.mark.parametrize(
@@ -206,30 +206,30 @@ def test_files_lie_right_in_a_landing_area_but_not_right_in_a_warehouse() -> Non
     ],
 )
 def test_a_table_names_no_file_of_another_nor_outside(location: str) -> None:
-    made, _ = rule()
-    assert list(made.find_refused([location])) == [location]
-    assert made.select_deletable([location]) == []
+    file_rule, _ = rule()
+    assert list(file_rule.find_refused([location])) == [location]
+    assert file_rule.select_deletable([location]) == []
     with pytest.raises(LocationRefused) as refused:
-        made.check([location])
+        file_rule.check([location])
     assert "hidden" not in refused.value.message.replace(location, "").replace(f"{location.rpartition('/')[0]}/", "")
 
 
 def test_files_of_a_table_inside_the_tables_own_directory_are_not_deleted() -> None:
-    made, _ = rule(["/wh/mine/inner"])
-    assert made.select_deletable(["/wh/mine/data/f", "/wh/mine/inner/f"]) == ["/wh/mine/data/f"]
+    file_rule, _ = rule(["/wh/mine/inner"])
+    assert file_rule.select_deletable(["/wh/mine/data/f", "/wh/mine/inner/f"]) == ["/wh/mine/data/f"]
 
 
 def test_what_hive_gave_a_table_is_its_own_wherever_it_lies() -> None:
-    asked = Asked(())
-    made = FileRule(
+    other_places = OtherPlaces(())
+    file_rule = FileRule(
         table="db.mine",
         allowed=allowed_in("/wh"),
         own=["/wh/mine"],
         hive_locations=["hdfs://nn:8020/hive/t", "/hive/odd/p=1"],
-        others=asked,
+        others=other_places,
         links=NO_LINKS,
     )
     files = ["hdfs://nn:8020/hive/t/p=2/000000_0", "file:/hive/odd/p=1/000000_0"]
-    assert made.find_refused(files) == {}
-    assert asked.times == 0
-    assert list(made.find_refused(["hdfs://other:8020/hive/t/f"]))
+    assert file_rule.find_refused(files) == {}
+    assert other_places.times == 0
+    assert list(file_rule.find_refused(["hdfs://other:8020/hive/t/f"]))

@@ -106,10 +106,10 @@ def test_silences_have_an_end_and_a_limit() -> None:
     assert rule.is_silent("db.t", NOW)
     assert not rule.is_silent("db.t", LATER)
     assert not rule.silence(None, None, NOW).is_silent("db.t", NOW)
-    one = a_rule().silence(LATER, "db.t", NOW)
-    assert (one.is_silent("db.t", NOW), one.is_silent("db.u", NOW)) == (True, False)
-    assert one.silence(None, "db.t", NOW).silences == {}
-    assert one.silence(LATER + timedelta(1), "db.u", LATER).silences.keys() == {"db.u"}
+    silenced = a_rule().silence(LATER, "db.t", NOW)
+    assert (silenced.is_silent("db.t", NOW), silenced.is_silent("db.u", NOW)) == (True, False)
+    assert silenced.silence(None, "db.t", NOW).silences == {}
+    assert silenced.silence(LATER + timedelta(1), "db.u", LATER).silences.keys() == {"db.u"}
     full = a_rule(silences={str(number): LATER for number in range(MOST_SILENCES)})
     with pytest.raises(Invalid, match="silences already"):
         full.silence(LATER, "one more", NOW)

@@ -94,14 +94,14 @@ def test_a_reset_keeps_what_is_done() -> None:
 
 def test_runs_take_as_many_chunks_as_fit_and_twice_the_last_ones_at_most() -> None:
     backfill = a_backfill(100)
-    taken, number = list[int](), 1
+    chunk_counts, number = list[int](), 1
     for seconds in (10, 10, 10, 100, 1000):
         chosen = [chunk.number for chunk in choose_chunks(backfill)]
-        taken.append(len(chosen))
+        chunk_counts.append(len(chosen))
         number += 1
         checkpoint = CheckpointId(str(number))
         backfill = settle_backfill(claim(backfill, checkpoint, *chosen), reached(checkpoint, number, seconds))
-    assert taken == [1, 2, 4, 8, 16]
+    assert chunk_counts == [1, 2, 4, 8, 16]
     assert len(choose_chunks(backfill)) == 4  # 16 chunks took 1,000 s, and a run may take 300 s
 
 

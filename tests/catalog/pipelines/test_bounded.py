@@ -43,11 +43,11 @@ def test_a_run_takes_the_commits_up_to_one_time(
 
 def test_a_time_bounds_the_commits_as_well() -> None:
     inputs = {A: commits(1, 4, 9), B: commits(3)}
-    for most, until, taken, left in ((None, 4, (2, 1), 1), (1, 4, (1, 0), 3), (9, 0, (0, 0), 4)):
+    for most, until, counts, left in ((None, 4, (2, 1), 1), (1, 4, (1, 0), 3), (9, 0, (0, 0), 4)):
         bounded = bound_commits(inputs, most, until)
         assert bounded is not None
         assert [bounded.newest[name] for name in (A, B)] == [
-            of[count - 1].version if count else None for of, count in zip(inputs.values(), taken, strict=True)
+            of[count - 1].version if count else None for of, count in zip(inputs.values(), counts, strict=True)
         ]
         assert bounded.left == left
     assert bound_commits(inputs, None, 9) is None

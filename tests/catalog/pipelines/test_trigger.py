@@ -57,9 +57,9 @@ def test_a_table_that_is_not_built_starts_at_once_except_by_schedule() -> None:
 
 def test_a_commit_to_one_input_or_to_all_starts_a_run() -> None:
     both = Trigger(kind=TriggerKind.COMMIT, all_inputs=True)
-    one: dict[str, Any] = {"pending": {"raw": ago(1)}}
-    assert starts(a=table(ON_COMMIT, "raw", "dim", **one)) == {"a": 0}
-    assert starts(a=table(both, "raw", "dim", **one)) == {}
+    pending: dict[str, Any] = {"pending": {"raw": ago(1)}}
+    assert starts(a=table(ON_COMMIT, "raw", "dim", **pending)) == {"a": 0}
+    assert starts(a=table(both, "raw", "dim", **pending)) == {}
     assert starts(a=table(both, "raw", "dim", pending={"raw": ago(1), "dim": ago(2)})) == {"a": 0}
 
 

@@ -130,8 +130,8 @@ def rewrite(gained: int | None, state: str = "other", **changes: Any) -> Any:
     """A rewrite that was to make ten files of a hundred, and has taken away so many; None when it committed nothing."""
     reported = {} if gained is None else {"gained": {"files_before": 100, "files_after": 100 - gained}}
     committed = None if gained is None else LeaseToken("t")
-    said: dict[str, Any] = {"predicted": {"files_before": 100, "files_after": 10}, "committed_by": committed}
-    return ended(JobKind.REWRITE, **said | {"params": {"state": state}, "result": reported, **changes})
+    fields: dict[str, Any] = {"predicted": {"files_before": 100, "files_after": 10}, "committed_by": committed}
+    return ended(JobKind.REWRITE, **fields | {"params": {"state": state}, "result": reported, **changes})
 
 
 def test_a_kind_that_keeps_missing_its_prediction_backs_off_and_says_so() -> None:

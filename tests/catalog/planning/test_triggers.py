@@ -240,8 +240,8 @@ def test_snapshots_of_base_that_cannot_go_hide_nothing_of_the_change_store() -> 
 
 
 def test_a_new_table_is_not_due_for_moments_before_it_was_made() -> None:
-    for made, is_due in ((THREE - timedelta(seconds=1), True), (THREE, False), (NOW, False)):
-        facts = plain(AT_THREE, created_at=made, last_commit_at=NOW)
+    for created, is_due in ((THREE - timedelta(seconds=1), True), (THREE, False), (NOW, False)):
+        facts = plain(AT_THREE, created_at=created, last_commit_at=NOW)
         assert isinstance(decide_next_job(facts, (), NOW), Due) == is_due
     assert not_due(plain(AT_THREE, created_at=NOW, last_commit_at=NOW)).next_at == THREE + DAY
 
@@ -312,8 +312,8 @@ def test_rows_of_a_linked_table_do_not_grow_old_and_it_says_so(of: Any) -> None:
     stats = TableStats(relation_id=KEYED.base_id, snapshot_id=3, records=10)
     linked = replace(of(ttl, created_at=NOW - DAY), stats=stats)
     assert due(linked).kind is JobKind.TTL
-    said = not_due(replace(linked, hive_linked=True)).reason
-    assert said.endswith("no ttl: the table is linked to Hive, which would bring the rows back")
+    reason = not_due(replace(linked, hive_linked=True)).reason
+    assert reason.endswith("no ttl: the table is linked to Hive, which would bring the rows back")
 
 
 def test_distinct_values_are_counted_once_for_a_snapshot_and_its_columns() -> None:

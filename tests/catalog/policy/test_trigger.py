@@ -134,13 +134,13 @@ def test_a_trigger_begins_to_hold_when_it_was_told_and_not_a_second_before(
     trigger: Trigger, rows: int, age: int
 ) -> None:
     then = waiting(rows=rows, commits=rows, bytes=rows, since=NOW - timedelta(seconds=age))
-    told = trigger.next_at(then)
-    assert trigger.holds(then) == (told == NOW)
-    if told is None:
+    holds_at = trigger.next_at(then)
+    assert trigger.holds(then) == (holds_at == NOW)
+    if holds_at is None:
         assert not trigger.holds(at(then, NOW + 100_000 * HOUR))
-    elif told > NOW:
-        assert trigger.holds(at(then, told))
-        assert not trigger.holds(at(then, told - timedelta(seconds=1)))
+    elif holds_at > NOW:
+        assert trigger.holds(at(then, holds_at))
+        assert not trigger.holds(at(then, holds_at - timedelta(seconds=1)))
 
 
 def at(then: PendingChanges, moment: Any) -> PendingChanges:

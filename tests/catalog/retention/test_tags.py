@@ -38,7 +38,7 @@ def day(number: int, hour: int = 12) -> datetime:
     return datetime(2026, 11, number, hour, tzinfo=UTC)
 
 
-def made(metadata: Json, policy: TagPolicy = DAILY, now: datetime = NOW) -> dict[str, int]:
+def plan_new_tags(metadata: Json, policy: TagPolicy = DAILY, now: datetime = NOW) -> dict[str, int]:
     return {tag.name: tag.snapshot_id for tag in plan_tags(metadata, policy, now).make}
 
 
@@ -53,7 +53,7 @@ def tagged(metadata: Json, plan: TagPlan) -> Json:
 
 
 def test_the_first_tag_is_of_the_last_scheduled_moment_alone() -> None:
-    assert made(a_table({1: day(1), 2: day(19), 3: day(21, 9)})) == {"auto-2026-11-21": 2}
+    assert plan_new_tags(a_table({1: day(1), 2: day(19), 3: day(21, 9)})) == {"auto-2026-11-21": 2}
 
 
 def test_a_moment_without_any_commit_has_its_tag_all_the_same() -> None:
@@ -71,7 +71,7 @@ def test_moments_that_were_slept_through_are_made_up_for_with_what_was_current_t
     metadata = tagged(metadata, plan_tags(metadata, DAILY, day(17, 1)))
     assert metadata["refs"].keys() == {"auto-2026-11-17"}
     expected_tags = {"auto-2026-11-18": 2, "auto-2026-11-19": 3, "auto-2026-11-20": 3, "auto-2026-11-21": 4}
-    assert made(metadata) == expected_tags
+    assert plan_new_tags(metadata) == expected_tags
 
 
 def test_what_has_been_done_is_not_done_again() -> None:
@@ -102,7 +102,7 @@ def test_only_own_tags_are_dropped_when_their_time_is_over() -> None:
 
 def test_somebody_elses_tag_of_that_name_is_left_as_it_is() -> None:
     metadata = a_table({1: day(1)}, {"auto-2026-11-21": {"type": "tag", "snapshot-id": 1}})
-    assert made(metadata) == {}
+    assert plan_new_tags(metadata) == {}
 
 
 def test_a_moment_whose_snapshot_has_expired_is_told_and_the_next_ones_are_made() -> None:
@@ -124,14 +124,14 @@ def test_names_and_moments_are_of_the_owners_clock() -> None:
         schedule=Schedule("0 0 * * *"), name="%Y-%m-%d %H h", max_age=timedelta(days=7), zone=ZoneInfo("Asia/Tokyo")
     )
     metadata = a_table({1: day(1), 2: day(20, 16)})
-    assert made(metadata, policy) == {"2026-11-21 00 h": 1}
+    assert plan_new_tags(metadata, policy) == {"2026-11-21 00 h": 1}
 
 
 def test_moments_of_one_name_are_one_tag() -> None:
     policy = TagPolicy(schedule=Schedule("0 * * * *"), name=DAILY.name, max_age=DAILY.max_age, zone=DAILY.zone)
     metadata = a_table({1: day(1)})
     metadata = tagged(metadata, plan_tags(metadata, policy, day(20, 3)))
-    assert made(metadata, policy) == {"auto-2026-11-21": 1}
+    assert plan_new_tags(metadata, policy) == {"auto-2026-11-21": 1}
 
 
 def test_without_a_schedule_nothing_is_due() -> None:

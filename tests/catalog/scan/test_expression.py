@@ -107,7 +107,7 @@ def test_names_are_found_in_any_case_and_told_as_the_table_spells_them() -> None
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "filter_json",
     [
         {"type": "is-null", "term": "nowhere"},
         {"type": "is-null", "term": "Same"},
@@ -118,9 +118,9 @@ def test_names_are_found_in_any_case_and_told_as_the_table_spells_them() -> None
         {"type": "starts-with", "term": "id", "value": "1"},
     ],
 )
-def test_what_no_column_can_be_asked_is_refused(asked: Any) -> None:
+def test_what_no_column_can_be_asked_is_refused(filter_json: Any) -> None:
     with pytest.raises(Invalid):
-        bind_expression(parse_expression(asked), index(SCHEMA), case_sensitive=False)
+        bind_expression(parse_expression(filter_json), index(SCHEMA), case_sensitive=False)
 
 
 def test_two_columns_that_differ_in_case_are_told_apart_by_those_who_ask_exactly() -> None:

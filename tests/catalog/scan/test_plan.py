@@ -74,7 +74,7 @@ def test_other_names_are_nobodys(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "told"),
+    ("kind", "mode", "planner"),
     [
         (RelationKind.TABLE, None, None),
         (RelationKind.TABLE, "server", "server"),
@@ -84,9 +84,9 @@ def test_other_names_are_nobodys(name: str) -> None:
         (RelationKind.CHANGE, None, "client"),
     ],
 )
-def test_who_plans(kind: RelationKind, asked: str | None, told: str | None) -> None:
-    metadata = {"properties": {} if asked is None else {PROPERTY: asked}}
-    assert build_planning_config(kind, metadata) == ({} if told is None else {CONFIG: told})
+def test_who_plans(kind: RelationKind, mode: str | None, planner: str | None) -> None:
+    metadata = {"properties": {} if mode is None else {PROPERTY: mode}}
+    assert build_planning_config(kind, metadata) == ({} if planner is None else {CONFIG: planner})
 
 
 def test_the_longer_a_filter_the_fewer_files_come_with_what_is_left_of_it_in_one_answer() -> None:

@@ -145,7 +145,7 @@ def test_two_topics_do_not_share_a_new_table(config: CdcConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "both"),
+    ("first", "other", "both"),
     [
         ("int", "int", "int"),
         ("int", "long", "long"),
@@ -156,8 +156,8 @@ def test_two_topics_do_not_share_a_new_table(config: CdcConfig) -> None:
         ("date", "timestamp", "string"),
     ],
 )
-def test_types_that_differ_become_the_narrowest_that_has_both(one: str, other: str, both: str) -> None:
-    assert (widen_type(one, other), widen_type(other, one)) == (both, both)
+def test_types_that_differ_become_the_narrowest_that_has_both(first: str, other: str, both: str) -> None:
+    assert (widen_type(first, other), widen_type(other, first)) == (both, both)
 
 
 def test_an_observation_travels_as_a_document() -> None:

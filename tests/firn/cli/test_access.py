@@ -15,7 +15,7 @@ import firn
 from firn.cli import roles, tokens
 from firn.errors import Invalid, NotFound, Refused, Unauthenticated
 from firn.mcp.server import build_server
-from tests.command_line import Command, Said, serving
+from tests.command_line import Command, CommandOutput, serving
 
 
 def printed(*arguments: str) -> str:
@@ -51,15 +51,15 @@ def as_admin(url: str, admin: str) -> Command:
     return Command(url, admin)
 
 
-def done(said: Said) -> Said:
-    assert said.code == 0, said.err
-    return said
+def done(output: CommandOutput) -> CommandOutput:
+    assert output.code == 0, output.err
+    return output
 
 
 def test_without_a_token_commands_say_what_to_do(run: Command) -> None:
-    said = run("catalog", "list")
-    assert said.code == 1
-    assert "--token" in said.err
+    output = run("catalog", "list")
+    assert output.code == 1
+    assert "--token" in output.err
 
 
 def test_an_assistant_has_the_rights_of_its_token(url: str, admin: str) -> None:
@@ -115,8 +115,8 @@ def test_a_launch_for_yarn_is_tried_set_and_taken_back(as_admin: Command) -> Non
 
 
 def test_a_groups_launch_is_set_piece_by_piece_and_scaled(as_admin: Command) -> None:
-    made = as_admin("group", "launch", "default", "--kind", "local", "--conf", "spark.a=b=c", "--json").json
-    assert (made["kind"], made["conf"], made["scaling"]["minimum"]) == ("local", {"spark.a": "b=c"}, 0)
+    group = as_admin("group", "launch", "default", "--kind", "local", "--conf", "spark.a=b=c", "--json").json
+    assert (group["kind"], group["conf"], group["scaling"]["minimum"]) == ("local", {"spark.a": "b=c"}, 0)
     three = ("--set", "memory=3g", "--set", "idle_seconds=3")
     assert as_admin("group", "launch", "default", *three, "--json").json["conf"] == {"spark.a": "b=c"}
     scaled = as_admin("group", "scale", "default", "--min", "0", "--max", "7", "--json").json
@@ -130,9 +130,9 @@ def test_a_groups_launch_is_set_piece_by_piece_and_scaled(as_admin: Command) -> 
 def test_the_list_says_how_many_optimizers_the_server_keeps_and_how_many_there_are(as_admin: Command) -> None:
     assert "by users" in as_admin("group", "list").out
     as_admin("group", "launch", "default", "--kind", "local")
-    said = as_admin("group", "list").out
+    output = as_admin("group", "list").out
     as_admin("group", "launch", "default", "--kind", "none")
-    assert "0 of 0 wanted" in said
+    assert "0 of 0 wanted" in output
 
 
 def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: str, admin: str) -> None:

@@ -27,9 +27,9 @@ def entry(run: Command, name: str) -> dict[str, str]:
 
 
 def test_a_dropped_table_is_listed_and_brought_back(run: Command, table: str) -> None:
-    said = run("table", "drop", table)
-    assert said.code == 0, said.err
-    assert "`firn table undrop` restores it until" in said.out
+    output = run("table", "drop", table)
+    assert output.code == 0, output.err
+    assert "`firn table undrop` restores it until" in output.out
     assert run("table", "show", table).code == 1
     assert (entry(run, table)["kind"], entry(run, table)["files"]) == ("table", "present")
     assert table in run("table", "list", "dropping", "--dropped", "--search", table.split(".")[1].upper()).out
@@ -51,14 +51,14 @@ def test_of_several_of_one_name_the_newest_comes_back_and_any_by_its_id(run: Com
 
 
 def test_what_was_never_dropped_cannot_come_back(run: Command) -> None:
-    said = run("table", "undrop", "dropping.none")
-    assert said.code == 1
-    assert "firn table list --dropped" in said.err
+    output = run("table", "undrop", "dropping.none")
+    assert output.code == 1
+    assert "firn table list --dropped" in output.err
 
 
 def test_a_purge_ends_it(run: Command, table: str) -> None:
-    said = run("table", "drop", table, "--purge")
-    assert "the server deletes its files then" in said.out
+    output = run("table", "drop", table, "--purge")
+    assert "the server deletes its files then" in output.out
     assert run("table", "purge", table, "--dry-run").out == f"lake.{table} would be purged\n"
     assert run("table", "purge", table, "--yes").code == 0
     assert run("table", "undrop", table).code == 1
@@ -71,9 +71,9 @@ def test_a_table_taken_off_the_list_keeps_its_files(run: Command, table: str) ->
 
 def test_a_protected_table_is_dropped_from_nowhere(run: Command, table: str) -> None:
     assert "is protected" in run("table", "protect", table).out
-    said = run("table", "drop", table)
-    assert said.code == 1
-    assert f"firn table unprotect {table}" in said.err
+    output = run("table", "drop", table)
+    assert output.code == 1
+    assert f"firn table unprotect {table}" in output.err
     refused = run("namespace", "drop", "dropping", "--recursive")
     assert (refused.code, table in refused.err) == (1, True)
     assert run("table", "unprotect", table).code == 0
@@ -85,8 +85,8 @@ def test_a_namespace_goes_with_everything_in_it_and_comes_back(run: Command) -> 
     assert run("table", "create", "whole.part.t", "--columns", "id long").code == 0
     assert run("namespace", "drop", "whole").code == 1
     assert "would drop table whole.part.t" in run("namespace", "drop", "whole", "--recursive", "--dry-run").out
-    said = run("namespace", "drop", "whole", "--recursive")
-    assert "`firn namespace undrop whole` restores all of it" in said.out
+    output = run("namespace", "drop", "whole", "--recursive")
+    assert "`firn namespace undrop whole` restores all of it" in output.out
     assert run("namespace", "undrop", "whole").out.startswith("restored table whole.part.t")
     assert run("namespace", "list", "whole", "--json").json[0]["properties"] == {"owner": "ana"}
 
@@ -94,22 +94,22 @@ def test_a_namespace_goes_with_everything_in_it_and_comes_back(run: Command) -> 
 def test_a_protected_namespace_says_so(run: Command) -> None:
     run("namespace", "create", "precious")
     run("namespace", "protect", "precious")
-    said = run("namespace", "drop", "precious")
-    assert (said.code, "firn namespace unprotect precious" in said.err) == (1, True)
+    output = run("namespace", "drop", "precious")
+    assert (output.code, "firn namespace unprotect precious" in output.err) == (1, True)
     assert "yes" in run("namespace", "list").out
     run("namespace", "unprotect", "precious")
     assert run("namespace", "drop", "precious").code == 0
 
 
 def test_a_purge_of_nothing_in_particular_is_wrong_usage(run: Command) -> None:
-    said = run("namespace", "drop", "dropping", "--purge")
-    assert (said.code, "--recursive" in said.err) == (2, True)
+    output = run("namespace", "drop", "dropping", "--purge")
+    assert (output.code, "--recursive" in output.err) == (2, True)
 
 
 def test_the_retention_is_a_property_of_the_catalog(run: Command, tmp_path_factory: pytest.TempPathFactory) -> None:
     warehouse = tmp_path_factory.mktemp("brief").as_uri()
-    made = run("catalog", "create", "brief", "--warehouse", warehouse, "--property", "firn.drop.retention=1 d")
-    assert made.code == 0, made.err
+    catalog = run("catalog", "create", "brief", "--warehouse", warehouse, "--property", "firn.drop.retention=1 d")
+    assert catalog.code == 0, catalog.err
     assert "1 d" in run("catalog", "show", "brief").out
     assert run("catalog", "set", "brief", "firn.drop.retention=0").code == 0
     assert run("catalog", "set", "brief", "firn.drop.retention=soon").code == 2
@@ -125,6 +125,6 @@ def test_a_catalog_with_dropped_tables_is_dropped_on_request_only(
     run("table", "create", "leaving.db.t", "--columns", "id long")
     run("table", "drop", "leaving.db.t")
     run("namespace", "drop", "db", "--catalog", "leaving")
-    said = run("catalog", "drop", "leaving")
-    assert (said.code, "--forget-dropped" in said.err) == (1, True)
+    output = run("catalog", "drop", "leaving")
+    assert (output.code, "--forget-dropped" in output.err) == (1, True)
     assert run("catalog", "drop", "leaving", "--forget-dropped").code == 0

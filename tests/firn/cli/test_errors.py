@@ -58,9 +58,9 @@ from tests.command_line import Command
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_wrong_usage_and_refusals(run: Command, arguments: list[str], code: int, says: str) -> None:
-    said = run(*arguments)
-    assert (said.code, said.out) == (code, ""), said.err
-    assert says in said.err
+    output = run(*arguments)
+    assert (output.code, output.out) == (code, ""), output.err
+    assert says in output.err
 
 
 def test_nothing_is_left_of_refused_tables(run: Command) -> None:
@@ -69,15 +69,15 @@ def test_nothing_is_left_of_refused_tables(run: Command) -> None:
 
 
 def test_errors_are_json_for_programs(run: Command) -> None:
-    said = run("table", "show", "db.missing", "--json")
-    problem = json.loads(said.err)["error"]
-    assert said.out == ""
+    output = run("table", "show", "db.missing", "--json")
+    problem = json.loads(output.err)["error"]
+    assert output.out == ""
     assert "db.missing" in problem["message"]
     assert problem["request_id"]
 
 
 def test_no_server(run: Command, free_port: int) -> None:
-    said = run("table", "list", "--server", f"http://127.0.0.1:{free_port}")
-    assert (said.code, said.out) == (1, "")
-    assert "no Firn server answers" in said.err
-    assert "firn up" in said.err
+    output = run("table", "list", "--server", f"http://127.0.0.1:{free_port}")
+    assert (output.code, output.out) == (1, "")
+    assert "no Firn server answers" in output.err
+    assert "firn up" in output.err

@@ -7,8 +7,8 @@ from tests.command_line import Command
 
 
 def test_a_group_is_created_set_listed_and_dropped(run: Command) -> None:
-    made = run("group", "create", "nightly", "--reserved-slots", "2", "--json").json
-    assert (made["name"], made["reserved_slots"]) == ("nightly", 2)
+    created = run("group", "create", "nightly", "--reserved-slots", "2", "--json").json
+    assert (created["name"], created["reserved_slots"]) == ("nightly", 2)
     changed = run("group", "set", "nightly", "--description", "large tables", "--json").json
     assert (changed["description"], changed["reserved_slots"]) == ("large tables", 2)  # what is not given stays
     assert "large tables" in run("group", "list").out
@@ -18,19 +18,19 @@ def test_a_group_is_created_set_listed_and_dropped(run: Command) -> None:
 
 
 def test_what_is_wrong_with_a_group_is_said_in_words(run: Command) -> None:
-    said = run("group", "drop", "default")
-    assert (said.code, "always there" in said.err) == (1, True)
-    said = run("group", "create", "two words")
-    assert (said.code, "1 to 50 letters" in said.err) == (2, True)
+    output = run("group", "drop", "default")
+    assert (output.code, "always there" in output.err) == (1, True)
+    output = run("group", "create", "two words")
+    assert (output.code, "1 to 50 letters" in output.err) == (2, True)
 
 
 def test_background_work_is_shown_at_a_glance(run: Command) -> None:
-    said = run("status")
-    assert (said.code, "default" in said.out) == (0, True)
-    assert "the queue is empty" in said.out or "priority" in said.out  # other tests may have left jobs
-    told = run("status", "--json").json
-    assert told["groups"][0]["name"] == "default"
-    last_hour, last_day = told["last_hour"], told["last_day"]  # other tests may have ended jobs
+    output = run("status")
+    assert (output.code, "default" in output.out) == (0, True)
+    assert "the queue is empty" in output.out or "priority" in output.out  # other tests may have left jobs
+    status = run("status", "--json").json
+    assert status["groups"][0]["name"] == "default"
+    last_hour, last_day = status["last_hour"], status["last_day"]  # other tests may have ended jobs
     assert sum(row["jobs"] for row in last_hour["by_kind"]) == last_hour["jobs"] <= last_day["jobs"]
 
 

@@ -56,13 +56,13 @@ def test_a_catalog_is_moved_whole(run: Command, other: str, server: str) -> None
 
 
 def test_a_source_that_refuses_is_told_in_words(run: Command, other: str) -> None:
-    said = run("catalog", "import", "lake", "--from-rest", f"{other}/api/v1")
-    assert said.code == 1
-    assert "answers 404" in said.err
+    output = run("catalog", "import", "lake", "--from-rest", f"{other}/api/v1")
+    assert output.code == 1
+    assert "answers 404" in output.err
     secret = "t0psecret"
-    said = run("catalog", "import", "lake", "--from-warehouse", "/tmp/x", "--source-token", secret)
-    assert said.code != 0
-    assert secret not in said.err
+    output = run("catalog", "import", "lake", "--from-warehouse", "/tmp/x", "--source-token", secret)
+    assert output.code != 0
+    assert secret not in output.err
     assert run("catalog", "import", "lake").code != 0
 
 
@@ -74,8 +74,8 @@ def test_what_needs_a_person_ends_the_command_with_1(run: Command, tmp_path: Pat
     assert run("catalog", "import", "lake", "--from-warehouse", elsewhere.uri, "--allow-source").code == 0
     twin = Elsewhere(tmp_path / "w2")
     twin.table("picky/a", uuid="99999999-9999-4999-8999-999999999999")
-    said = run("catalog", "import", "lake", "--from-warehouse", twin.uri, "--allow-source")
-    assert (said.code, "conflict" in said.out) == (1, True)
+    output = run("catalog", "import", "lake", "--from-warehouse", twin.uri, "--allow-source")
+    assert (output.code, "conflict" in output.out) == (1, True)
 
 
 def test_a_table_is_registered_by_its_file(run: Command, client: firn.Client, tmp_path: Path) -> None:

@@ -42,40 +42,40 @@ def work(url: str, *paths: Path) -> None:
     lease = api.take_lease(me, ["remove-orphans"], wait_seconds=5)
     assert lease is not None
     api.ask(lease, "orphans/overdue", {}, seconds=30)
-    taken: dict[str, Any] = api.ask(lease, "orphans", {"files": [str(path) for path in paths]}, seconds=30)
-    result = {"orphan_files": len(taken["quarantined"]), "orphans": [orphan["path"] for orphan in taken["quarantined"]]}
+    batch: dict[str, Any] = api.ask(lease, "orphans", {"files": [str(path) for path in paths]}, seconds=30)
+    result = {"orphan_files": len(batch["quarantined"]), "orphans": [orphan["path"] for orphan in batch["quarantined"]]}
     api.report(lease, Result(outcome=Outcome.NOTHING, result=result), [])
     api.unregister(me)
 
 
 def test_orphans_are_set_aside_listed_and_put_back(run: Command, client: firn.Client, table: str) -> None:
     orphan, other = stray(client, table, "one.parquet"), stray(client, table, "other.parquet")
-    asked = run("table", "remove-orphans", table, "--no-wait", "--json")
-    assert asked.code == 0, asked.err
+    output = run("table", "remove-orphans", table, "--no-wait", "--json")
+    assert output.code == 0, output.err
     work(run.url, orphan, other)
     assert not orphan.exists()
     listed = run("table", "quarantine", table)
     assert all(text in listed.out for text in (str(orphan), str(other), "aside", "after "))
-    assert str(orphan) in run("job", "deleted", asked.json["id"]).out
+    assert str(orphan) in run("job", "deleted", output.json["id"]).out
     assert run("table", "restore-files", table, str(orphan)).out == "restored 1 file\n"
     assert (orphan.read_bytes(), other.exists()) == (b"some rows", False)
-    assert run("table", "restore-files", table, "--job", asked.json["id"], "--json").json == {"restored": [str(other)]}
-    states = {file["state"] for file in run("job", "deleted", asked.json["id"], "--json").json[0]["files"]}
+    assert run("table", "restore-files", table, "--job", output.json["id"], "--json").json == {"restored": [str(other)]}
+    states = {file["state"] for file in run("job", "deleted", output.json["id"], "--json").json[0]["files"]}
     assert states == {"put back"}
 
 
 def test_a_dry_run_names_the_files_and_moves_none(run: Command, client: firn.Client, table: str) -> None:
     path = stray(client, table, "one.parquet")
-    asked = run("table", "remove-orphans", table, "--dry-run", "--no-wait", "--json").json
-    assert asked["params"]["dry_run"] is True
+    job = run("table", "remove-orphans", table, "--dry-run", "--no-wait", "--json").json
+    assert job["params"]["dry_run"] is True
     work(run.url, path)
     assert path.exists()
     assert run("table", "quarantine", table).out == f"{table} has no quarantined files\n"
-    assert run("job", "deleted", asked["id"]).out == "this job has quarantined or deleted no files\n"
+    assert run("job", "deleted", job["id"]).out == "this job has quarantined or deleted no files\n"
 
 
 def test_what_is_not_aside_cannot_be_put_back(run: Command, table: str) -> None:
-    said = run("table", "restore-files", table, "/nowhere/x.parquet")
-    assert (said.code, "none of these files is quarantined" in said.err) == (1, True)
+    output = run("table", "restore-files", table, "/nowhere/x.parquet")
+    assert (output.code, "none of these files is quarantined" in output.err) == (1, True)
     both = run("table", "restore-files", table, "/x", "--job", str(uuid4()))
     assert (both.code, "give one of them" in both.err) == (2, True)

@@ -51,7 +51,7 @@ def plan(**more: Any) -> RunPlanOut:
 
 
 @pytest.fixture
-def asked() -> Iterator[list[httpx.URL]]:
+def requested_urls() -> Iterator[list[httpx.URL]]:
     """A server of one plan, and what it is asked for."""
     urls: list[httpx.URL] = []
 
@@ -96,20 +96,23 @@ def test_a_run_of_all_rows_says_why() -> None:
     assert explain_run(plan(mode="fails", reason="gone", inputs=gone))[1] == "  raw.trip  does not exist"
 
 
-def test_the_pipeline_is_named_or_that_of_a_folder(asked: list[httpx.URL], tmp_path: Path) -> None:
+def test_the_pipeline_is_named_or_that_of_a_folder(requested_urls: list[httpx.URL], tmp_path: Path) -> None:
     assert "186 commits" in run("pipeline", "plan", "orders", "mart.driver_daily", "--analyze").out
     assert run("pipeline", "plan", "orders", "--analyze", "--json").json["tables"][0]["full_seconds"] == 120
-    assert [url.path for url in asked] == ["/api/v1/pipelines/orders/plan"] * 2
-    assert dict(asked[0].params) == {"table": "mart.driver_daily"}
+    assert [url.path for url in requested_urls] == ["/api/v1/pipelines/orders/plan"] * 2
+    assert dict(requested_urls[0].params) == {"table": "mart.driver_daily"}
     assert run("pipeline", "init", str(tmp_path / "trips")).code == 0
     assert run("pipeline", "plan", str(tmp_path / "trips"), "--analyze").code == 0
-    assert (len(asked), asked[-1].path) == (3, "/api/v1/pipelines/orders/plan")  # the name in the folder
+    assert (len(requested_urls), requested_urls[-1].path) == (
+        3,
+        "/api/v1/pipelines/orders/plan",
+    )  # the name in the folder
 
 
-def test_a_run_that_would_be_refused_ends_the_command_with_1(asked: list[httpx.URL]) -> None:
+def test_a_run_that_would_be_refused_ends_the_command_with_1(requested_urls: list[httpx.URL]) -> None:
     refused = run("pipeline", "plan", "broken", "--analyze")
-    assert (refused.code, len(asked)) == (1, 1)
+    assert (refused.code, len(requested_urls)) == (1, 1)
     assert "fails: mart.a reads raw.b" in refused.out
     both = run("pipeline", "plan", "orders", "--analyze", "--sql")
-    assert (both.code, len(asked)) == (2, 1)
+    assert (both.code, len(requested_urls)) == (2, 1)
     assert "exclude each other" in both.err

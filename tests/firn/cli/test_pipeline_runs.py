@@ -46,9 +46,9 @@ run = Command("http://127.0.0.1:9")
 def test_a_run_is_followed_and_told(fake: FakeServer) -> None:
     waiting, working = describe_run("pending"), describe_run("running", progress={"stage": "computing"})
     fake.runs = [waiting, waiting, working, describe_run("succeeded", ended_at=LATER, result=RESULT, **COST)]
-    told = run("pipeline", "run", "orders", "driver_daily")
-    assert (told.code, fake.sent[0][2]) == (0, {"table": "mart.driver_daily", "full": False, "to": None})
-    assert told.out.splitlines() == [
+    output = run("pipeline", "run", "orders", "driver_daily")
+    assert (output.code, fake.sent[0][2]) == (0, {"table": "mart.driver_daily", "full": False, "to": None})
+    assert output.out.splitlines() == [
         "run     7",
         "table   mart.driver_daily",
         "status  succeeded",
@@ -61,7 +61,7 @@ def test_a_run_is_followed_and_told(fake: FakeServer) -> None:
         "checkpoint        c2",
         "took              17 s; at most 18 s predicted; the last full run took 2 min",
     ]
-    assert told.err.splitlines() == [
+    assert output.err.splitlines() == [
         "the job waits, because no optimizer is registered: start one with `firn optimizer`",
         "run mart.driver_daily: waiting for an optimizer",
         "run mart.driver_daily: computing",
@@ -83,17 +83,17 @@ def test_a_run_that_waits_for_an_optimizer_that_allows_code_says_so(
 ) -> None:
     fake.optimizers, fake.definition = [{"id": "o", "facts": facts}], definition
     fake.runs = [describe_run("pending", leased_at=None)]
-    told = run("pipeline", "run", "orders", "driver_daily", "--no-wait")
-    assert ("start one with `firn optimizer --allow-code`" in told.err) == noted
+    output = run("pipeline", "run", "orders", "driver_daily", "--no-wait")
+    assert ("start one with `firn optimizer --allow-code`" in output.err) == noted
 
 
 def test_a_run_without_news_says_so(fake: FakeServer) -> None:
     fake.runs = [describe_run("succeeded", ended_at=LATER, result={"mode": "nothing", "checkpoint": "c1"})]
-    told = run("pipeline", "run", "orders", "mart.driver_daily", "--full")
+    output = run("pipeline", "run", "orders", "mart.driver_daily", "--full")
     assert fake.sent[0][2]["full"] is True
-    assert "mode        nothing" in told.out
-    assert "published   nothing differs" in told.out
-    assert "computed" not in told.out
+    assert "mode        nothing" in output.out
+    assert "published   nothing differs" in output.out
+    assert "computed" not in output.out
 
 
 def test_validators_that_have_not_passed_are_listed(fake: FakeServer) -> None:
@@ -103,8 +103,8 @@ def test_validators_that_have_not_passed_are_listed(fake: FakeServer) -> None:
     result = RESULT | {"validators": [entry.model_dump(mode="json") for entry in (paid, rows, key)]}
     fake.runs = [describe_run("succeeded", ended_at=LATER, result=result)]
     lines = run("pipeline", "run", "orders", "driver_daily").out.splitlines()
-    told = [" ".join(line.split()) for line in lines if line.startswith(("audited", "drop", "warn", "fail"))]
-    assert told == [
+    listed = [" ".join(line.split()) for line in lines if line.startswith(("audited", "drop", "warn", "fail"))]
+    assert listed == [
         "audited 1 of 3 validators passed",
         "drop paid 1 violation",
         "warn rows 3 rows, at least 10 expected",
@@ -113,15 +113,15 @@ def test_validators_that_have_not_passed_are_listed(fake: FakeServer) -> None:
 
 def test_a_failed_run_ends_the_command_with_1(fake: FakeServer) -> None:
     fake.runs = [describe_run("failed", ended_at=LATER, error="the key is not unique: 7, 2026-11-01")]
-    told = run("pipeline", "run", "orders", "driver_daily", "--json")
-    assert (told.code, told.json["error"]) == (1, "the key is not unique: 7, 2026-11-01")
+    output = run("pipeline", "run", "orders", "driver_daily", "--json")
+    assert (output.code, output.json["error"]) == (1, "the key is not unique: 7, 2026-11-01")
     assert "the key is not unique" in run("pipeline", "run", "orders", "driver_daily").out
 
 
 def test_no_wait_returns_at_once(fake: FakeServer) -> None:
     fake.runs = [describe_run("pending", leased_at=None)]
-    told = run("pipeline", "run", "orders", "driver_daily", "--no-wait", "--json")
-    assert (told.code, told.json["status"]) == (0, "pending")
+    output = run("pipeline", "run", "orders", "driver_daily", "--no-wait", "--json")
+    assert (output.code, output.json["status"]) == (0, "pending")
     late = run("pipeline", "run", "orders", "driver_daily", "--timeout", "0")
     assert (late.code, "it continues" in late.err) == (3, True)
 
@@ -129,14 +129,14 @@ def test_no_wait_returns_at_once(fake: FakeServer) -> None:
 def test_a_refused_run_says_why(fake: FakeServer) -> None:
     problem = {"message": "run 7 of mart.driver_daily is active", "hint": "wait for it"}
     fake.refusal = httpx.Response(409, json={"error": problem})
-    told = run("pipeline", "run", "orders", "mart.driver_daily")
-    assert (told.code, told.err) == (1, "firn: run 7 of mart.driver_daily is active\n      wait for it\n")
+    output = run("pipeline", "run", "orders", "mart.driver_daily")
+    assert (output.code, output.err) == (1, "firn: run 7 of mart.driver_daily is active\n      wait for it\n")
 
 
 def test_a_table_that_the_pipeline_lacks_is_named(fake: FakeServer) -> None:
-    told = run("pipeline", "run", "orders", "rider_daily")
-    assert (told.code, fake.sent) == (1, [])
-    assert told.err == ("firn: orders has no table rider_daily\n      it has mart.driver_daily, mart.city_rank\n")
+    output = run("pipeline", "run", "orders", "rider_daily")
+    assert (output.code, fake.sent) == (1, [])
+    assert output.err == ("firn: orders has no table rider_daily\n      it has mart.driver_daily, mart.city_rank\n")
     assert "has no table mart.x" in run("pipeline", "show", "orders", "mart.x").err
 
 
@@ -157,8 +157,8 @@ def test_pipelines_tables_runs_and_versions_are_shown(fake: FakeServer) -> None:
 
 
 def test_reset_and_drop_say_what_follows(fake: FakeServer) -> None:
-    told = run("pipeline", "reset", "orders", "driver_daily")
-    assert told.out == "the next run of driver_daily computes all rows\n"
+    output = run("pipeline", "reset", "orders", "driver_daily")
+    assert output.out == "the next run of driver_daily computes all rows\n"
     assert run("pipeline", "drop", "orders").out == "pipeline orders is dropped; its tables stay\n"
     paths = [(method, path) for method, path, _ in fake.sent]
     assert paths == [("POST", "/pipelines/orders/tables/mart.driver_daily/reset"), ("DELETE", "/pipelines/orders")]
@@ -176,9 +176,9 @@ def test_the_tables_of_a_set_are_listed(fake: FakeServer) -> None:
     same = RunResult(mode="nothing").model_dump()
     together = RESULT | {"together": {"mart.city_daily": other, "mart.total": same}}
     fake.runs = [describe_run("succeeded", ended_at=LATER, result=together)]
-    told = [" ".join(line.split()) for line in run("pipeline", "run", "orders", "driver_daily").out.splitlines()]
-    assert "with mart.city_daily 3 rows written, 1 deleted, snapshot 78" in told
-    assert "with mart.total 0 rows written, 0 deleted, nothing differs" in told
+    listed = [" ".join(line.split()) for line in run("pipeline", "run", "orders", "driver_daily").out.splitlines()]
+    assert "with mart.city_daily 3 rows written, 1 deleted, snapshot 78" in listed
+    assert "with mart.total 0 rows written, 0 deleted, nothing differs" in listed
 
 
 def test_rows_of_a_held_run_are_shown_before_and_after(fake: FakeServer) -> None:
@@ -191,14 +191,14 @@ def test_rows_of_a_held_run_are_shown_before_and_after(fake: FakeServer) -> None
 
 
 def test_held_runs_are_published_and_discarded(fake: FakeServer) -> None:
-    told = run("pipeline", "publish", "orders", "driver_daily")
-    assert told.out == "published: mart.driver_daily, mart.city_daily\n"
+    output = run("pipeline", "publish", "orders", "driver_daily")
+    assert output.out == "published: mart.driver_daily, mart.city_daily\n"
     assert run("pipeline", "discard", "orders", "mart.city_daily", "--json").json["tables"][1] == "mart.city_daily"
     paths = [path for _, path, _ in fake.sent]
     base = "/pipelines/orders/tables"
     assert paths == [f"{base}/mart.driver_daily/publish", f"{base}/mart.city_daily/discard"]
-    told = run("pipeline", "publish", "orders")
-    assert (told.out, len(fake.sent)) == ("no run of orders waits for approval\n", 2)
+    output = run("pipeline", "publish", "orders")
+    assert (output.out, len(fake.sent)) == ("no run of orders waits for approval\n", 2)
 
 
 def test_put_plans_with_the_columns_of_the_server(
@@ -207,17 +207,17 @@ def test_put_plans_with_the_columns_of_the_server(
     monkeypatch.setattr(TableHandle, "show", show_table)
     folder = tmp_path / "orders"
     run("pipeline", "init", str(folder))
-    told = run("pipeline", "put", str(folder), "--dry-run")
-    assert told.out.splitlines()[0] == "orders would be at version 1"
-    assert "mart.city_rank new the first run computes all rows" in " ".join(told.out.split())
+    output = run("pipeline", "put", str(folder), "--dry-run")
+    assert output.out.splitlines()[0] == "orders would be at version 1"
+    assert "mart.city_rank new the first run computes all rows" in " ".join(output.out.split())
     body = fake.sent[0][2]
     assert (body["dry_run"], body["rebuild"], body["catalog"]) == (True, False, "lake")
     assert run("pipeline", "put", str(folder), "--rebuild", "--json").json["version"] == 1
     assert fake.sent[1][2]["rebuild"] is True
     monkeypatch.delitem(COLUMNS, "dim.driver")
-    told = run("pipeline", "put", str(folder))
-    assert (told.code, len(fake.sent)) == (1, 2)
-    assert told.err.startswith("firn: catalog lake has no table dim.driver\n      create it first")
+    output = run("pipeline", "put", str(folder))
+    assert (output.code, len(fake.sent)) == (1, 2)
+    assert output.err.startswith("firn: catalog lake has no table dim.driver\n      create it first")
 
 
 def test_the_graph_says_how_far_tables_are_behind(fake: FakeServer) -> None:

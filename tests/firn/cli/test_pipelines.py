@@ -21,8 +21,8 @@ dim.driver: {driver: bigint, city: int}
 @pytest.fixture
 def folder(run: Command, tmp_path: Path) -> Path:
     folder = tmp_path / "orders"
-    made = run("pipeline", "init", str(folder))
-    assert made.out == f"{folder} has a pipeline of 3 tables. See: firn pipeline plan {folder}\n"
+    output = run("pipeline", "init", str(folder))
+    assert output.out == f"{folder} has a pipeline of 3 tables. See: firn pipeline plan {folder}\n"
     return folder
 
 

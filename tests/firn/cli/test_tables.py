@@ -27,7 +27,7 @@ def keyed(client: firn.Client) -> str:
 
 
 def test_a_created_table_is_what_was_asked_for(run: Command) -> None:
-    made = run(
+    created = run(
         "table",
         "create",
         "made.orders",
@@ -43,7 +43,7 @@ def test_a_created_table_is_what_was_asked_for(run: Command) -> None:
         "firn.merge.mode=vectors",
         "--json",
     )
-    assert made.code == 0, made.err
+    assert created.code == 0, created.err
     table = run("table", "show", "made.orders", "--json").json
     assert (table["kind"], table["primary_key"], table["sequence_field"]) == ("keyed", ["id"], "day")
     assert [(column["name"], column["type"]) for column in table["columns"]] == [
@@ -81,9 +81,9 @@ def test_columns_come_from_a_create_statement_in_a_file(run: Command, tmp_path: 
 def test_a_list_of_a_namespace_that_is_not_there_says_so(run: Command, client: firn.Client) -> None:
     client.namespaces.create("empty")
     assert run("table", "list", "empty").out.strip() == "no tables in lake.empty"
-    for said in (run("table", "list", "nowhere"), run("table", "list", "nowhere", "--json")):
-        assert (said.code, said.out) == (1, "")
-        assert "Namespace does not exist: nowhere" in said.err
+    for output in (run("table", "list", "nowhere"), run("table", "list", "nowhere", "--json")):
+        assert (output.code, output.out) == (1, "")
+        assert "Namespace does not exist: nowhere" in output.err
     assert run("namespace", "list", "nowhere").code == 1
 
 
@@ -122,22 +122,22 @@ def test_what_is_shown_for_people(run: Command, keyed: str) -> None:
 def test_a_dry_run_is_refused_where_the_run_would_be(run: Command) -> None:
     run("table", "create", "dry.plain", "--columns", "id long")
     for kind in ("merge", "clean"):
-        asked, tried = run("table", kind, "dry.plain"), run("table", kind, "dry.plain", "--dry-run")
-        assert asked.code == tried.code == 2
+        requested, tried = run("table", kind, "dry.plain"), run("table", kind, "dry.plain", "--dry-run")
+        assert requested.code == tried.code == 2
         assert "plain table: it takes expire, remove-orphans, rewrite, rewrite-deletes" in tried.err
 
 
 def test_a_store_is_not_dropped_alone_and_the_whole_is_named(run: Command) -> None:
     run("table", "create", "alone.t", "--columns", "id long", "--primary-key", "id")
-    said = run("table", "drop", "alone.t.change")
-    assert said.code == 1
-    assert "alone.t.change is a store of the keyed table alone.t" in said.err
+    output = run("table", "drop", "alone.t.change")
+    assert output.code == 1
+    assert "alone.t.change is a store of the keyed table alone.t" in output.err
     assert run("table", "show", "alone.t").code == 0
 
 
 def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: str) -> None:
-    said = run("table", "merge", keyed, "--dry-run")
-    assert said.out == "would merge nothing: no change is pending\n"
+    output = run("table", "merge", keyed, "--dry-run")
+    assert output.out == "would merge nothing: no change is pending\n"
     assert run("job", "list", "--table", keyed, "--json").json == []
 
 
@@ -254,8 +254,8 @@ def test_what_somebody_else_sets_meanwhile_stays(
 def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
     run: Command, keyed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = run("table", "rewrite-manifests", keyed, "--timeout", "0")
-    assert (said.code, "it continues" in said.err) == (3, True)
+    output = run("table", "rewrite-manifests", keyed, "--timeout", "0")
+    assert (output.code, "it continues" in output.err) == (3, True)
     job = run("job", "list", "--table", keyed, "--json").json[0]
     assert job["status"] == "pending"
     run("job", "cancel", job["id"])
@@ -264,9 +264,9 @@ def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("firn.jobs.time", SimpleNamespace(monotonic=time.monotonic, sleep=interrupted))
-    said = run("job", "retry", job["id"])
-    assert said.code not in (0, 1, 3)
-    assert "continues; `firn job show` shows its progress" in said.err
+    output = run("job", "retry", job["id"])
+    assert output.code not in (0, 1, 3)
+    assert "continues; `firn job show` shows its progress" in output.err
 
 
 def test_a_job_is_waited_for_however_long_it_takes(
@@ -279,8 +279,8 @@ def test_a_job_is_waited_for_however_long_it_takes(
             client.jobs.cancel(client.tables[keyed].jobs()[0].id)
 
     monkeypatch.setattr("firn.jobs.time", SimpleNamespace(monotonic=lambda: next(days), sleep=sleep))
-    said = run("table", "rewrite-manifests", keyed, "--json")
-    assert (said.code, said.json["status"]) == (1, "canceled")
+    output = run("table", "rewrite-manifests", keyed, "--json")
+    assert (output.code, output.json["status"]) == (1, "canceled")
 
 
 def test_catalogs_are_created_shown_and_dropped(run: Command, tmp_path: Path) -> None:
@@ -297,9 +297,9 @@ def test_catalogs_are_created_shown_and_dropped(run: Command, tmp_path: Path) ->
 
 
 def test_a_dropped_table_is_gone(run: Command, keyed: str) -> None:
-    said = run("table", "drop", keyed).out
-    assert said.startswith(f"dropped lake.{keyed}; `firn table undrop` restores it until 20")
-    assert said.endswith("; its files stay\n")
+    output = run("table", "drop", keyed).out
+    assert output.startswith(f"dropped lake.{keyed}; `firn table undrop` restores it until 20")
+    assert output.endswith("; its files stay\n")
     assert run("table", "show", keyed).code == 1
 
 
@@ -338,8 +338,8 @@ def test_tables_columns_namespaces_and_catalogs_are_described(run: Command, keye
 
 
 def test_columns_have_figures_and_say_why_they_are_not_exact(run: Command, keyed: str, client: firn.Client) -> None:
-    found = run("table", "columns", keyed, "--json").json
-    assert [(column["name"], column["nulls"], column["range_is"]) for column in found["columns"]] == [
+    columns = run("table", "columns", keyed, "--json").json
+    assert [(column["name"], column["nulls"], column["range_is"]) for column in columns["columns"]] == [
         ("id", 0, "exact"),
         ("day", 0, "exact"),
     ]

@@ -12,7 +12,7 @@ from firn.protocol.operations import OperationStatus
 BEGAN = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def an_operation(**told: object) -> OperationOut:
+def an_operation(**args: object) -> OperationOut:
     known = {
         "id": uuid4(),
         "kind": "upgrade",
@@ -35,7 +35,7 @@ def an_operation(**told: object) -> OperationOut:
         "created_at": BEGAN - timedelta(hours=1),
         "updated_at": BEGAN,
     }
-    return OperationOut.model_validate(known | told)
+    return OperationOut.model_validate(known | args)
 
 
 def test_pace_and_time_left_are_those_of_the_phase() -> None:
@@ -49,5 +49,5 @@ def test_pace_and_time_left_are_those_of_the_phase() -> None:
 
 
 def test_spans_have_two_units() -> None:
-    said = [format_span(seconds) for seconds in (0.4, 59, 60, 3_725, 90_000)]
-    assert said == ["0 s", "59 s", "1 min", "1 h 2 min", "1 d 1 h"]
+    texts = [format_span(seconds) for seconds in (0.4, 59, 60, 3_725, 90_000)]
+    assert texts == ["0 s", "59 s", "1 min", "1 h 2 min", "1 d 1 h"]

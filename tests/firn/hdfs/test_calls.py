@@ -61,10 +61,10 @@ def test_other_refusals_are_final() -> None:
 
 
 def test_each_file_system_and_user_has_one_client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made: list[tuple[str, Path | None]] = []
+    clients: list[tuple[str, Path | None]] = []
 
     def make(root: str, conf_dir: Path | None) -> object:
-        made.append((root, conf_dir))
+        clients.append((root, conf_dir))
         return object()
 
     monkeypatch.setattr(calls, "make_client", make)
@@ -80,7 +80,7 @@ def test_each_file_system_and_user_has_one_client(monkeypatch: pytest.MonkeyPatc
     mount = "<property><name>fs.viewfs.mounttable.cl.link./m</name><value>hdfs://ns/d</value></property>"
     (tmp_path / "core-site.xml").write_text(f"<configuration>{mount}</configuration>", encoding="utf-8")
     assert connect("viewfs://cl/m/z")[1] == "/d/z"
-    assert made == [("hdfs://nn:8020", None), ("hdfs://nn:8020", tmp_path), ("hdfs://ns", tmp_path)]
+    assert clients == [("hdfs://nn:8020", None), ("hdfs://nn:8020", tmp_path), ("hdfs://ns", tmp_path)]
 
 
 def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,10 +21,10 @@ TOP = "hdfs://fake:8020"
 
 @pytest.fixture
 def hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
-    made = FakeHdfs(tmp_path)
-    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: made)
+    hdfs = FakeHdfs(tmp_path)
+    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: hdfs)
     monkeypatch.setattr(calls, "_clients", {})
-    return made
+    return hdfs
 
 
 def names(hdfs: FakeHdfs) -> list[str]:

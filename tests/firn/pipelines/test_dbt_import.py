@@ -128,18 +128,18 @@ def test_what_has_no_counterpart_is_reported(tmp_path: Path) -> None:
     }  # fmt: skip
     result = import_dbt(write(tmp_path / "dbt", nodes))
     result.write(tmp_path / "new")
-    said = {gap.subject: gap.text for gap in result.gaps}
-    assert said["py"].startswith("a Python model")
-    assert "materialization 'custom'" in said["odd"]
-    assert "became a materialized view" in said["lonely"]
-    assert "--full-refresh" in said["itself"]
-    assert "no compiled code" in said["empty"]
-    assert "is_even" in said["own"]
-    assert "a test of a view" in said["on_view"]
-    assert "with sql" in said["singular"]
-    assert "needs a table with a key" in said["no_key"]
-    assert "does not read that table" in said["far"]
-    assert {"snap", "countries"} <= said.keys()
+    gaps = {gap.subject: gap.text for gap in result.gaps}
+    assert gaps["py"].startswith("a Python model")
+    assert "materialization 'custom'" in gaps["odd"]
+    assert "became a materialized view" in gaps["lonely"]
+    assert "--full-refresh" in gaps["itself"]
+    assert "no compiled code" in gaps["empty"]
+    assert "is_even" in gaps["own"]
+    assert "a test of a view" in gaps["on_view"]
+    assert "with sql" in gaps["singular"]
+    assert "needs a table with a key" in gaps["no_key"]
+    assert "does not read that table" in gaps["far"]
+    assert {"snap", "countries"} <= gaps.keys()
     assert sum(gap.subject == "hooked" for gap in result.gaps) == 2
     assert sorted(read_folder(tmp_path / "new").definitions) == ["mart.driver_daily", "mart.hooked", "mart.lonely"]
 
@@ -239,8 +239,8 @@ def test_the_command_prints_the_report(tmp_path: Path) -> None:
     run = Command("http://127.0.0.1:9")
     source = write(tmp_path / "dbt", {**STAGE, **DAILY, **model("py", "", language="python")})
     new = tmp_path / "new"
-    made = run("pipeline", "init", str(new), str(source), "--from", "dbt")
-    assert made.out.splitlines() == [
+    output = run("pipeline", "init", str(new), str(source), "--from", "dbt")
+    assert output.out.splitlines() == [
         "py: a Python model: write it in SQL",
         f"{new} has 2 statements; 1 gap. See: firn pipeline validate {new}",
     ]

@@ -110,8 +110,8 @@ OLD = "select k, sum(v) as s from f group by k"
 def test_a_query_extends_another_one_if_it_only_adds_columns(new: str, *, is_wider: bool) -> None:
     schema = {"f": {"k": "int", "g": "int", "v": "int"}}
     old = parse_query(OLD)
-    found = find_extended(parse_query(new), schema, old, fingerprint_query(old, schema))
-    assert (found is not None) is is_wider
+    extended = find_extended(parse_query(new), schema, old, fingerprint_query(old, schema))
+    assert (extended is not None) is is_wider
 
 
 def test_columns_of_a_distinct_query_decide_about_its_rows() -> None:

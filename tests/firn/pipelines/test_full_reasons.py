@@ -12,7 +12,10 @@ from tests.pipeline_shapes import FULL, SCHEMA
 def test_a_query_is_full_with_line_reason_and_remedy(reason: str) -> None:
     sql, line, remedy = FULL[reason]
     plan = incremental(sql, SCHEMA)
-    assert (plan.strategy, [(given.text, given.line) for given in plan.reasons]) == (Strategy.FULL, [(reason, line)])
+    assert (plan.strategy, [(obstacle.text, obstacle.line) for obstacle in plan.reasons]) == (
+        Strategy.FULL,
+        [(reason, line)],
+    )
     assert remedy in plan.reasons[0].remedy
     assert plan.scope == ()
     assert "__new" in plan.full()

@@ -223,8 +223,8 @@ def test_hostile_names_stay_in_the_folder(tmp_path: Path) -> None:
 
 def test_the_command_prints_the_report(tmp_path: Path) -> None:
     run, new, file = Command("http://127.0.0.1:9"), str(tmp_path / "new"), str(write(tmp_path / "old", KEYED))
-    made = run("pipeline", "init", new, file, "--from", "hudi")
-    assert made.out.splitlines()[-1] == f"{new} has 1 statement; 1 gap. See: firn pipeline validate {new}"
+    output = run("pipeline", "init", new, file, "--from", "hudi")
+    assert output.out.splitlines()[-1] == f"{new} has 1 statement; 1 gap. See: firn pipeline validate {new}"
     columns = tmp_path / "columns.yml"
     columns.write_text(json.dumps(COLUMNS))
     assert run("pipeline", "validate", new, "--schema", str(columns)).code == 0

@@ -113,8 +113,8 @@ def test_what_a_message_cannot_hold_is_refused_with_a_reason(folder: Path) -> No
 
 def test_too_many_tables_are_refused(folder: Path) -> None:
     pipeline = read_folder(folder)
-    one = pipeline.definitions["mart.city_daily"]
-    many = {f"mart.t{number}": replace(one, name=f"mart.t{number}") for number in range(1_001)}
+    definition = pipeline.definitions["mart.city_daily"]
+    many = {f"mart.t{number}": replace(definition, name=f"mart.t{number}") for number in range(1_001)}
     with pytest.raises(Invalid, match="the folder defines 1,001 tables"):
         build_put(Pipeline("orders", many, {}), COLUMNS.get, catalog="lake")
 

@@ -181,8 +181,8 @@ def of(kind: ValidatorKind, **fields: Any) -> Validator:
 def test_conditions_hold_for_right_rows_alone(validator: Validator, right: list[str], wrong: list[str]) -> None:
     condition = sqlglot.transpile(f"select {write_condition(validator, COLUMNS)}", read="spark", write="duckdb")[0]
     for row, expected in [*((row, True) for row in right), *((row, False) for row in wrong)]:
-        given = f"{condition} from (select * from (values (cast(null as bigint), cast(null as varchar)), ({row})) "
-        rows = duckdb.sql(f"{given} as t(driver, day)) offset 1").fetchall()
+        statement = f"{condition} from (select * from (values (cast(null as bigint), cast(null as varchar)), ({row})) "
+        rows = duckdb.sql(f"{statement} as t(driver, day)) offset 1").fetchall()
         assert rows == [(expected,)], row
 
 

@@ -83,9 +83,9 @@ def test_a_cte_of_the_same_name_hides_a_view_where_it_can_be_seen(query: str, tm
     with_view = read(tmp_path / "a", t=f"create materialized view t as {query}", v=view)
     written = EXPECTED[query]
     without = read(tmp_path / "b", t=f"create materialized view t as {written}")
-    (one,) = build_put(with_view, columns.get, catalog="lake").tables
+    (table,) = build_put(with_view, columns.get, catalog="lake").tables
     (other,) = build_put(without, columns.get, catalog="lake").tables
-    assert one.fingerprint == other.fingerprint
+    assert table.fingerprint == other.fingerprint
 
 
 BASE = "(with v as (select driver from raw.trip) select driver from v)"

@@ -37,7 +37,7 @@ class Plain:
         return self.table
 
 
-class Made:
+class WrittenTable:
     """A table whose files are written here."""
 
     def __init__(self, directory: Path, *columns: NestedField, by: NestedField | None = None) -> None:

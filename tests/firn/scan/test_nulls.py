@@ -12,7 +12,7 @@ from pyarrow import orc
 from pyiceberg.manifest import FileFormat
 from pyiceberg.types import ListType, LongType, MapType, StringType, StructType
 
-from tests.firn.scan.avro_files import Made, column
+from tests.firn.scan.avro_files import WrittenTable, column
 
 ARROW_ITEM = pa.struct([("n", pa.int64())])
 ARROW = pa.schema(
@@ -31,9 +31,9 @@ ROWS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
+def table(tmp_path: Path) -> WrittenTable:
     item = StructType(column(20, "n", LongType()))
-    return Made(
+    return WrittenTable(
         tmp_path,
         column(1, "items", ListType(10, item, element_required=False)),
         column(
@@ -50,18 +50,18 @@ def made(tmp_path: Path) -> Made:
 
 
 @pytest.mark.parametrize("kind", [FileFormat.PARQUET, FileFormat.ORC])
-def test_nulls_in_files_of_others(made: Made, kind: FileFormat) -> None:
-    path, rows = made.directory / "by_others", pa.Table.from_pylist(ROWS, schema=ARROW)
+def test_nulls_in_files_of_others(table: WrittenTable, kind: FileFormat) -> None:
+    path, rows = table.directory / "by_others", pa.Table.from_pylist(ROWS, schema=ARROW)
     if kind is FileFormat.PARQUET:
         pq.write_table(rows, path)
     else:
         orc.write_table(rows, path)
-    made.register(path, kind, len(rows))
-    assert made.scanned() == ROWS
+    table.register(path, kind, len(rows))
+    assert table.scanned() == ROWS
 
 
-def test_nulls_that_pyiceberg_writes_in_a_process_that_scans(made: Made) -> None:
-    made.table.append(pa.Table.from_pylist(ROWS, schema=ARROW))
-    assert made.scanned() == ROWS
-    (file,) = made.directory.rglob("*.parquet")
+def test_nulls_that_pyiceberg_writes_in_a_process_that_scans(table: WrittenTable) -> None:
+    table.table.append(pa.Table.from_pylist(ROWS, schema=ARROW))
+    assert table.scanned() == ROWS
+    (file,) = table.directory.rglob("*.parquet")
     assert pq.read_table(file).to_pylist() == ROWS

@@ -29,7 +29,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tests.firn.scan.avro_files import Made, column
+from tests.firn.scan.avro_files import WrittenTable, column
 
 KINDS: list[tuple[IcebergType, Any, Any]] = [
     (StringType(), "p", "p"),
@@ -47,17 +47,19 @@ Write = Callable[[pa.Table, Path], object]
 FORMATS: list[tuple[FileFormat, Write]] = [(FileFormat.PARQUET, pq.write_table), (FileFormat.ORC, orc.write_table)]
 
 
-def made_by(directory: Path, kind: IcebergType, *, required: bool) -> Made:
+def made_by(directory: Path, kind: IcebergType, *, required: bool) -> WrittenTable:
     by = NestedField(9, "day", kind, required=required)
-    return Made(directory, NestedField(1, "id", LongType(), required=True), column(2, "word", StringType()), by=by)
+    return WrittenTable(
+        directory, NestedField(1, "id", LongType(), required=True), column(2, "word", StringType()), by=by
+    )
 
 
 def add(
-    made: Made, value: Any, *ids: int, kind: FileFormat = FileFormat.PARQUET, write: Write = pq.write_table
+    table: WrittenTable, value: Any, *ids: int, kind: FileFormat = FileFormat.PARQUET, write: Write = pq.write_table
 ) -> None:
-    path = made.directory / f"000000_{len(list(made.directory.iterdir()))}"
+    path = table.directory / f"000000_{len(list(table.directory.iterdir()))}"
     write(pa.table({"id": pa.array(ids), "word": pa.array([f"w{row_id}" for row_id in ids])}), path)
-    made.register(path, kind, len(ids), [value])
+    table.register(path, kind, len(ids), [value])
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -66,50 +68,50 @@ def test_a_partition_column_that_is_not_in_the_files(
     tmp_path: Path, kind: IcebergType, value: Any, shown: Any, *, required: bool
 ) -> None:
     """A required one, as keys are, failed with `Field is required, and could not be found in the file`."""
-    made = made_by(tmp_path, kind, required=required)
-    add(made, value, 1, 2)
-    assert made.scanned() == [{"id": row_id, "word": f"w{row_id}", "day": shown} for row_id in (1, 2)]
-    assert made.scanned(None, "day", "id") == [{"day": shown, "id": row_id} for row_id in (1, 2)]
+    table = made_by(tmp_path, kind, required=required)
+    add(table, value, 1, 2)
+    assert table.scanned() == [{"id": row_id, "word": f"w{row_id}", "day": shown} for row_id in (1, 2)]
+    assert table.scanned(None, "day", "id") == [{"day": shown, "id": row_id} for row_id in (1, 2)]
 
 
 @pytest.mark.parametrize(("kind", "write"), FORMATS)
 @pytest.mark.parametrize("required", [True, False])
 def test_filters_on_it(tmp_path: Path, kind: FileFormat, write: Write, *, required: bool) -> None:
-    made = made_by(tmp_path, StringType(), required=required)
-    add(made, "p", 1, 2, kind=kind, write=write)
-    add(made, "q", 3, kind=kind, write=write)
-    assert made.scanned("day = 'p' and id > 1") == [{"id": 2, "word": "w2", "day": "p"}]
-    assert made.scanned("day = 'p'", "id") == [{"id": 1}, {"id": 2}]
-    assert made.scanned("day != 'p'", "word") == [{"word": "w3"}]
-    assert made.scanned("day in ('p', 'z') and id = 2", "id") == [{"id": 2}]
-    assert made.scanned("not (day = 'q') and word = 'w1'", "id") == [{"id": 1}]
-    assert sorted(row["id"] for row in made.scanned("day = 'q' or id = 1", "id")) == [1, 3]
+    table = made_by(tmp_path, StringType(), required=required)
+    add(table, "p", 1, 2, kind=kind, write=write)
+    add(table, "q", 3, kind=kind, write=write)
+    assert table.scanned("day = 'p' and id > 1") == [{"id": 2, "word": "w2", "day": "p"}]
+    assert table.scanned("day = 'p'", "id") == [{"id": 1}, {"id": 2}]
+    assert table.scanned("day != 'p'", "word") == [{"word": "w3"}]
+    assert table.scanned("day in ('p', 'z') and id = 2", "id") == [{"id": 2}]
+    assert table.scanned("not (day = 'q') and word = 'w1'", "id") == [{"id": 1}]
+    assert sorted(row["id"] for row in table.scanned("day = 'q' or id = 1", "id")) == [1, 3]
 
 
 def test_it_can_be_asked_for_alone(tmp_path: Path) -> None:
-    made = made_by(tmp_path, StringType(), required=True)
-    add(made, "p", 1, 2)
-    add(made, "q", 3)
-    assert sorted(row["day"] for row in made.scanned(None, "day")) == ["p", "p", "q"]
-    assert made.scanned("day = 'q'", "day") == [{"day": "q"}]
+    table = made_by(tmp_path, StringType(), required=True)
+    add(table, "p", 1, 2)
+    add(table, "q", 3)
+    assert sorted(row["day"] for row in table.scanned(None, "day")) == ["p", "p", "q"]
+    assert table.scanned("day = 'q'", "day") == [{"day": "q"}]
 
 
 def test_a_partition_without_a_value_is_null(tmp_path: Path) -> None:
-    made = made_by(tmp_path, StringType(), required=False)
-    add(made, None, 1)
-    add(made, "p", 2)
-    assert {row["id"]: row["day"] for row in made.scanned()} == {1: None, 2: "p"}
-    assert made.scanned("day is null", "id") == [{"id": 1}]
-    assert made.scanned("day is not null", "id") == [{"id": 2}]
+    table = made_by(tmp_path, StringType(), required=False)
+    add(table, None, 1)
+    add(table, "p", 2)
+    assert {row["id"]: row["day"] for row in table.scanned()} == {1: None, 2: "p"}
+    assert table.scanned("day is null", "id") == [{"id": 1}]
+    assert table.scanned("day is not null", "id") == [{"id": 2}]
 
 
 def test_a_required_column_that_nothing_gives_is_still_missed(tmp_path: Path) -> None:
-    made = made_by(tmp_path, StringType(), required=True)
+    table = made_by(tmp_path, StringType(), required=True)
     path = tmp_path / "000000_9"
     pq.write_table(pa.table({"word": ["w"]}), path)
-    made.register(path, FileFormat.PARQUET, 1, ["p"])
+    table.register(path, FileFormat.PARQUET, 1, ["p"])
     with pytest.raises(Exception, match="id: required long"):
-        made.scanned()
+        table.scanned()
 
 
 @pytest.mark.parametrize(("kind", "write"), FORMATS)
@@ -118,9 +120,9 @@ def test_rows_at_hidden_positions_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: FileFormat, write: Write, where: str | None
 ) -> None:
     """An image hides rows of Hive's files by position-delete files."""
-    made = made_by(tmp_path, StringType(), required=True)
-    add(made, "p", 1, 2, 3, kind=kind, write=write)
-    add(made, "q", 3, kind=kind, write=write)
+    table = made_by(tmp_path, StringType(), required=True)
+    add(table, "p", 1, 2, 3, kind=kind, write=write)
+    add(table, "q", 3, kind=kind, write=write)
     hidden = tmp_path / "hidden.parquet"
     plan = DataScan.plan_files
 
@@ -134,4 +136,4 @@ def test_rows_at_hidden_positions_are_left_out(
         return [FileScanTask(task.file, {file}) for task in tasks]
 
     monkeypatch.setattr(DataScan, "plan_files", planned)
-    assert [row["id"] for row in made.scanned(where)] == ([2] if where and "word" in where else [2, 3])
+    assert [row["id"] for row in table.scanned(where)] == ([2] if where and "word" in where else [2, 3])

@@ -14,7 +14,7 @@ from pyiceberg.types import LongType
 
 from firn.errors import Unavailable
 from firn.scan import Scan
-from tests.firn.scan.avro_files import Made, column
+from tests.firn.scan.avro_files import WrittenTable, column
 
 
 @dataclass
@@ -37,10 +37,10 @@ def overwritten(directory: Path, old_loads: int) -> Overwritten:
     for number in (1, 2):
         place = directory / f"state{number}"
         place.mkdir()
-        made = Made(place, column(1, "id", LongType()))
+        table = WrittenTable(place, column(1, "id", LongType()))
         pq.write_table(pa.table({"id": [number]}), place / f"f{number}.parquet")
-        made.register(place / f"f{number}.parquet", FileFormat.PARQUET, 1)
-        tables.append(made.table)
+        table.register(place / f"f{number}.parquet", FileFormat.PARQUET, 1)
+        tables.append(table.table)
     (directory / "state1" / "f1.parquet").unlink()
     old, new = tables
     return Overwritten(old, new, old_loads)

@@ -119,7 +119,7 @@ def test_a_batch_that_the_catalog_has_is_there(run: Run) -> None:
 
 
 def test_a_lost_answer_is_looked_for_then_sent_again(run: Run) -> None:
-    assert run(Attempts(thrown(LOST), is_recorded=lambda made: made == 1)).was_there
+    assert run(Attempts(thrown(LOST), is_recorded=lambda count: count == 1)).was_there
     attempts = Attempts(thrown(LOST), None)
     assert run(attempts) == Written("lake.db.t", "app", "b", was_there=False)
     assert attempts.made == 2

@@ -31,8 +31,8 @@ class Packed:
 def retry_over(spark: Packed) -> tuple[Retry, list[float]]:
     pauses: list[float] = []
     target, handle = SimpleNamespace(name="lake.db.orders"), SimpleNamespace(name="db.orders")
-    made = Retry(cast("Any", spark), cast("Any", handle), cast("Any", target), cast("Any", None), pause=pauses.append)
-    return made, pauses
+    retry = Retry(cast("Any", spark), cast("Any", handle), cast("Any", target), cast("Any", None), pause=pauses.append)
+    return retry, pauses
 
 
 @pytest.mark.parametrize("conflicts", [0, 1, TRIES - 1])

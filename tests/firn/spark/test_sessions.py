@@ -87,7 +87,7 @@ def test_of_what_a_statement_names_the_tables_over_hive_are_brought_up_to_it(mon
     def link(_: object, name: str) -> Any:
         if name.endswith("missing"):
             raise NotFound("no such table")
-        over = SimpleNamespace(sync=lambda what: sync_from_hive.append((name, what)))
+        over = SimpleNamespace(sync=lambda scope: sync_from_hive.append((name, scope)))
         return over if name.endswith("hive") else None
 
     named = [("lake", "db", "hive"), ("lake", "db", "plain"), ("lake", "db", "missing"), ("theirs", "db", "hive")]

@@ -69,7 +69,7 @@ def step(start: str | None, end: str | None, batch: int = 3, first: str | None =
     return BatchStep("query", batch, *positions)
 
 
-def commits(writer: StreamWriter, what: BatchStep, *errors: Exception) -> list[dict[str, str]]:
+def commits(writer: StreamWriter, step: BatchStep, *errors: Exception) -> list[dict[str, str]]:
     """The summaries that were sent; the first sends fail with these errors."""
     sent: list[dict[str, str]] = []
     failing = list(errors)
@@ -79,7 +79,7 @@ def commits(writer: StreamWriter, what: BatchStep, *errors: Exception) -> list[d
         if failing:
             raise failing.pop(0)
 
-    writer.commit(what, append)
+    writer.commit(step, append)
     return sent
 
 

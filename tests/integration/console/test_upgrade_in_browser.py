@@ -160,8 +160,8 @@ def test_a_metastore_that_is_away_is_what_needs_somebody(linked_server: ServerPr
         assert violations(page) == []
     page.get_by_role("link", name="View", exact=True).click()
     expect(page).to_have_url(re.compile("/c/gone/hive$"))
-    said = Command(linked_server.url)("hive", "list", "--catalog", "gone")
-    assert "the metastore of gone has not answered since" in said.err
+    output = Command(linked_server.url)("hive", "list", "--catalog", "gone")
+    assert "the metastore of gone has not answered since" in output.err
     page.goto(f"{linked_server.url}/c/lake")
     expect(page.get_by_text("etastore stopped answering")).to_have_count(0)
 

@@ -235,13 +235,13 @@ def _write(path: Path, properties: Mapping[str, str]) -> None:
 @contextmanager
 def daemons(directory: Path, *, name_nodes: int = 1) -> Iterator[Daemons]:
     """A running HDFS; of two name nodes the first is active. It ends with the block."""
-    made = Daemons(directory, tuple(f"nn{number + 1}" for number in range(name_nodes)))
-    made.format()
+    daemons = Daemons(directory, tuple(f"nn{number + 1}" for number in range(name_nodes)))
+    daemons.format()
     try:
-        made.start(*made.name_nodes, *made.data_nodes)
+        daemons.start(*daemons.name_nodes, *daemons.data_nodes)
         if name_nodes > 1:
-            made.activate("nn1")
-        made.wait()
-        yield made
+            daemons.activate("nn1")
+        daemons.wait()
+        yield daemons
     finally:
-        made.stop()
+        daemons.stop()

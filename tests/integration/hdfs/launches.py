@@ -85,11 +85,11 @@ def connect_catalog(server: ServerProcess) -> Catalog:
 
 
 def wait_for(
-    reached: Callable[[], bool], what: str, server: ServerProcess, *, seconds: float = 900, pause: float = 1
+    reached: Callable[[], bool], description: str, server: ServerProcess, *, seconds: float = 900, pause: float = 1
 ) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
-        assert time.monotonic() < deadline, f"never came: {what}; {server.http.get(LAUNCH).text}"
+        assert time.monotonic() < deadline, f"never came: {description}; {server.http.get(LAUNCH).text}"
         time.sleep(pause)
 
 

@@ -131,15 +131,15 @@ def test_a_missing_name_node_is_given_up_within_seconds() -> None:
 @pytest.fixture
 def standby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemons]:
     """The second of two name nodes, which waits to be made active; the first is missing. There are no data nodes."""
-    made = Daemons(tmp_path / "hdfs", name_nodes=("nn1", "nn2"), data_nodes=())
-    made.format()
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(made.conf_dir))
+    daemons = Daemons(tmp_path / "hdfs", name_nodes=("nn1", "nn2"), data_nodes=())
+    daemons.format()
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(daemons.conf_dir))
     try:
-        made.start("nn2")
-        made.wait_for_answer("nn2")
-        yield made
+        daemons.start("nn2")
+        daemons.wait_for_answer("nn2")
+        yield daemons
     finally:
-        made.stop()
+        daemons.stop()
 
 
 def test_a_standby_is_asked_for_seconds_until_it_is_active(standby: Daemons) -> None:
@@ -161,15 +161,15 @@ def test_a_standby_is_asked_for_seconds_until_it_is_active(standby: Daemons) -> 
 def test_the_check_names_an_encryption_zone(tmp_path: Path) -> None:
     """The name node takes the zone's key from a file; the client would need a KMS, and does not write without."""
     provider = f"jceks://file{tmp_path}/keys"
-    made = Daemons(tmp_path / "hdfs", data_nodes=(), own_settings={"hadoop.security.key.provider.path": provider})
-    made.format()
-    made.run_tool("org.apache.hadoop.crypto.key.KeyShell", "create", "sales", "-provider", provider)
+    daemons = Daemons(tmp_path / "hdfs", data_nodes=(), own_settings={"hadoop.security.key.provider.path": provider})
+    daemons.format()
+    daemons.run_tool("org.apache.hadoop.crypto.key.KeyShell", "create", "sales", "-provider", provider)
     try:
-        made.start("nn1")
-        made.wait_for_answer("nn1")
-        zone = f"{made.uri}/secret"
+        daemons.start("nn1")
+        daemons.wait_for_answer("nn1")
+        zone = f"{daemons.uri}/secret"
         files.make_directories(zone)
-        made.run_tool(
+        daemons.run_tool(
             "org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", "sales", "-path", "/secret"
         )
         finding = examine(zone)[-1]
@@ -178,4 +178,4 @@ def test_the_check_names_an_encryption_zone(tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match=r"cannot write .*/secret/f: .*encryption zone"):
             Storage().write_new(f"{zone}/f", b"1")
     finally:
-        made.stop()
+        daemons.stop()

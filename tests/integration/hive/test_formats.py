@@ -212,10 +212,10 @@ def test_an_avro_table_without_partitions_is_published_and_given_back(side: Side
         side.hive.sql(f"DELETE FROM {target}")
     command = Command(side.server.url)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(command, "hive", "downgrade", table.name, "--no-wait-for-writers")
-        while not said.done():
+        future = pool.submit(command, "hive", "downgrade", table.name, "--no-wait-for-writers")
+        while not future.done():
             side.hive.work(side.server.url)
-    assert said.result().code == 0, said.result().err
+    assert future.result().code == 0, future.result().err
     assert table.hive_rows() == []
     table.insert("VALUES (4, 'theirs')")
     assert table.upgrade(*key).rows() == table.hive_rows() == [(4, "theirs")]

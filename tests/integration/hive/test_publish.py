@@ -80,11 +80,11 @@ def test_a_read_that_follows_hive_and_a_write_that_is_published_wait_for_their_j
 def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
     command = Command(orders.side.server.url)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(command, "hive", "publish", orders.name, "--json")
-        while not said.done():
+        future = pool.submit(command, "hive", "publish", orders.name, "--json")
+        while not future.done():
             orders.side.hive.work(orders.side.server.url)
-    assert said.result().code == 0, said.result().err
-    [told] = said.result().json
+    assert future.result().code == 0, future.result().err
+    [told] = future.result().json
     assert (told["step"], told["job"]["kind"], told["job"]["status"]) == ("done", "publish", "succeeded")
     assert told["message"] == "1 partition published; Hive is up to date"
     assert orders.hive_rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
@@ -271,11 +271,11 @@ def test_a_table_is_given_back_to_hive_and_upgraded_again(orders: HiveTable) -> 
     [left] = command("hive", "downgrade", orders.name, "--dry-run", "--json").json
     assert (left["pending_rows"], left["differing"], left["drift"]) == (3, 0, None)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(command, "hive", "downgrade", orders.name, "--no-wait-for-writers", "--json")
-        while not said.done():
+        future = pool.submit(command, "hive", "downgrade", orders.name, "--no-wait-for-writers", "--json")
+        while not future.done():
             orders.side.hive.work(orders.side.server.url)
-    assert said.result().code == 0, said.result().err
-    [told] = said.result().json
+    assert future.result().code == 0, future.result().err
+    [told] = future.result().json
     assert (told["result"]["partitions"], told["result"]["published"]) == (2, 1)
     expected = [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
     assert orders.hive_rows() == expected

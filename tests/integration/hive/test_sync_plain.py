@@ -104,9 +104,9 @@ def test_what_engines_wrote_to_a_table_without_a_key_is_published_and_given_back
     table.sync()
     command = Command(side.server.url)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(command, "hive", "downgrade", table.name, "--no-wait-for-writers", "--json")
-        while not said.done():
+        future = pool.submit(command, "hive", "downgrade", table.name, "--no-wait-for-writers", "--json")
+        while not future.done():
             side.hive.work(side.server.url)
-    assert said.result().code == 0, said.result().err
+    assert future.result().code == 0, future.result().err
     expected += [(6, "mine", "kept", "x"), (7, "theirs", "both", "x")]
     assert table.hive_rows("id, v, own, p") == expected

@@ -39,6 +39,6 @@ def hive(cluster: SecureCluster) -> Iterator[HiveSide]:
 
 @pytest.fixture
 def clients(cluster: SecureCluster, tmp_path: Path) -> Iterator[Clients]:
-    made = Clients(cluster, tmp_path)
-    yield made
-    made.close()
+    clients = Clients(cluster, tmp_path)
+    yield clients
+    clients.close()

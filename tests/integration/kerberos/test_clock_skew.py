@@ -57,8 +57,8 @@ def principal(hdfs: SecureHdfs) -> None:
 
 def check(server: ServerProcess) -> tuple[int, str]:
     """The exit code of the check, and what it prints, in one line."""
-    said = Command(server.url)("admin", "check", "--only", "hadoop")
-    return said.code, " ".join(said.out.split())
+    output = Command(server.url)("admin", "check", "--only", "hadoop")
+    return output.code, " ".join(output.out.split())
 
 
 @pytest.mark.parametrize("clock", ["+15m", "-15m"])

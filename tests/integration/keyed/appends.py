@@ -82,11 +82,11 @@ class Store:
         ]
         snapshot_id = secrets.randbits(62)
         now_ms = time.time_ns() // 1_000_000
-        made = write_snapshot(
+        snapshot_update = write_snapshot(
             self.storage, metadata, files, removed, snapshot_id=snapshot_id, now_ms=now_ms, summary_extra=summary
         )
         uuid = {"type": "assert-table-uuid", "uuid": metadata["table-uuid"]}
-        return {"requirements": [uuid, *made.requirements()], "updates": made.updates()}
+        return {"requirements": [uuid, *snapshot_update.requirements()], "updates": snapshot_update.updates()}
 
     def send(self, commit: Json, **headers: str) -> httpx.Response:
         return self.http.post(self.path, json=commit, headers=headers)

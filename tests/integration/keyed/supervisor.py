@@ -34,11 +34,11 @@ LINGER_SECONDS = 60
 """How long it may live after its job has ended: it still reports the job."""
 
 
-def wait_for(reached: Callable[[], bool], what: str, *, seconds: float = 90) -> None:
+def wait_for(reached: Callable[[], bool], description: str, *, seconds: float = 90) -> None:
     """Wait for a state; `seconds` are those of a free machine, and the bound grows with the load."""
     deadline = time.monotonic() + seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     while not reached():
-        assert time.monotonic() < deadline, f"never came: {what}"
+        assert time.monotonic() < deadline, f"never came: {description}"
         time.sleep(0.05)
 
 

@@ -89,7 +89,11 @@ def make_change_store(stores: Stores, shape: Shape, commits: Sequence[Sequence[P
     rows = list[tuple[Any, ...]]()
     for sequence, commit in enumerate(commits, start=1):
         for change in commit:
-            given = None if change.given is None else ",".join(str(ids[column]) for column in sorted(change.given))
+            given = (
+                None
+                if change.set_columns is None
+                else ",".join(str(ids[column]) for column in sorted(change.set_columns))
+            )
             values = [change.row.get(column) for column in shape.columns]
             rows.append((*values, change.op, given, len(rows), sequence))
     lineage = {"_row_id": "BIGINT", "_last_updated_sequence_number": "BIGINT"}

@@ -143,9 +143,9 @@ def wired(metastore_process: EmbeddedMetastore) -> Iterator[Callable[..., tuple[
     """A client whose answers can be lost."""
     made: list[tuple[Wire, HiveMetastore]] = []
 
-    def wiring(**told: object) -> tuple[Wire, HiveMetastore]:
+    def wiring(**args: object) -> tuple[Wire, HiveMetastore]:
         wire = Wire(parse_metastore_address(metastore_process.uri))
-        locks = LockSettings(**{"wait_seconds": 0.0, **told})  # type: ignore[arg-type]
+        locks = LockSettings(**{"wait_seconds": 0.0, **args})  # type: ignore[arg-type]
         made.append((wire, HiveMetastore(MetastoreSettings(uris=(wire.uri,), read_timeout_seconds=20, locks=locks))))
         return made[-1]
 

@@ -53,18 +53,18 @@ def test_databases_and_tables_are_listed(world: World) -> None:
 
 
 def test_a_table_comes_back_as_it_was_made(world: World) -> None:
-    made = a_hive_table(
+    hive_table = a_hive_table(
         world.db,
         storage=a_storage(world.at("orders"), "id int; tags array<struct<k:string,v:decimal(10,2)>>"),
         partitioned_by="day date; city string",
         parameters={"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000", "note": "snow ❄"},
     )
-    world.hive.add_table(made)
+    world.hive.add_table(hive_table)
     table = world.metastore.table(world.db, "orders")
-    assert (table.full_name, table.type, table.owner) == (made.full_name, made.type, made.owner)
-    assert table.storage == made.storage
+    assert (table.full_name, table.type, table.owner) == (hive_table.full_name, hive_table.type, hive_table.owner)
+    assert table.storage == hive_table.storage
     assert table.storage.format is HiveFormat.PARQUET
-    assert table.partition_columns == made.partition_columns
+    assert table.partition_columns == hive_table.partition_columns
     assert table.parameters["note"] == "snow ❄"
     assert table.ddl_time is not None
 
@@ -169,8 +169,8 @@ def test_setting_parameters_leaves_everything_else_alone(world: World) -> None:
 
 @pytest.mark.hive
 def test_a_partition_is_moved_and_nothing_else_of_it_changes(world: World) -> None:
-    made = a_hive_table(world.db, storage=a_storage(world.at("o"), "id int"), partitioned_by="day string; city string")
-    world.hive.add_table(made)
+    table = a_hive_table(world.db, storage=a_storage(world.at("o"), "id int"), partitioned_by="day string; city string")
+    world.hive.add_table(table)
     told = {"numFiles": "3", "COLUMN_STATS_ACCURATE": "{}", "note": "kept", "transient_lastDdlTime": "1700000000"}
     world.hive.add_partition(
         world.db, "orders", a_hive_partition("1", "a/b", storage=a_storage(world.at("o/1"), "id int"), parameters=told)
@@ -178,7 +178,7 @@ def test_a_partition_is_moved_and_nothing_else_of_it_changes(world: World) -> No
     [before] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
     place = PartitionLocation(values=("1", "a/b"), location=world.at("o/1"))
     changes = {"numFiles": "1", "totalSize": "9", "COLUMN_STATS_ACCURATE": None}
-    world.hive.add_table(replace(made, storage=a_storage(world.at("o"), "id int; later string")))
+    world.hive.add_table(replace(table, storage=a_storage(world.at("o"), "id int; later string")))
     signals = world.metastore.move(world.db, "orders", place, world.at("new/1"), changes, columns_of_table=True)
     [after] = world.hive.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
     assert (after.storage.location, after.statistics) == (world.at("new/1"), ("1", "9"))
@@ -229,8 +229,8 @@ def test_a_table_without_partitions_is_moved(world: World, provider: str | None)
     if provider:
         storage = replace(storage, serde_parameters={"path": world.at("o")})
         parameters = {"spark.sql.sources.provider": provider}
-    made = a_hive_table(world.db, storage=storage, parameters={"EXTERNAL": "TRUE", **parameters})
-    world.hive.add_table(replace(made, type="EXTERNAL_TABLE"))
+    table = a_hive_table(world.db, storage=storage, parameters={"EXTERNAL": "TRUE", **parameters})
+    world.hive.add_table(replace(table, type="EXTERNAL_TABLE"))
     before = world.metastore.table(world.db, "orders")
     signals = world.metastore.move(
         world.db, "orders", PartitionLocation(values=(), location=world.at("o")), world.at("n"), {"totalSize": "7"}
@@ -293,8 +293,8 @@ def _table_of_hive_4(world: World, client: Client) -> Table:
 @pytest.mark.parametrize("cascade", [True, False])
 def test_columns_are_altered_and_nothing_else_is(world: World, *, cascade: bool) -> None:
     parameters = {"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000", "numFiles": "7"}
-    made = a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string", parameters=parameters)
-    world.hive.add_table(made)
+    table = a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string", parameters=parameters)
+    world.hive.add_table(table)
     told = {"numFiles": "3", "totalSize": "9", "transient_lastDdlTime": "1700000000"}
     storage = a_storage(world.at("o/1"))
     world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=storage, parameters=told))

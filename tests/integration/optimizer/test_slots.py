@@ -23,10 +23,10 @@ from tests.spark_fixtures import RunningServer, running_server, shared_spark
 QUICK = {"FIRN_LEASE__SECONDS": "9", "FIRN_LEASE__HEARTBEAT_SECONDS": "1"}
 
 
-def wait_for(reached: Callable[[], bool], what: str, seconds: float = 90) -> None:
+def wait_for(reached: Callable[[], bool], description: str, seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
-        assert time.monotonic() < deadline, f"never came: {what}"
+        assert time.monotonic() < deadline, f"never came: {description}"
         time.sleep(0.05)
 
 

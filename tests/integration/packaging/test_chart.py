@@ -135,10 +135,10 @@ def test_the_pods_start_with_the_rendered_settings(postgres_url: str, tmp_path: 
     found = dict(pods(documents))
     server = of_pod(found["lake-server"]["containers"][0], dockerfile, known)
     nightly = found["lake-optimizer-nightly"]
-    with server.running() as said:
+    with server.running() as log:
         http = httpx.Client(base_url=f"http://127.0.0.1:{port}")
-        wait_for(lambda: http.get("/readyz").is_success, said)
-        http.headers["Authorization"] = f"Bearer {TOKEN.findall(said.read_text('utf-8'))[0]}"
+        wait_for(lambda: http.get("/readyz").is_success, log)
+        http.headers["Authorization"] = f"Bearer {TOKEN.findall(log.read_text('utf-8'))[0]}"
         for _ in range(2):  # a pod that starts again renews its token
             of_pod(nightly["initContainers"][0], dockerfile, known).run()
         with of_pod(nightly["containers"][0], dockerfile, known).running() as optimizer_said:

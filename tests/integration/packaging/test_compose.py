@@ -45,10 +45,10 @@ def test_all_of_it_starts_and_knows_each_other(postgres_url: str, tmp_path: Path
     file = replaced(FILE, {**database, **paths, "9083": str(a_free_port()), "8630": port})
     dockerfile = replaced(DOCKERFILE, {"FIRN_DATA_DIR=/data": f"FIRN_DATA_DIR={tmp_path / 'data'}", "8630": port})
     containers = of_compose(file, dockerfile)
-    with containers["metastore"].running(), containers["server"].running() as said:
+    with containers["metastore"].running(), containers["server"].running() as log:
         http = httpx.Client(base_url=f"http://127.0.0.1:{port}")
-        wait_for(lambda: http.get("/readyz").is_success, said)
-        http.headers["Authorization"] = f"Bearer {TOKEN.findall(said.read_text('utf-8'))[0]}"
+        wait_for(lambda: http.get("/readyz").is_success, log)
+        http.headers["Authorization"] = f"Bearer {TOKEN.findall(log.read_text('utf-8'))[0]}"
         containers["token"].run()
         token = directories["/run/firn"] / "token"
         assert stat.S_IMODE(token.stat().st_mode) == 0o600
@@ -56,7 +56,7 @@ def test_all_of_it_starts_and_knows_each_other(postgres_url: str, tmp_path: Path
             found = wait_for(lambda: http.get("/api/v1/optimizers").json(), optimizer_said)
         assert [optimizer["group"] for optimizer in found] == ["default"]
         # It answers once the metastore does.
-        wait_for(lambda: http.post("/api/v1/catalogs/lake/hive/refresh", json={}).is_success, said)
+        wait_for(lambda: http.post("/api/v1/catalogs/lake/hive/refresh", json={}).is_success, log)
 
 
 def test_only_the_server_knows_the_database() -> None:

@@ -99,17 +99,17 @@ def test_the_client_works_without_the_server(client: Environment) -> None:
 def test_the_client_alone_names_the_server_as_missing(
     client: Environment, arguments: tuple[str, ...], wanted: str
 ) -> None:
-    said = client.run("firn", *arguments)
-    assert (said.code, said.out) == (1, "")
+    output = client.run("firn", *arguments)
+    assert (output.code, output.out) == (1, "")
     name = "firn " + " ".join(arguments)
-    assert said.err == (
+    assert output.err == (
         f"firn: {name} needs the Firn server, which is not installed. Install it: pip install {wanted}\n"
     )
 
 
 def test_the_client_alone_names_the_extra_that_a_scan_needs(client: Environment) -> None:
-    said = client.run("python", "-P", "-c", "import firn; firn.connect('http://127.0.0.1:9').scan('db.t')")
-    assert said.err.splitlines()[-1] == (
+    output = client.run("python", "-P", "-c", "import firn; firn.connect('http://127.0.0.1:9').scan('db.t')")
+    assert output.err.splitlines()[-1] == (
         "firn.errors.FirnError: reading a table without Spark needs PyArrow and PyIceberg: pip install 'firn[scan]'"
     )
 
@@ -118,9 +118,9 @@ def test_the_server_without_pyspark_names_the_extra(server: Environment) -> None
     helped = server.run("firn", "up", "--help")
     assert helped.code == 0
     assert "--data-dir" in helped.out
-    said = server.run("firn", "up", "--data-dir", "data", "--port", "0")
-    assert (said.code, said.out) == (1, "")
-    assert said.err == (
+    output = server.run("firn", "up", "--data-dir", "data", "--port", "0")
+    assert (output.code, output.out) == (1, "")
+    assert output.err == (
         "firn: firn up needs PySpark, which is not installed. Install it: pip install 'firn-server[spark]'\n"
     )
 
@@ -128,9 +128,9 @@ def test_the_server_without_pyspark_names_the_extra(server: Environment) -> None
 def test_a_machine_without_java_is_told_how_to_get_one(everything: Environment) -> None:
     """Only the search path of the child lacks Java."""
     env = {"PATH": str(everything.root / "bin"), "JAVA_HOME": ""}
-    said = everything.run("firn", "up", "--data-dir", "data", "--port", "0", env=env)
-    assert (said.code, said.out) == (1, "")
-    assert "No Java was found on the search path" in said.err
+    output = everything.run("firn", "up", "--data-dir", "data", "--port", "0", env=env)
+    assert (output.code, output.out) == (1, "")
+    assert "No Java was found on the search path" in output.err
 
 
 def test_the_server_alone_answers_with_its_console(server: Environment) -> None:
@@ -164,9 +164,9 @@ def _started(environment: Environment, *arguments: str) -> Iterator[str]:
     ):
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            answers = re.match(r"Firn .*answers at (http://127\.0\.0\.1:\d+) ", said)
-            assert answers is not None, said + Path(log.name).read_text(encoding="utf-8")
+            line = process.stdout.readline()
+            answers = re.match(r"Firn .*answers at (http://127\.0\.0\.1:\d+) ", line)
+            assert answers is not None, line + Path(log.name).read_text(encoding="utf-8")
             yield answers[1]
         finally:
             process.send_signal(signal.SIGTERM)

@@ -104,6 +104,6 @@ def check_backfill(server: RunningServer, run: Command) -> None:
 
 def test_mistakes_end_with_what_to_do(server: RunningServer) -> None:
     run = Command(server.url)
-    told = run("pipeline", "run", "nothing", "mart.t")
-    assert told.code == 1
-    assert "nothing" in told.err
+    output = run("pipeline", "run", "nothing", "mart.t")
+    assert output.code == 1
+    assert "nothing" in output.err

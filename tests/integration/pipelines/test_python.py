@@ -97,12 +97,12 @@ class Project:
 
 @pytest.fixture
 def project(server: RunningServer, tmp_path: Path) -> Iterator[Project]:
-    made = Project(server, tmp_path)
-    yield made
-    with_pipeline = made.client.pipelines[made.name]
+    project = Project(server, tmp_path)
+    yield project
+    with_pipeline = project.client.pipelines[project.name]
     for run in with_pipeline.runs():
         if run.status in ("pending", "running"):
-            made.client.jobs.cancel(run.job_id)
+            project.client.jobs.cancel(run.job_id)
 
 
 def ok(run: RunOut) -> dict[str, Any]:

@@ -27,12 +27,12 @@ def test_a_server_of_something_else(run: Command) -> None:
         try:
             assert process.stdout is not None
             port = process.stdout.readline().split("port ")[1].split()[0]
-            said = run("table", "list", "--server", f"http://127.0.0.1:{port}")
+            output = run("table", "list", "--server", f"http://127.0.0.1:{port}")
         finally:
             process.terminate()
             process.wait(10)
-    assert said.code == 1
-    assert "does not answer like Firn" in said.err
+    assert output.code == 1
+    assert "does not answer like Firn" in output.err
 
 
 def test_a_server_stops_cleanly_on_sigterm(run: Command, tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def test_two_servers_on_one_directory(run: Command, tmp_path: Path) -> None:
 
 def test_a_port_in_use(run: Command, server: str, tmp_path: Path) -> None:
     port = server.rpartition(":")[2]
-    said = run.apart("serve", "--data-dir", str(tmp_path / "data"), "--port", port)
-    assert said.code == 2
-    assert f"cannot listen on 127.0.0.1:{port}" in said.err
+    output = run.apart("serve", "--data-dir", str(tmp_path / "data"), "--port", port)
+    assert output.code == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in output.err
     up = run.apart("up", "--data-dir", str(tmp_path / "other"), "--port", port)
     assert up.code == 1
     assert f"cannot listen on port {port}" in up.err
@@ -127,13 +127,13 @@ def test_without_pyspark_firn_up_ended_in_a_traceback_about_py4j(run: Command, t
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     at = ["--data-dir", str(tmp_path / "data"), "--port", "0"]
     for arguments in (["up", *at], ["metastore", *at], ["optimizer"]):
-        said = run.apart(*arguments, env=env)
-        assert (said.code, said.out) == (1, ""), arguments
+        output = run.apart(*arguments, env=env)
+        assert (output.code, output.out) == (1, ""), arguments
         assert (
             f"firn {arguments[0]} needs PySpark, which is not installed. Install it: pip install 'firn-server[spark]'"
-            in said.err
+            in output.err
         )
-        assert "Traceback" not in said.err
+        assert "Traceback" not in output.err
     assert "PySpark is not installed" in run.apart("sql", "--engine", "spark", "select 1", env=env).err
 
 
@@ -143,9 +143,9 @@ def test_no_java(run: Command, tmp_path: Path) -> None:
         ["optimizer"],
         ["sql", "--engine", "spark", "select 1"],
     ):
-        said = run.apart(*arguments, env={"JAVA_HOME": str(tmp_path / "nowhere")})
-        assert said.code == 1, arguments
-        assert "JAVA_HOME" in said.err
+        output = run.apart(*arguments, env={"JAVA_HOME": str(tmp_path / "nowhere")})
+        assert output.code == 1, arguments
+        assert "JAVA_HOME" in output.err
 
 
 def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path: Path) -> None:
@@ -156,18 +156,18 @@ def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path
         ["optimizer"],
         ["sql", "--engine", "spark", "select 1"],
     ):
-        said = run.apart(*arguments, env=env)
-        assert said.code == 1, arguments
-        assert "is Java 1.8.0_392. Firn's metastore and Spark need Java 17 or 21" in said.err
+        output = run.apart(*arguments, env=env)
+        assert output.code == 1, arguments
+        assert "is Java 1.8.0_392. Firn's metastore and Spark need Java 17 or 21" in output.err
 
 
 def test_a_spark_that_does_not_start_is_said_in_words(run: Command, tmp_path: Path) -> None:
     _java(tmp_path, """[ "$1" = -version ] && echo 'openjdk version "17.0.1"' >&2 || exit 1""")
     env = {"JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    said = run.apart("sql", "--engine", "spark", "select 1", env=env)
-    assert (said.code, said.out) == (1, "")
-    assert "Spark does not start" in said.err
-    assert str(tmp_path / "cache" / "firn" / "sql.log") in said.err
+    output = run.apart("sql", "--engine", "spark", "select 1", env=env)
+    assert (output.code, output.out) == (1, "")
+    assert "Spark does not start" in output.err
+    assert str(tmp_path / "cache" / "firn" / "sql.log") in output.err
     # On this machine Spark starts with the first job that needs it, on a cluster at once.
     assert "Spark does not start" in run.apart("optimizer", "--master", "yarn", env=env).err
 
@@ -180,13 +180,13 @@ def _java(home: Path, does: str) -> None:
 
 def test_a_file_where_a_directory_must_be(run: Command, tmp_path: Path) -> None:
     (tmp_path / "conf").write_text("in the way", encoding="utf-8")
-    said = run.apart("metastore", "--data-dir", str(tmp_path), "--port", "0")
-    assert said.code == 1
-    assert str(tmp_path / "conf") in said.err
+    output = run.apart("metastore", "--data-dir", str(tmp_path), "--port", "0")
+    assert output.code == 1
+    assert str(tmp_path / "conf") in output.err
 
 
 def test_a_port_that_a_full_disk_has_left_unwritten(run: Command, tmp_path: Path) -> None:
     (tmp_path / "metastore-port").touch()
-    said = run.apart("up", "--data-dir", str(tmp_path), "--port", "0")
-    assert said.code == 1
-    assert f"{tmp_path / 'metastore-port'} holds no port" in said.err
+    output = run.apart("up", "--data-dir", str(tmp_path), "--port", "0")
+    assert output.code == 1
+    assert f"{tmp_path / 'metastore-port'} holds no port" in output.err

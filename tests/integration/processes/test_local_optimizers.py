@@ -25,10 +25,10 @@ WATCHED = {
 }
 
 
-def wait_for(reached: Callable[[], bool], what: str, seconds: float = 240) -> None:
+def wait_for(reached: Callable[[], bool], description: str, seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
-        assert time.monotonic() < deadline, f"never came: {what}"
+        assert time.monotonic() < deadline, f"never came: {description}"
         time.sleep(0.2)
 
 

@@ -64,11 +64,11 @@ def _url(process: subprocess.Popen[str]) -> str:
     raise AssertionError("firn up ended before it answered")
 
 
-def wait_for(reached: Callable[[], bool], what: str) -> None:
+def wait_for(reached: Callable[[], bool], description: str) -> None:
     """A guard against hanging, no measurement."""
     deadline = time.monotonic() + 400
     while not reached():
-        assert time.monotonic() < deadline, f"never came: {what}"
+        assert time.monotonic() < deadline, f"never came: {description}"
         time.sleep(0.2)
 
 

@@ -84,11 +84,11 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     directory = tmp_path_factory.mktemp("anything")
     shutil.copy(migrated_sqlite, directory / "firn.db")
     with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
-        made = guarded(opened.database, directory)
-        with listening(made.app) as url, client_of(url, made.admin) as http, requests.Session() as session:
+        server = guarded(opened.database, directory)
+        with listening(server.app) as url, client_of(url, server.admin) as http, requests.Session() as session:
             session.trust_env = False
             yield Site(
-                services=made.services, admin=made.admin, url=url, http=http, session=session, directory=directory
+                services=server.services, admin=server.admin, url=url, http=http, session=session, directory=directory
             )
 
 

@@ -60,13 +60,13 @@ def _write(metadata: Json, field: Json, values: pa.Array, snapshot_id: int, pare
             "equality_ids": [field["id"]],
         },
     }
-    made = manifests.write(
+    manifest = manifests.write(
         f"{metadata['location']}/metadata/{uuid4()}-m0.avro", [entry], spec, Content.EQUALITY_DELETES, snapshot_id
     )
     number = metadata["last-sequence-number"] + 1
     listed: list[dict[str, Any]] = [
         *manifests.of_snapshot(parent),
-        {**made, "sequence_number": number, "min_sequence_number": number},
+        {**manifest, "sequence_number": number, "min_sequence_number": number},
     ]
     manifest_list = f"{metadata['location']}/metadata/snap-{snapshot_id}.avro"
     manifests.write_list(manifest_list, listed, {"snapshot-id": str(snapshot_id), "sequence-number": str(number)})

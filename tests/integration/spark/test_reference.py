@@ -181,14 +181,14 @@ def test_the_library_passes_the_same_requirements(reference: Reference, requirem
     parsed.validate(reference.table(TABLE))
 
 
-@pytest.mark.parametrize(("requirement", "said"), FAIL)
+@pytest.mark.parametrize(("requirement", "message"), FAIL)
 def test_the_library_fails_the_same_requirements_in_the_same_words(
-    reference: Reference, requirement: Json, said: str
+    reference: Reference, requirement: Json, message: str
 ) -> None:
     parsed = reference.iceberg.UpdateRequirementParser.fromJson(json.dumps(requirement))
     with pytest.raises(Py4JJavaError) as failure:
         parsed.validate(reference.table(TABLE))
-    assert failure.value.java_exception.getMessage() == f"Requirement failed: {said}"
+    assert failure.value.java_exception.getMessage() == f"Requirement failed: {message}"
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))

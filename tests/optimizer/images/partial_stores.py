@@ -65,7 +65,9 @@ class PartialStores(Stores):
                 {
                     **change.row,
                     "_op": change.op,
-                    SET: None if change.given is None else ",".join(str(self.ids[name]) for name in change.given),
+                    SET: None
+                    if change.set_columns is None
+                    else ",".join(str(self.ids[name]) for name in change.set_columns),
                     "_row_id": row_id,
                     LINEAGE[1].name: sequence,
                 }

@@ -55,11 +55,11 @@ class Warehouse:
         return Relation.of(TableSource.open(self.named(table, **named), {}, self.check, 50))
 
     def ask(self, statement: str, table: Table, **named: Any) -> list[list[str | None]]:
-        said: list[QueryMessage] = []
+        messages: list[QueryMessage] = []
         task = QueryTask(statement=statement, tables=[self.named(table, **named)], limits=LIMITS)
-        run_query(task, self.check, said.append)
-        assert said[-1].done is not None
-        return [row for message in said if message.page is not None for row in message.page.rows]
+        run_query(task, self.check, messages.append)
+        assert messages[-1].done is not None
+        return [row for message in messages if message.page is not None for row in message.page.rows]
 
 
 @pytest.fixture
@@ -84,9 +84,9 @@ def same_rows(warehouse: Warehouse, table: Table, monkeypatch: pytest.MonkeyPatc
             connection = duckdb.connect()
             connection.execute("SET TimeZone = 'UTC'")
             warehouse.relation(table).create(connection)
-            found = connection.execute("FROM t").to_arrow_table().to_pylist()
+            rows = connection.execute("FROM t").to_arrow_table().to_pylist()
         normal: Callable[[Any], Any] = lambda row: {k: str(v) if k == "u" else v for k, v in row.items()}  # noqa: E731
-        assert sorted(map(normal, found), key=repr) == sorted(map(normal, expected), key=repr)
+        assert sorted(map(normal, rows), key=repr) == sorted(map(normal, expected), key=repr)
     assert set(relation.paths) <= {path.removeprefix("file://") for path in warehouse.opened}
 
 

@@ -37,31 +37,31 @@ def test_a_backfill_is_requested_shown_and_steered(api: Api, stage: PipelineStag
     tried = post(api, body={**WHERE, "dry_run": True})
     assert (tried["id"], tried["total"], [chunk["state"] for chunk in tried["chunks"]]) == ("", 3, ["pending"] * 3)
     assert get(api)["items"] == []
-    made = post(api, body=WHERE)
-    assert get(api)["items"] == [made] == [get(api, f"/{made['id']}")]
-    assert (made["pipeline"], made["table"], made["where"]) == ("orders", "mart.daily", WHERE["where"])
+    backfill = post(api, body=WHERE)
+    assert get(api)["items"] == [backfill] == [get(api, f"/{backfill['id']}")]
+    assert (backfill["pipeline"], backfill["table"], backfill["where"]) == ("orders", "mart.daily", WHERE["where"])
     attempt = stage.begin()
     sent = {"targets": [{"table": "mart.daily", "fingerprint": DEFINED["fingerprint"]}]}
     (pins,) = api.http.post(f"/api/v1/leases/{attempt.lease}/pins", json=sent).raise_for_status().json()["targets"]
     first = {"number": 1, "condition": "`id` < 2"}
     assert (pins["chunks"], pins["has_backfills"]) == (
-        {"backfill": made["id"], "where": WHERE["where"], "chunks": [first]},
+        {"backfill": backfill["id"], "where": WHERE["where"], "chunks": [first]},
         True,
     )
     attempt.pin()
     assert [chunk["state"] for chunk in get(api)["items"][0]["chunks"]] == ["running", "pending", "pending"]
     attempt.commit()
-    shown = get(api, f"/{made['id']}")
+    shown = get(api, f"/{backfill['id']}")
     assert (shown["done"], shown["chunks"][0]["state"], shown["chunks"][0]["done_at"] is None) == (1, "done", False)
-    steps = [post(api, f"/{made['id']}/{verb}")["status"] for verb in ("pause", "resume", "cancel")]
+    steps = [post(api, f"/{backfill['id']}/{verb}")["status"] for verb in ("pause", "resume", "cancel")]
     assert steps == ["paused", "active", "canceled"]
-    refused = api.http.post(f"{PATH}/{made['id']}/resume")
+    refused = api.http.post(f"{PATH}/{backfill['id']}/resume")
     assert (refused.status_code, "is canceled" in refused.text) == (409, True)
 
 
 def test_a_backfill_beside_the_runs_is_requested_shown_and_computed(api: Api, stage: PipelineStage) -> None:
-    made = post(api, body={**WHERE, "beside": 2})
-    shown = get(api, f"/{made['id']}")
+    backfill = post(api, body={**WHERE, "beside": 2})
+    shown = get(api, f"/{backfill['id']}")
     assert (shown["beside"], len(shown["jobs"]), shown["done"]) == (2, 2, 0)
     lease = stage.lease().lease
     sent = {"fingerprint": DEFINED["fingerprint"]}
@@ -73,7 +73,7 @@ def test_a_backfill_beside_the_runs_is_requested_shown_and_computed(api: Api, st
     commit = {"take": take["id"], "position": take["at"]["id"]}
     answers = [api.http.post(f"{path}/chunk-commits", json=commit | more).json() for more in ({}, {"take": "x"})]
     assert answers == [{"state": "done"}, {"state": "void"}]
-    shown = get(api, f"/{made['id']}")
+    shown = get(api, f"/{backfill['id']}")
     assert (shown["done"], shown["chunks"][0]["done_at"] is None) == (1, False)
     wrong = [{}, {**commit, "position": ""}, {**commit, "change": {"table": "x"}}, {**commit, "more": 1}]
     assert [api.http.post(f"{path}/chunk-commits", json=body).status_code for body in wrong] == [422] * 4
@@ -131,5 +131,5 @@ def test_tables_without_ranges_and_unknown_ones_are_refused(api: Api, stage: Pip
     assert [api.http.post(path, json=WHERE).status_code for path in paths] == [409, 404, 404]
     missing = "00000000-0000-4000-8000-000000000000"
     assert [api.http.post(f"{PATH}/{missing}/{verb}").status_code for verb in ("pause", "cancel")] == [404, 404]
-    made = post(api, body=WHERE)["id"]
-    assert api.http.get(f"{paths[0]}/{made}").status_code == 404
+    backfill = post(api, body=WHERE)["id"]
+    assert api.http.get(f"{paths[0]}/{backfill}").status_code == 404

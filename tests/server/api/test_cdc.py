@@ -30,10 +30,10 @@ BODY: dict[str, Any] = {
 
 @pytest.fixture
 def clusters() -> FakeClusters:
-    made = FakeClusters()
+    clusters = FakeClusters()
     for name in ("shop.orders", "shop.items", "other", "__consumer_offsets"):
-        made.create(name, 2)
-    return made
+        clusters.create(name, 2)
+    return clusters
 
 
 @pytest.fixture

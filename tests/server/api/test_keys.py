@@ -36,11 +36,11 @@ def orders(api: Api) -> Api:
 
 def lease(lake: Lake, *, committing: bool = False) -> Lease:
     """The job that somebody has asked for, leased."""
-    taken = lake.services.jobs.take(lake.optimizer(), [JobKind.KEYS])
-    assert taken is not None
+    leased_job = lake.services.jobs.take(lake.optimizer(), [JobKind.KEYS])
+    assert leased_job is not None
     if committing:
-        lake.services.jobs.begin_commit(taken.lease)
-    return taken.lease
+        lake.services.jobs.begin_commit(leased_job.lease)
+    return leased_job.lease
 
 
 def counted(api: Api, counts: dict[str, Any]) -> str:

@@ -28,9 +28,9 @@ COLUMNS = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
 
 @pytest.fixture
 def clusters() -> FakeClusters:
-    made = FakeClusters()
-    made.create("orders", 2, retention_ms=3_600_000)
-    return made
+    clusters = FakeClusters()
+    clusters.create("orders", 2, retention_ms=3_600_000)
+    return clusters
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ class KeyedStores:
         self.commits += 1
         days = dict.fromkeys(change["day"] for change in changes)
         files = [self._change_file(day, [change for change in changes if change["day"] == day]) for day in days]
-        made = write_snapshot(
+        snapshot_update = write_snapshot(
             self.storage,
             self.change,
             files,
@@ -65,7 +65,9 @@ class KeyedStores:
             snapshot_id=2000 + self.commits,
             now_ms=1_700_000_000_000 + self.commits,
         )
-        self.change = apply_updates(self.change, made.updates(), now_ms=1_700_000_002_000, previous_location=None)
+        self.change = apply_updates(
+            self.change, snapshot_update.updates(), now_ms=1_700_000_002_000, previous_location=None
+        )
 
     def write_image(self, below: tuple[str, Json] | None = None, *, since: int = 0) -> tuple[str, Json]:
         """Build the image of both heads: the location of its metadata, and the metadata.

@@ -76,18 +76,18 @@ class Registered:
     def commit(self, added: Sequence[DataFileEntry] = (), removed: Sequence[str] = (), **extra: str) -> AddSnapshot:
         """One snapshot, and the metadata file that a hadoop catalog expects."""
         self.commits += 1
-        made = write_snapshot(
+        snapshot_update = write_snapshot(
             self.storage, self.metadata, added, removed,
             snapshot_id=1000 + self.commits, now_ms=1_700_000_000_000 + self.commits, summary_extra=extra,
         )  # fmt: skip
-        check_requirements(self.metadata, made.requirements())
+        check_requirements(self.metadata, snapshot_update.requirements())
         self.metadata = apply_updates(
-            self.metadata, made.updates(), now_ms=1_700_000_001_000 + self.commits, previous_location=None
+            self.metadata, snapshot_update.updates(), now_ms=1_700_000_001_000 + self.commits, previous_location=None
         )
         place = self.warehouse / "db" / "t" / "metadata"
         (place / f"v{self.commits}.metadata.json").write_text(json.dumps(self.metadata))
         (place / "version-hint.text").write_text(str(self.commits))
-        return made
+        return snapshot_update
 
     @property
     def metadata_file(self) -> str:

@@ -97,7 +97,7 @@ def test_types_that_iceberg_reads(read: Read, kind: str, avro: object, value: ob
 
 
 @pytest.mark.parametrize(
-    ("kind", "avro", "value", "said"),
+    ("kind", "avro", "value", "message"),
     [
         ("int", "long", 1, "is a int in the table and a long in the file"),
         ("date", "int", 1, "is a date"),
@@ -109,9 +109,9 @@ def test_types_that_iceberg_reads(read: Read, kind: str, avro: object, value: ob
     ],
 )
 def test_columns_that_iceberg_would_not_read_are_named(
-    read: Read, kind: str, avro: object, value: object, said: str
+    read: Read, kind: str, avro: object, value: object, message: str
 ) -> None:
-    with pytest.raises(BadFile, match=f"f.avro: column 'x' .*{said}") as refused:
+    with pytest.raises(BadFile, match=f"f.avro: column 'x' .*{message}") as refused:
         read([("x", avro)], [{"x": value}], ("x", kind))
     assert refused.value.hint
 

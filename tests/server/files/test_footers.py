@@ -144,7 +144,7 @@ def test_nested_columns_count_inside_structs_only(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "arrow", "values", "said"),
+    ("kind", "arrow", "values", "message"),
     [
         ("int", pa.string(), ["a"], "is a int in the table and a BYTE_ARRAY"),
         ("int", pa.int64(), [1], "is a int in the table and a INT64"),
@@ -158,9 +158,9 @@ def test_nested_columns_count_inside_structs_only(read: Read) -> None:
     ],
 )
 def test_columns_of_another_type_are_named(
-    read: Read, kind: str, arrow: pa.DataType, values: list[Any], said: str
+    read: Read, kind: str, arrow: pa.DataType, values: list[Any], message: str
 ) -> None:
-    with pytest.raises(BadFile, match=f"f.parquet: column 'x' {said}|{said}") as refused:
+    with pytest.raises(BadFile, match=f"f.parquet: column 'x' {message}|{message}") as refused:
         read(pa.table({"x": pa.array(values, arrow)}), ("x", kind))
     assert refused.value.hint
 
@@ -199,7 +199,7 @@ def test_foreign_field_ids_are_refused(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "0 bytes"),
         (b"PAR1", "4 bytes"),
@@ -210,9 +210,9 @@ def test_foreign_field_ids_are_refused(read: Read) -> None:
         (b"PARE" + b"\x00" * 40 + (40).to_bytes(4, "little") + b"PARE", "encrypted"),
     ],
 )
-def test_what_is_no_parquet_file_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+def test_what_is_no_parquet_file_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "broken.parquet").write_bytes(content)
-    with pytest.raises(BadFile, match=f"{tmp_path}/broken.parquet .*{said}|{said}"):
+    with pytest.raises(BadFile, match=f"{tmp_path}/broken.parquet .*{message}|{message}"):
         Footers(Storage(), a_schema(("x", "int"))).read(f"{tmp_path}/broken.parquet")
 
 

@@ -39,11 +39,11 @@ class Hanging:
 
 @pytest.fixture
 def hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
-    made = FakeHdfs(tmp_path)
-    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: made)
+    hdfs = FakeHdfs(tmp_path)
+    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: hdfs)
     monkeypatch.setattr(calls, "_clients", {})
     monkeypatch.setattr(hdfs_files, "WRITE_SECONDS", 0.2)
-    return made
+    return hdfs
 
 
 def names(hdfs: FakeHdfs) -> list[str]:

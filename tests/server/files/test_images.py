@@ -21,13 +21,13 @@ def change(id_: int, qty: int | None, day: str, op: str = "U") -> dict[str, obje
 @pytest.fixture(params=[(2, "2"), (3, "2"), (2, "3"), (3, "3")], ids=lambda p: f"v{p[0]} base, v{p[1]} image")
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> KeyedStores:
     version, image = request.param
-    made = KeyedStores(tmp_path, version=version)
-    made.set_property("firn.read.format-version", image)
-    made.write_base("d1", [row(1, 10, "d1"), row(2, 20, "d1"), row(3, 30, "d1")])
-    made.write_base("d2", [row(4, 40, "d2"), row(5, 50, "d2")], name="000001_0")
-    made.write_changes([change(2, 21, "d1"), change(3, None, "d1", "D"), change(6, 60, "d2", "I")])
-    made.write_changes([change(2, 22, "d2"), change(5, 51, "d2")])
-    return made
+    stores = KeyedStores(tmp_path, version=version)
+    stores.set_property("firn.read.format-version", image)
+    stores.write_base("d1", [row(1, 10, "d1"), row(2, 20, "d1"), row(3, 30, "d1")])
+    stores.write_base("d2", [row(4, 40, "d2"), row(5, 50, "d2")], name="000001_0")
+    stores.write_changes([change(2, 21, "d1"), change(3, None, "d1", "D"), change(6, 60, "d2", "I")])
+    stores.write_changes([change(2, 22, "d2"), change(5, 51, "d2")])
+    return stores
 
 
 MERGED = [row(1, 10, "d1"), row(2, 22, "d2"), row(4, 40, "d2"), row(5, 51, "d2"), row(6, 60, "d2")]

@@ -28,10 +28,10 @@ def everywhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def serve_hdfs(top: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
     """Let every HDFS be this directory."""
-    made = FakeHdfs(top)
-    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: made)
+    hdfs = FakeHdfs(top)
+    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: hdfs)
     monkeypatch.setattr(calls, "_clients", {})
-    return made
+    return hdfs
 
 
 def write(directory: Path, *names: str) -> None:

@@ -92,7 +92,7 @@ def test_other_columns_have_counts_and_no_bounds(read: Read, kind: str, arrow: p
 
 
 @pytest.mark.parametrize(
-    ("kind", "arrow", "value", "said"),
+    ("kind", "arrow", "value", "message"),
     [
         ("int", pa.int64(), 1, "is a int in the table and a long in the file"),
         ("long", pa.int16(), 1, "is a long in the table and a smallint"),
@@ -104,9 +104,9 @@ def test_other_columns_have_counts_and_no_bounds(read: Read, kind: str, arrow: p
     ],
 )
 def test_columns_that_iceberg_would_not_read_are_named(
-    read: Read, kind: str, arrow: pa.DataType, value: object, said: str
+    read: Read, kind: str, arrow: pa.DataType, value: object, message: str
 ) -> None:
-    with pytest.raises(BadFile, match=f"f.orc: column 'x' .*{said}") as refused:
+    with pytest.raises(BadFile, match=f"f.orc: column 'x' .*{message}") as refused:
         read(pa.table({"x": pa.array([value], arrow)}), ("x", kind))
     assert refused.value.hint
 
@@ -135,14 +135,14 @@ def test_names_that_differ_in_case_only_cannot_be_told_apart(read: Read) -> None
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         (["_col0", "_col1"], "have no names"),
         (["operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"], "transactional"),
     ],
 )
-def test_columns_that_would_be_read_as_nulls_are_refused(read: Read, names: list[str], said: str) -> None:
-    with pytest.raises(BadFile, match=said):
+def test_columns_that_would_be_read_as_nulls_are_refused(read: Read, names: list[str], message: str) -> None:
+    with pytest.raises(BadFile, match=message):
         read(pa.table({name: [1] for name in names}), ("id", "long"))
 
 

@@ -67,13 +67,13 @@ def test_added_files_are_written_down_as_they_come(table: Registered, monkeypatc
             on_disk.append(len(list(Path(table.metadata_file).parent.glob("*.avro"))))
             yield file
 
-    made = write_snapshot(table.storage, table.metadata, coming(), (), snapshot_id=7, now_ms=0)
+    snapshot_update = write_snapshot(table.storage, table.metadata, coming(), (), snapshot_id=7, now_ms=0)
     assert on_disk == [0, 0, 1]
-    first, second, _manifest_list = made.written
-    live = Manifests(table.storage, table.metadata).live_files(made.snapshot)
+    first, second, _manifest_list = snapshot_update.written
+    live = Manifests(table.storage, table.metadata).live_files(snapshot_update.snapshot)
     manifests = {Path(file.location).name: file.manifest for file in live}
     assert manifests == {"f1": first, "f2": first, "f3": second}
-    assert made.snapshot["summary"]["added-data-files"] == "3"
+    assert snapshot_update.snapshot["summary"]["added-data-files"] == "3"
 
 
 def test_what_ends_the_files_ends_the_snapshot_and_leaves_nothing(
@@ -169,17 +169,17 @@ def test_a_vector_stays_that_shares_its_file_with_that_of_a_removed_file(tmp_pat
     first = lake.delete_by_vector(gone)
     lake.delete_by_vector(stays, beside=first)
     lake.commit()
-    made = write_snapshot(Storage(), lake.metadata, [], [gone.path], snapshot_id=99, now_ms=0)
+    snapshot_update = write_snapshot(Storage(), lake.metadata, [], [gone.path], snapshot_id=99, now_ms=0)
     entries = [
         entry["data_file"]
-        for manifest in lake.manifests().of_snapshot(made.snapshot)
+        for manifest in lake.manifests().of_snapshot(snapshot_update.snapshot)
         for entry in lake.manifests().entries(manifest)
     ]
     assert [(entry["file_path"], entry.get("referenced_data_file")) for entry in entries] == [
         (stays.path, None),
         (first.path, stays.path),
     ]
-    assert made.snapshot["summary"]["removed-dvs"] == "1"
+    assert snapshot_update.snapshot["summary"]["removed-dvs"] == "1"
 
 
 def test_removing_what_is_not_there_is_refused_and_leaves_nothing(table: Registered) -> None:

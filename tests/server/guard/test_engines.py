@@ -48,15 +48,15 @@ class Site:
 
 @pytest.fixture
 def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Site]:
-    made = guarded(opened_sqlite.database, tmp_path)
-    known, secret = made.services.access.principals.add_service("spark")
+    server = guarded(opened_sqlite.database, tmp_path)
+    known, secret = server.services.access.principals.add_service("spark")
     with opened_sqlite.database.writing() as uow:
         grants = {Grant(on("secret", table="t"), Privilege.READ)}
         grants |= {Grant(on("open"), privilege) for privilege in (Privilege.WRITE, Privilege.CREATE, Privilege.DROP)}
         uow.roles.add(Role(name=RoleName("etl"), description="", created_at=uow.now(), grants=frozenset(grants)))
         uow.roles.assign(known.principal.id, Membership(role=RoleName("etl")))
-    with listening(made.app) as url, client_of(url) as http:
-        yield Site(guarded=made, url=url, http=http, credential=f"spark:{secret.text}")
+    with listening(server.app) as url, client_of(url) as http:
+        yield Site(guarded=server, url=url, http=http, credential=f"spark:{secret.text}")
 
 
 def test_pyiceberg_works_with_a_credential_and_sees_what_it_may(site: Site) -> None:

@@ -216,12 +216,12 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     directory = tmp_path_factory.mktemp("guarded")
     shutil.copy(migrated_sqlite, directory / "firn.db")
     with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
-        made = guarded(opened.database, directory)
+        server = guarded(opened.database, directory)
         tokens = {
-            "lister": made.token("lister", Grant(on("secret"), Privilege.LIST)),
-            "neighbour": made.token("neighbour", *(Grant(on("open"), privilege) for privilege in Privilege)),
-            "expired": made.token("expired", Grant(SERVER, Privilege.GRANT)),
-            "revoked": made.token("revoked", Grant(SERVER, Privilege.GRANT)),
+            "lister": server.token("lister", Grant(on("secret"), Privilege.LIST)),
+            "neighbour": server.token("neighbour", *(Grant(on("open"), privilege) for privilege in Privilege)),
+            "expired": server.token("expired", Grant(SERVER, Privilege.GRANT)),
+            "revoked": server.token("revoked", Grant(SERVER, Privilege.GRANT)),
         }
         with opened.database.writing() as uow:
             past = uow.now() - timedelta(seconds=1)
@@ -232,8 +232,8 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             uow.tokens.revoke(tokens["revoked"].id, past)
         texts = {name: token.text for name, token in tokens.items()} | {"expired": secret.text}
         garbage = {"garbage": "garbage", "made up": create_secret().text, "cut": tokens["lister"].text[:-1]}
-        with listening(made.app) as url, client_of(url) as http:
-            yield Site(guarded=made, http=http, tokens={**texts, **garbage, "admin": made.admin.text})
+        with listening(server.app) as url, client_of(url) as http:
+            yield Site(guarded=server, http=http, tokens={**texts, **garbage, "admin": server.admin.text})
 
 
 def routes_of(router: FastAPI | APIRouter) -> set[tuple[str, str]]:

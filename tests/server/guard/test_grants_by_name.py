@@ -39,11 +39,11 @@ class Names:
 
 @pytest.fixture
 def names(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Names]:
-    made = guarded(opened_sqlite.database, tmp_path)
-    made.services.jobs.cancel(JobId(made.job_id))
-    reader = made.token("reader", Grant(on("secret", table="t"), Privilege.READ))
-    with listening(made.app) as url, client_of(url, reader) as http:
-        yield Names(made, http)
+    server = guarded(opened_sqlite.database, tmp_path)
+    server.services.jobs.cancel(JobId(server.job_id))
+    reader = server.token("reader", Grant(on("secret", table="t"), Privilege.READ))
+    with listening(server.app) as url, client_of(url, reader) as http:
+        yield Names(server, http)
 
 
 def test_a_table_made_anew_under_the_name_has_the_grants_of_the_name(names: Names) -> None:

@@ -33,7 +33,7 @@ TABLE = IndexedTable(
 
 
 def test_counts_exports_and_waves_tell_of_no_other_database(opened_sqlite: OpenDatabase, tmp_path: Path) -> None:
-    made = guarded(opened_sqlite.database, tmp_path)
+    server = guarded(opened_sqlite.database, tmp_path)
     blocked = (IndexedBlocker(code="view", message="it is a view", advice="leave it"),)
     hidden = replace(TABLE, database="secret", name="payroll", blockers=blocked)
     wave = Wave(
@@ -50,8 +50,8 @@ def test_counts_exports_and_waves_tell_of_no_other_database(opened_sqlite: OpenD
         uow.hive.replace(LAKE, "secret", [hidden])
         uow.operations.add(an_operation(kind=OperationKind.CHECK, target="secret.payroll", batch=wave.batch))
         uow.waves.add(wave)
-    own = made.token("own", Grant(on("open"), Privilege.READ), Grant(on("open"), Privilege.CREATE))
-    with listening(made.app) as url, client_of(url, own) as http:
+    own = server.token("own", Grant(on("open"), Privilege.READ), Grant(on("open"), Privilege.CREATE))
+    with listening(server.app) as url, client_of(url, own) as http:
         counted = http.get(f"{HIVE}/migration").json()
         assert (counted["tables"], counted["bytes"], counted["blockers"]) == (1, 7, [])
         for query in ({}, {"search": "payroll"}, {"blocker": "view"}):

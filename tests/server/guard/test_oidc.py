@@ -36,12 +36,12 @@ def issuer(process: Issuer, monkeypatch: pytest.MonkeyPatch) -> Issuer:
 
 
 def a_server(database: Database, directory: Path, issuer: Issuer, **more: Any) -> Guarded:
-    made = guarded(database, directory, oidc_issuer=issuer.url, oidc_audience="firn", cache_seconds=0.001, **more)
+    server = guarded(database, directory, oidc_issuer=issuer.url, oidc_audience="firn", cache_seconds=0.001, **more)
     with database.writing() as uow:
         for name in ("readers", "writers"):
             grants = frozenset({Grant(on("secret"), Privilege.READ)})
             uow.roles.add(Role(name=RoleName(name), description="", created_at=uow.now(), grants=grants))
-    return made
+    return server
 
 
 @pytest.fixture
@@ -145,12 +145,12 @@ def test_made_up_keys_do_not_make_the_server_ask_again_and_again(
 ) -> None:
     monkeypatch.setattr(oidc, "PAUSE_SECONDS", 60.0)
     token_checker.check(issuer.token())
-    before = issuer.asked
+    before = issuer.key_requests
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     for number in range(5):
         with pytest.raises(Unauthenticated):
             token_checker.check(jwt.encode({"sub": "1"}, key, "RS256", headers={"kid": str(number)}))
-    assert issuer.asked == before
+    assert issuer.key_requests == before
 
 
 def test_known_keys_go_on_while_the_issuer_is_away(

@@ -243,20 +243,20 @@ def apis(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     directory = tmp_path_factory.mktemp("one-parse")
     shutil.copy(migrated_sqlite, directory / "firn.db")
     with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
-        made = guarded(opened.database, directory)
-        caller = made.services.access.token_checker.check(made.admin.text)
+        server = guarded(opened.database, directory)
+        caller = server.services.access.token_checker.check(server.admin.text)
         fixed = {
-            "job_id": str(made.job_id),
-            "stream_id": str(made.stream_id),
-            "operation_id": str(made.operation_id),
-            "batch": str(made.operation_id),
-            "entry_id": str(made.entry_id),
-            "token_id": made.admin.id,
-            "query_id": str(made.query_id),
+            "job_id": str(server.job_id),
+            "stream_id": str(server.stream_id),
+            "operation_id": str(server.operation_id),
+            "batch": str(server.operation_id),
+            "entry_id": str(server.entry_id),
+            "token_id": server.admin.id,
+            "query_id": str(server.query_id),
             "saved_id": "00000000-0000-4000-8000-000000000000",
-            "lease": f"{made.job_id}.1.token",
+            "lease": f"{server.job_id}.1.token",
         }
-        recordings = {prefix: recording(made.services, caller, prefix) for prefix in ("/api/v1", "/iceberg/v1")}
+        recordings = {prefix: recording(server.services, caller, prefix) for prefix in ("/api/v1", "/iceberg/v1")}
         sender = _Apis(recordings, fixed)
         yield sender
         sender.loop.close()

@@ -71,14 +71,14 @@ class Site:
 
 @pytest.fixture
 def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Site]:
-    made = guarded(opened_sqlite.database, tmp_path)
-    access = made.services.access
+    server = guarded(opened_sqlite.database, tmp_path)
+    access = server.services.access
     access.principals.add_service("optimizers")
-    admin = access.token_checker.check(made.admin.text)
+    admin = access.token_checker.check(server.admin.text)
     access.principals.assign(admin, OPTIMIZER, "optimizers")
     token = access.tokens.create(admin, TokenRequest(name="test", owner="optimizers")).secret.text
-    with listening(made.app) as url, client_of(url) as http:
-        site = Site(made, http, token)
+    with listening(server.app) as url, client_of(url) as http:
+        site = Site(server, http, token)
         about = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
         site.optimizer_id = site.send(token, "POST", "/api/v1/optimizers", about).json()["id"]
         yield site

@@ -131,10 +131,10 @@ class Site:
 
 @pytest.fixture
 def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Site:
-    made, clock = guarded(opened_sqlite.database, tmp_path), Clock()
-    _, secret = made.services.access.principals.add_service("spark")
-    made.services.access.attempts.clock = clock
-    return Site(made, clock, secret.text)
+    server, clock = guarded(opened_sqlite.database, tmp_path), Clock()
+    _, secret = server.services.access.principals.add_service("spark")
+    server.services.access.attempts.clock = clock
+    return Site(server, clock, secret.text)
 
 
 def test_wrong_client_secrets_are_in_the_audit_log(site: Site) -> None:

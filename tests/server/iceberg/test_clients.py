@@ -33,10 +33,10 @@ GO = {"User-Agent": "GoIceberg/0.7.0", "X-Client-Version": "0.14.1"}
 
 @pytest.fixture
 def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened_sqlite.database, tmp_path)
-    made.create_keyed()
-    made.create(TableName(("db",), "asks"), **{PROPERTY: "server"})
-    return made
+    lake = a_lake(opened_sqlite.database, tmp_path)
+    lake.create_keyed()
+    lake.create(TableName(("db",), "asks"), **{PROPERTY: "server"})
+    return lake
 
 
 def test_duckdb_is_told_nothing_that_it_takes_for_credentials(lake: Lake) -> None:

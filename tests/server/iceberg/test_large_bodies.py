@@ -22,9 +22,9 @@ NAME = TableName(("db",), "t")
 
 @pytest.fixture
 def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened_sqlite.database, tmp_path)
-    made.create(NAME)
-    return made
+    lake = a_lake(opened_sqlite.database, tmp_path)
+    lake.create(NAME)
+    return lake
 
 
 def a_client(url: str) -> httpx.Client:

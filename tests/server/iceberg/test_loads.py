@@ -18,9 +18,9 @@ PLAINLY = {"Accept-Encoding": "identity"}
 
 @pytest.fixture
 def lake(database: Database, tmp_path: Path) -> Lake:
-    made = a_lake(database, tmp_path)
-    made.create()
-    return made
+    lake = a_lake(database, tmp_path)
+    lake.create()
+    return lake
 
 
 def tag(lake: Lake, name: str, snapshot_id: int) -> None:

@@ -23,9 +23,9 @@ FLINK = {"operation": "overwrite", "added-equality-deletes": "1", "added-equalit
 
 @pytest.fixture
 def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened_sqlite.database, tmp_path)
-    made.create_keyed()
-    return made
+    lake = a_lake(opened_sqlite.database, tmp_path)
+    lake.create_keyed()
+    return lake
 
 
 def commit(
@@ -52,8 +52,8 @@ def commit(
         entry = _entry(metadata, content, snapshot_id)
         if merged:
             entry |= {"status": Status.EXISTING, "sequence_number": 1, "file_sequence_number": 1}
-        made = manifests.write(f"{at}/{uuid4()}-m0.avro", [entry], manifests.spec(0), content, snapshot_id)
-        lines.append({**made, "sequence_number": number, "min_sequence_number": 1})
+        manifest = manifests.write(f"{at}/{uuid4()}-m0.avro", [entry], manifests.spec(0), content, snapshot_id)
+        lines.append({**manifest, "sequence_number": number, "min_sequence_number": 1})
     listed = f"{at}/snap-{snapshot_id}.avro"
     manifests.write_list(listed, lines, {"snapshot-id": str(snapshot_id), "sequence-number": str(number)})
     snapshot = _snapshot(metadata, snapshot_id, listed, summary)

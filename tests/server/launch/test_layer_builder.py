@@ -16,10 +16,10 @@ from tests.server.files.test_images import change, row
 
 @pytest.fixture
 def stores(tmp_path: Path) -> KeyedStores:
-    made = KeyedStores(tmp_path)
-    made.write_base("d1", [row(1, 10, "d1"), row(2, 20, "d1")])
-    made.write_changes([change(2, 21, "d1"), change(3, 30, "d2", "I")])
-    return made
+    stores = KeyedStores(tmp_path)
+    stores.write_base("d1", [row(1, 10, "d1"), row(2, 20, "d1")])
+    stores.write_changes([change(2, 21, "d1"), change(3, 30, "d2", "I")])
+    return stores
 
 
 @pytest.fixture

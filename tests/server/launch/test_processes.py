@@ -29,10 +29,10 @@ DIES = Command(arguments=[sys.executable, "-c", "raise SystemExit(7)"], environm
 YARN = Launch(kind=LaunchKind.SPARK_SUBMIT, master="yarn", conf={"spark.a": "it's $(touch here) `b`; c"})
 
 
-def wait_for(reached: Callable[[], bool], what: str) -> None:
+def wait_for(reached: Callable[[], bool], description: str) -> None:
     deadline = time.monotonic() + 30
     while not reached():
-        assert time.monotonic() < deadline, f"never came: {what}"
+        assert time.monotonic() < deadline, f"never came: {description}"
         time.sleep(0.02)
 
 
@@ -110,8 +110,8 @@ def test_of_the_servers_own_settings_it_sees_nothing_but_its_token(launcher: Pro
 
 def test_what_it_reads_is_readable_by_nobody_else(launcher: Processes, record: Path) -> None:
     cluster = replace(YARN, deploy_mode=DeployMode.CLUSTER)
-    made = a_command(launcher, record, "runs", cluster)
-    launcher.start(ID, replace(made, environment={"RECORD": str(record), "SCRIPT": "runs"}))
+    command = a_command(launcher, record, "runs", cluster)
+    launcher.start(ID, replace(command, environment={"RECORD": str(record), "SCRIPT": "runs"}))
     noted(record)
     path = launcher.directory / ID / "spark.conf"
     assert "FIRN_TOKEN=firn_t" in path.read_text(encoding="utf-8")
@@ -159,9 +159,9 @@ def test_a_disk_that_is_full_or_gone_keeps_nobody_from_watching(launcher: Proces
 
 
 def test_a_program_that_is_not_there_is_a_refusal(launcher: Processes, record: Path) -> None:
-    made = a_command(launcher, record, "runs")
+    command = a_command(launcher, record, "runs")
     with pytest.raises(Unavailable, match="nowhere/submit cannot be started: No such file"):
-        launcher.start(ID, replace(made, arguments=["/nowhere/submit", *made.arguments[1:]]))
+        launcher.start(ID, replace(command, arguments=["/nowhere/submit", *command.arguments[1:]]))
     assert launcher.inspect(ID) is None
 
 

@@ -42,10 +42,10 @@ LINE = {
 
 @pytest.fixture
 def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened_sqlite.database, tmp_path)
+    lake = a_lake(opened_sqlite.database, tmp_path)
     for name in (PLAIN, HIDDEN):
-        made.create(name)
-    return made
+        lake.create(name)
+    return lake
 
 
 def committed(lake: Lake) -> Path:
@@ -73,9 +73,9 @@ def filled(lake: Lake, name: TableName, file: str | None = None) -> Json:
     )
     now_ms = metadata["last-updated-ms"] + 1
     entries = [DataFileEntry(stats=stats, partition=())]
-    made = write_snapshot(Storage(), metadata, entries, (), snapshot_id=77, now_ms=now_ms)
-    lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
-    return dict(made.snapshot)
+    snapshot_update = write_snapshot(Storage(), metadata, entries, (), snapshot_id=77, now_ms=now_ms)
+    lake.commit(TableCommit(name=name, requirements=snapshot_update.requirements(), updates=snapshot_update.updates()))
+    return dict(snapshot_update.snapshot)
 
 
 def container(schema: Any, count: int, data: bytes, codec: bytes = b"null") -> bytes:

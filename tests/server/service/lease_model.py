@@ -156,17 +156,17 @@ class LeaseHistory(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1))
     def take(self, which: int) -> None:
-        taken = self.lake.services.jobs.take(self.optimizers[which], KINDS)
+        leased_job = self.lake.services.jobs.take(self.optimizers[which], KINDS)
         pending = [(job_id, job) for job_id, job in self.jobs.items() if job.status is P]
         if not pending:
-            assert taken is None
+            assert leased_job is None
             return
         job_id, job = pending[0]
-        assert taken is not None
-        assert taken.job.id == job_id
-        job.status, job.attempt, job.lease = R, job.attempt + 1, taken.lease
+        assert leased_job is not None
+        assert leased_job.job.id == job_id
+        job.status, job.attempt, job.lease = R, job.attempt + 1, leased_job.lease
         job.owner, job.until = self.optimizers[which], self.clock.ahead + LASTS
-        self.issued.append(Issued(taken.lease, job_id))
+        self.issued.append(Issued(leased_job.lease, job_id))
 
     @precondition(lambda self: self.issued)
     @rule(pick=PICK)

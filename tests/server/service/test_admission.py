@@ -117,9 +117,9 @@ def test_a_job_that_was_handed_back_goes_on_whatever_the_window(orders: Lake) ->
     assert orders.services.jobs.take(optimizer, orders.kinds) is not None
     orders.services.optimizers.unregister(optimizer)
     orders.services.change_properties(LAKE, ORDERS, updates=CLOSED, removals=())
-    taken = orders.services.jobs.take(orders.optimizer(), orders.kinds)
-    assert taken is not None
-    assert taken.job.attempt == 2
+    leased_job = orders.services.jobs.take(orders.optimizer(), orders.kinds)
+    assert leased_job is not None
+    assert leased_job.job.attempt == 2
 
 
 def test_one_blocker_is_lifted_by_its_id(orders: Lake) -> None:

@@ -280,9 +280,9 @@ def test_a_renamed_table_takes_its_queued_job_with_it(lake: Lake, name: TableNam
     rename(LAKE, name, MOVED)
     renamed = find_job(lake, job)
     assert (renamed.status, renamed.table) == (JobStatus.PENDING, MOVED)
-    taken = lake.services.jobs.take(lake.optimizer(), lake.kinds)
-    assert taken is not None
-    assert taken.job.id == job.id
+    leased_job = lake.services.jobs.take(lake.optimizer(), lake.kinds)
+    assert leased_job is not None
+    assert leased_job.job.id == job.id
     if name == ORDERS:
         with pytest.raises(Conflict, match="is running"):
             rename(LAKE, MOVED, name)

@@ -134,7 +134,7 @@ class Agreement(RuleBasedStateMachine):
         metadata = self.lake.metadata(self.name)
         files = [a_file(day, size=size * MIB) for day, size in days]
         added = files if self.partitioned else [replace(file, partition=()) for file in files]
-        made = write_snapshot(
+        snapshot_update = write_snapshot(
             Storage(),
             metadata,
             added,
@@ -143,14 +143,14 @@ class Agreement(RuleBasedStateMachine):
             now_ms=metadata["last-updated-ms"] + 1,
         )
         if operation and gone:
-            summary = {**made.snapshot["summary"], "operation": operation}
-            made = replace(made, snapshot={**made.snapshot, "summary": summary})
-        self.commit(*made.updates(), requirements=made.requirements())
+            summary = {**snapshot_update.snapshot["summary"], "operation": operation}
+            snapshot_update = replace(snapshot_update, snapshot={**snapshot_update.snapshot, "summary": summary})
+        self.commit(*snapshot_update.updates(), requirements=snapshot_update.requirements())
         number = metadata["last-sequence-number"] + 1
         kept = [listed for listed in self.model.files if listed not in gone]
         new = [Listed(file, self.spec, day, number) for file, (day, _) in zip(added, days, strict=True)]
         self.model = Model([*kept, *new])
-        self._remember(made.snapshot["snapshot-id"])
+        self._remember(snapshot_update.snapshot["snapshot-id"])
 
     @rule(which=st.integers(0, 7), rows=st.integers(1, 9))
     def delete_rows(self, which: int, rows: int) -> None:
@@ -165,10 +165,10 @@ class Agreement(RuleBasedStateMachine):
         spec = manifests.spec(target.spec)
         place = f"{metadata['location']}/metadata/{snapshot_id}"
         entry = _delete_entry(target, spec.record(target.file.partition), snapshot_id, rows)
-        made = manifests.write(f"{place}-m.avro", [entry], spec, Content.POSITION_DELETES, snapshot_id)
+        manifest = manifests.write(f"{place}-m.avro", [entry], spec, Content.POSITION_DELETES, snapshot_id)
         number = metadata["last-sequence-number"] + 1
-        made |= {"sequence_number": number, "min_sequence_number": number}
-        lines = [made, *manifests.of_snapshot(head)]
+        manifest |= {"sequence_number": number, "min_sequence_number": number}
+        lines = [manifest, *manifests.of_snapshot(head)]
         manifests.write_list(f"{place}.avro", lines, {"snapshot-id": str(snapshot_id)})
         snapshot = _snapshot_with_deletes(metadata, head, snapshot_id, f"{place}.avro")
         ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}

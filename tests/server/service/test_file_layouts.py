@@ -71,12 +71,16 @@ def test_a_replace_that_removes_files_leaves_the_others_small(lake: Lake) -> Non
 def replaced(lake: Lake, added: Sequence[Any], removed: Sequence[Any]) -> None:
     metadata = lake.metadata(PLAIN)
     gone = [entry.stats.location for entry in removed]
-    made = write_snapshot(
+    snapshot_update = write_snapshot(
         Storage(), metadata, added, gone, snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
-    snapshot = {**made.snapshot, "summary": {**made.snapshot["summary"], "operation": "replace"}}
+    snapshot = {**snapshot_update.snapshot, "summary": {**snapshot_update.snapshot["summary"], "operation": "replace"}}
     lake.commit(
-        TableCommit(name=PLAIN, requirements=made.requirements(), updates=replace(made, snapshot=snapshot).updates())
+        TableCommit(
+            name=PLAIN,
+            requirements=snapshot_update.requirements(),
+            updates=replace(snapshot_update, snapshot=snapshot).updates(),
+        )
     )
 
 

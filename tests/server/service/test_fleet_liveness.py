@@ -21,9 +21,9 @@ def a_job_of(working: Stage) -> JobId:
     working.lake.create_keyed()
     working.lake.append(CHANGE)
     working.lake.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
-    taken = working.lake.services.jobs.take(working.shown().optimizer.id, [JobKind.MERGE])
-    assert taken is not None
-    return taken.job.id
+    leased_job = working.lake.services.jobs.take(working.shown().optimizer.id, [JobKind.MERGE])
+    assert leased_job is not None
+    return leased_job.job.id
 
 
 def status_of(stage: Stage, job: JobId) -> JobStatus:

@@ -92,8 +92,8 @@ def test_what_was_handed_back_keeps_its_place(orders: Lake) -> None:
 
 def test_an_overtaken_kind_is_planned_again_with_the_deadline_it_had(orders: Lake) -> None:
     old = waits(orders, JobKind.MERGE, until=timedelta(minutes=2))
-    asked = orders.services.planner.run_now(LAKE, ORDERS, JobKind.REWRITE, {})
-    orders.services.jobs.cancel(asked.id)
+    requested_job = orders.services.planner.run_now(LAKE, ORDERS, JobKind.REWRITE, {})
+    orders.services.jobs.cancel(requested_job.id)
     assert orders.services.planner_loop.run_once().planned == 1
     again = active(orders)
     assert again is not None
@@ -102,8 +102,8 @@ def test_an_overtaken_kind_is_planned_again_with_the_deadline_it_had(orders: Lak
 
 def test_what_somebody_asks_for_takes_the_place_of_what_was_planned(orders: Lake) -> None:
     old = waits(orders, JobKind.MERGE, until=timedelta(seconds=-5))
-    asked = orders.services.planner.run_now(LAKE, ORDERS, JobKind.REWRITE, {})
-    assert active(orders) == asked
+    requested_job = orders.services.planner.run_now(LAKE, ORDERS, JobKind.REWRITE, {})
+    assert active(orders) == requested_job
     assert "a user requested it" in (job_of(orders, old.id).error or "")
     with pytest.raises(Conflict, match="a rewrite job is pending"):
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
@@ -135,14 +135,14 @@ def test_a_corrected_group_takes_its_waiting_jobs_along(orders: Lake) -> None:
     orders.services.planner_loop.run_once()
     policy(orders, group="night")
     orders.services.planner_loop.run_once()
-    taken = orders.services.jobs.take(optimizer(orders, "night"), orders.kinds)
-    assert taken is not None
-    assert taken.job.group == "night"
+    leased_job = orders.services.jobs.take(optimizer(orders, "night"), orders.kinds)
+    assert leased_job is not None
+    assert leased_job.job.group == "night"
 
 
 def test_a_job_that_was_asked_for_and_one_handed_back_change_their_group_too(orders: Lake) -> None:
     policy(orders, group="nigth")
-    asked = orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
+    requested_job = orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
     first = optimizer(orders, "nigth")
     assert orders.services.jobs.take(first, orders.kinds) is not None
     orders.services.optimizers.unregister(first)
@@ -150,7 +150,7 @@ def test_a_job_that_was_asked_for_and_one_handed_back_change_their_group_too(ord
     orders.services.planner_loop.run_once()
     moved = active(orders)
     assert moved is not None
-    assert (moved.id, moved.group, moved.attempt) == (asked.id, "night", 1)
+    assert (moved.id, moved.group, moved.attempt) == (requested_job.id, "night", 1)
 
 
 def test_an_optimizer_of_the_former_group_is_not_given_it_before_the_planner_has_looked(orders: Lake) -> None:

@@ -53,9 +53,9 @@ def test_a_silent_optimizers_job_is_given_to_the_next_one(orders: Lake) -> None:
     lease = orders.lease(JobKind.MERGE, committing=False)
     reaper(orders).beat(lease, {}, [])
     assert orders.services.jobs.reap().requeued == 1
-    taken = orders.services.jobs.take(orders.optimizer(), orders.kinds)
-    assert taken is not None
-    assert (taken.job.id, taken.job.attempt) == (lease.job_id, 2)
+    leased_job = orders.services.jobs.take(orders.optimizer(), orders.kinds)
+    assert leased_job is not None
+    assert (leased_job.job.id, leased_job.job.attempt) == (lease.job_id, 2)
     with pytest.raises(LeaseLost):
         orders.services.jobs.beat(lease, {}, [])
 
@@ -135,13 +135,13 @@ def test_a_jobs_attempts_are_kept_with_it(orders: Lake) -> None:
     first = orders.optimizer()
     assert orders.services.jobs.take(first, orders.kinds) is not None
     orders.services.optimizers.unregister(first)
-    taken = orders.services.jobs.take(orders.optimizer(), orders.kinds)
-    assert taken is not None
-    orders.services.jobs.report(taken.lease, None, error=None, result={})
-    shown = orders.client.request("GET", f"/api/v1/jobs/{taken.job.id}").json()["attempts"]
+    leased_job = orders.services.jobs.take(orders.optimizer(), orders.kinds)
+    assert leased_job is not None
+    orders.services.jobs.report(leased_job.lease, None, error=None, result={})
+    shown = orders.client.request("GET", f"/api/v1/jobs/{leased_job.job.id}").json()["attempts"]
     assert [(attempt["number"], attempt["optimizer"], attempt["outcome"]) for attempt in shown] == [
         (1, first, "handed back"),
-        (2, taken.job.owner, "succeeded"),
+        (2, leased_job.job.owner, "succeeded"),
     ]
 
 

@@ -343,8 +343,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) ->
     decide = planner_loop._decide
     done: list[bool] = []
 
-    def decided(*given: object) -> object:
-        plan = decide(*given)  # type: ignore[arg-type]
+    def decided(*args: object) -> object:
+        plan = decide(*args)  # type: ignore[arg-type]
         if not done:
             done.append(True)
             happens()

@@ -36,9 +36,9 @@ SETTINGS = {
 
 @pytest.fixture
 def lake(opened: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened.database, tmp_path)
-    made.create_keyed(ORDERS, **SETTINGS)
-    return made
+    lake = a_lake(opened.database, tmp_path)
+    lake.create_keyed(ORDERS, **SETTINGS)
+    return lake
 
 
 def quarantine(lake: Lake, batches: int = 3) -> None:
@@ -59,20 +59,20 @@ def test_snapshots_of_a_quarantine_expire_and_its_position_stays(lake: Lake) -> 
     quarantine(lake)
     lake.services.planner_loop.run_once()
     assert active_jobs(lake)[QUARANTINE].kind is JobKind.EXPIRE
-    taken = lake.services.jobs.take(lake.optimizer(), [JobKind.EXPIRE])
-    assert taken is not None
-    task = lake.services.tasks.build(taken.job)
+    leased_job = lake.services.jobs.take(lake.optimizer(), [JobKind.EXPIRE])
+    assert leased_job is not None
+    task = lake.services.tasks.build(leased_job.job)
     assert isinstance(task, ExpireTask)
     first, second, head = snapshot_ids(lake.metadata(QUARANTINE))
     assert [(table.parts, table.snapshot_ids) for table in task.tables] == [
         ([*QUARANTINE.as_namespace], [first, second])
     ]
 
-    lake.services.jobs.begin_commit(taken.lease)
+    lake.services.jobs.begin_commit(leased_job.lease)
     gone = {"action": "remove-snapshots", "snapshot-ids": task.tables[0].snapshot_ids}
     with pytest.raises(LeaseLost, match="not valid for"):
-        lake.commit(altered(BASE, gone), lease=taken.lease)
-    lake.commit(altered(QUARANTINE, gone), lease=taken.lease)
+        lake.commit(altered(BASE, gone), lease=leased_job.lease)
+    lake.commit(altered(QUARANTINE, gone), lease=leased_job.lease)
     assert snapshot_ids(lake.metadata(QUARANTINE)) == [head]
     assert lake.services.writers.get(LAKE, QUARANTINE, LOG_WRITER).position == "3 orders:0:9"
     services = lake.services
@@ -119,14 +119,14 @@ def test_jobs_of_a_quarantine_go_where_its_table_goes(lake: Lake) -> None:
     lake.services.keyed.rename(LAKE, ORDERS, MOVED)
     moved = TableName(("db", "moved"), "quarantine")
     assert active_jobs(lake)[moved].id == job.id
-    taken = lake.services.jobs.take(lake.optimizer(), lake.kinds)
-    assert taken is not None
+    leased_job = lake.services.jobs.take(lake.optimizer(), lake.kinds)
+    assert leased_job is not None
     with pytest.raises(Conflict, match="a rewrite job is running"):
         lake.services.keyed.rename(LAKE, MOVED, ORDERS)
     lake.services.drop(LAKE, MOVED)
     assert active_jobs(lake) == {}
     with pytest.raises(LeaseLost):
-        lake.services.jobs.begin_commit(taken.lease)
+        lake.services.jobs.begin_commit(leased_job.lease)
 
 
 def test_the_page_of_a_quarantine_says_what_may_be_done_with_it(lake: Lake) -> None:

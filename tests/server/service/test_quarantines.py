@@ -23,9 +23,9 @@ ELSEWHERE = TableName(("db",), "elsewhere")
 
 @pytest.fixture
 def lake(opened: OpenDatabase, tmp_path: Path) -> Lake:
-    made = a_lake(opened.database, tmp_path)
-    made.create_keyed()
-    return made
+    lake = a_lake(opened.database, tmp_path)
+    lake.create_keyed()
+    return lake
 
 
 def register(lake: Lake, epoch: int = 0, *, create: bool = True, table: TableName = ORDERS) -> Writer | None:

@@ -35,9 +35,9 @@ def lease(vault: Vault) -> Lease:
     services = vault.services
     coming = Registration(group="default", host="here", pid=1, version="0", protocol=PROTOCOL)
     services.planner.run_now(VAULT, TABLE, JobKind.EXPIRE, {})
-    taken = services.jobs.take(services.optimizers.register(coming).id, list(JobKind))
-    assert taken is not None
-    return taken.lease
+    leased_job = services.jobs.take(services.optimizers.register(coming).id, list(JobKind))
+    assert leased_job is not None
+    return leased_job.lease
 
 
 def by(lease: Lease) -> dict[str, str]:
@@ -75,14 +75,14 @@ def test_a_run_reads_its_inputs_and_writes_its_target(vault: Vault, client: http
     services.pipelines.put("p", PutPipeline.model_validate(PIPELINE | {"tables": [defined]}), admin)
     services.pipeline_runs.request("p", TABLE, None)
     coming = Registration(group="default", host="here", pid=1, version="0", protocol=PROTOCOL)
-    taken = services.jobs.take(services.optimizers.register(coming).id, [JobKind.PIPELINE])
-    assert taken is not None
-    headers = by(taken.lease)
+    leased_job = services.jobs.take(services.optimizers.register(coming).id, [JobKind.PIPELINE])
+    assert leased_job is not None
+    headers = by(leased_job.lease)
     assert "s3.session-token" in client.get(f"{PATH}/orders", headers=headers).json()["config"]
     assert "s3:DeleteObject" in vault.cloud.policies[-1]
     assert "s3.session-token" in client.get(f"{PATH}/customers", headers=headers).json()["config"]
     assert "s3:PutObject" not in vault.cloud.policies[-1]
-    services.jobs.cancel(taken.lease.job_id)
+    services.jobs.cancel(leased_job.lease.job_id)
     assert "has ended" in client.get(f"{PATH}/customers", headers=headers).json()["config"][REFUSED]
 
 

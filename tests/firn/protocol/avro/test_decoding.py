@@ -76,7 +76,7 @@ def test_values_come_without_loss() -> None:
         "x": 1.5,
     }
     decoded = decode_one(VALUE, row)
-    assert (decoded.op, decoded.given, decoded.values) == ("U", None, row)
+    assert (decoded.op, decoded.set_columns, decoded.values) == ("U", None, row)
 
 
 def test_columns_that_the_schema_lacks_are_null_or_not_set() -> None:
@@ -84,7 +84,7 @@ def test_columns_that_the_schema_lacks_are_null_or_not_set() -> None:
     value = {"ID": 1, "more": "x"}
     assert decode_one(schema, value).values == {"id": 1}
     partial = RowColumns(types=TYPES, keys=["id"], needed_by_deletes=["id"], is_partial=True)
-    assert decode_one(schema, value, partial).given == ("id",)
+    assert decode_one(schema, value, partial).set_columns == ("id",)
 
 
 def test_a_decimal_keeps_digits_beyond_the_precision_of_its_schema_or_is_refused() -> None:

@@ -150,7 +150,7 @@ def test_a_value_that_is_not_given_needs_a_partial_table() -> None:
     partial = [Row("U", {"id": 1, "amount": Decimal("2.00")}, ("id", "amount"))]
     assert rows(DEBEZIUM_JSON, record, is_partial=True) == partial
     whole = debezium("u", after={"id": 1, "amount": 2, "note": None}, key={"id": 1})
-    assert rows(DEBEZIUM_JSON, whole, is_partial=True)[0].given is None
+    assert rows(DEBEZIUM_JSON, whole, is_partial=True)[0].set_columns is None
 
 
 @pytest.mark.parametrize("format", [CANAL_JSON, MAXWELL_JSON])
@@ -205,9 +205,9 @@ def test_a_record_that_changes_a_key_twice_gives_its_newest_row() -> None:
         {"id": "3", "amount": "2", "note": "b"},
         {"id": "2", "amount": "1", "note": "a"},
     ]
-    made = rows(CANAL_JSON, canal("UPDATE", data, old=[{"id": "2"}, {"id": "1"}]))
-    assert [(row.op, row.values["id"]) for row in made] == [("U", 2), ("U", 3), ("D", 1)]
-    assert made[0].values["note"] == "a"
+    decoded_rows = rows(CANAL_JSON, canal("UPDATE", data, old=[{"id": "2"}, {"id": "1"}]))
+    assert [(row.op, row.values["id"]) for row in decoded_rows] == [("U", 2), ("U", 3), ("D", 1)]
+    assert decoded_rows[0].values["note"] == "a"
 
 
 def test_partial_changes_of_a_key_become_one() -> None:
@@ -239,10 +239,10 @@ WORDS = st.sampled_from(["c", "u", "d", "t", "INSERT", "UPDATE", "insert", "upda
 @given(st.sampled_from(CDC_FORMATS), st.dictionaries(NAMED, JSON | WORDS), JSON)
 def test_no_record_raises_anything_but_bad_record(format: str, value: Any, key: Any) -> None:
     try:
-        made = rows(format, (to_bytes(key), to_bytes(value)))
+        decoded_rows = rows(format, (to_bytes(key), to_bytes(value)))
     except BadRecord:
         return
-    assert all(row.op in "UD" for row in made)
+    assert all(row.op in "UD" for row in decoded_rows)
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ class Deaths:
     history: History
 
     def server(self) -> str:
-        what = self.history.random.choice(sorted(SERVER_DIES))
-        moment = self.history.random.choice(SERVER_DIES[what])
-        return self._while_dying(what, lambda act, _: self.history.world.kill_the_server(moment, act), moment)
+        action = self.history.random.choice(sorted(SERVER_DIES))
+        moment = self.history.random.choice(SERVER_DIES[action])
+        return self._while_dying(action, lambda act, _: self.history.world.kill_the_server(moment, act), moment)
 
     def server_while_hive_writes(self) -> str:
         """A publish is held up: before its server lives again, Hive's side has gone on."""
@@ -77,23 +77,23 @@ class Deaths:
         )
 
     def optimizer(self) -> str:
-        what = self.history.random.choice(["publish", "sync"])
+        action = self.history.random.choice(["publish", "sync"])
         moment = self.history.random.choice(OPTIMIZER_DIES)
 
         def kill(_: object, ask: Callable[[], object]) -> None:
             ask()
             self.history.world.kill_an_optimizer(moment, lambda: bool(self.history.firn.active_jobs()))
 
-        return self._while_dying(what, kill, moment)
+        return self._while_dying(action, kill, moment)
 
     def metastore(self) -> str:
-        what = self.history.random.choice(["publish", "sync"])
-        call = self.history.random.choice(METASTORE_DIES[what])
+        action = self.history.random.choice(["publish", "sync"])
+        call = self.history.random.choice(METASTORE_DIES[action])
         if not self.history.oracle.partitioned:
-            call = {"publish": "alter_table", "sync": "get_table"}[what]
+            call = {"publish": "alter_table", "sync": "get_table"}[action]
         done = self.history.random.random() < 0.5
         kill: Death = lambda act, _: self.history.world.kill_the_metastore(call, act, done=done)  # noqa: E731
-        return self._while_dying(what, kill, f"{call}, {'done' if done else 'unheard'}")
+        return self._while_dying(action, kill, f"{call}, {'done' if done else 'unheard'}")
 
     def _while_dying(self, what: str, kill: Death, moment: str) -> str:
         self.history.said[-1] += f" ({what}, {moment})"

@@ -45,7 +45,7 @@ class Outages(Deaths):
         """What is done begins while the tickets of the server are valid, or after they have expired."""
         realm = self.history.world.realm
         assert realm is not None
-        what = self.history.random.choice(["publish", "sync", "write"])
+        action = self.history.random.choice(["publish", "sync", "write"])
         before = self.history.random.choice([0.0, TICKET_SECONDS + 2.0])
         away = self.history.random.choice([3.0, 15.0])
 
@@ -58,7 +58,7 @@ class Outages(Deaths):
             thread.join()
 
         kill: Death = disturbed
-        return self._while_dying(what, kill, f"begun after {before:g} s, for {away:g} s more")
+        return self._while_dying(action, kill, f"begun after {before:g} s, for {away:g} s more")
 
     def _begin(self, act: Callable[[], object]) -> threading.Thread:
         """Do something beside an outage; what the steps say shows whether it was refused."""
@@ -80,7 +80,7 @@ class Outages(Deaths):
         return hdfs
 
     def _while_away(self, outage: Callable[[], contextlib.AbstractContextManager[None]], *seconds: float) -> str:
-        what = self.history.random.choice(["publish", "sync", "write"])
+        action = self.history.random.choice(["publish", "sync", "write"])
         delay = self.history.random.uniform(0, LONGEST_DELAY_SECONDS)
         away = self.history.random.choice(seconds)
 
@@ -96,7 +96,7 @@ class Outages(Deaths):
                 self.history.hive.rows_by_spark()
 
         kill: Death = disturbed
-        return self._while_dying(what, kill, f"after {delay:.1f} s for {away:g} s")
+        return self._while_dying(action, kill, f"after {delay:.1f} s for {away:g} s")
 
     @contextmanager
     def _without_name_node(self) -> Iterator[None]:

@@ -52,5 +52,5 @@ def write(lake: Lake, added: Sequence[DataFileEntry], removed: Sequence[DataFile
     metadata = lake.metadata(PLAIN)
     gone = [entry.stats.location for entry in removed]
     now_ms = metadata["last-updated-ms"] + 1
-    made = write_snapshot(Storage(), metadata, added, gone, snapshot_id=next(_ids), now_ms=now_ms)
-    lake.commit(TableCommit(name=PLAIN, requirements=made.requirements(), updates=made.updates()))
+    snapshot_update = write_snapshot(Storage(), metadata, added, gone, snapshot_id=next(_ids), now_ms=now_ms)
+    lake.commit(TableCommit(name=PLAIN, requirements=snapshot_update.requirements(), updates=snapshot_update.updates()))

@@ -122,10 +122,12 @@ def test_a_merge_tells_what_is_pending_and_where_it_goes(lake: Lake) -> None:
     assert would(lake, JobKind.MERGE, ORDERS).action == "merge nothing: no change is pending"
     metadata = lake.metadata(CHANGE)
     entry = DataFileEntry(stats=FileStats(location="file:///c.parquet", size=50, record_count=3))
-    made = write_snapshot(
+    snapshot_update = write_snapshot(
         Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
-    lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
+    lake.commit(
+        TableCommit(name=CHANGE, requirements=snapshot_update.requirements(), updates=snapshot_update.updates())
+    )
     dry_run = would(lake, JobKind.MERGE, ORDERS)
     assert dry_run.action.startswith("merge 3 pending rows of 1 commit into a base of 0 rows")
     assert touched(dry_run)["change files"] == (1, 50)
@@ -263,8 +265,10 @@ def change_files(lake: Lake, *sizes: int) -> None:
         metadata = lake.metadata(CHANGE)
         entry = DataFileEntry(stats=FileStats(location=f"file:///{next(_ids)}.parquet", size=size, record_count=3))
         now_ms = metadata["last-updated-ms"] + 1
-        made = write_snapshot(Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=now_ms)
-        lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
+        snapshot_update = write_snapshot(Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=now_ms)
+        lake.commit(
+            TableCommit(name=CHANGE, requirements=snapshot_update.requirements(), updates=snapshot_update.updates())
+        )
 
 
 def test_a_compaction_tells_of_the_change_stores_files(lake: Lake) -> None:

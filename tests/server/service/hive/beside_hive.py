@@ -98,12 +98,12 @@ class BesideHive:
 
     def hive_table(self) -> HiveFiles:
         """A table of two partitions with a file each."""
-        made = HiveFiles(self, f"t{next(self.numbers)}")
-        storage = a_storage(uri(made.path), "id bigint; v string")
-        self.metastore.add_table(a_hive_table(name=made.short, storage=storage, partitioned_by="p string"))
-        made.add("x", 1, 2)
-        made.add("y", 3)
-        return made
+        table = HiveFiles(self, f"t{next(self.numbers)}")
+        storage = a_storage(uri(table.path), "id bigint; v string")
+        self.metastore.add_table(a_hive_table(name=table.short, storage=storage, partitioned_by="p string"))
+        table.add("x", 1, 2)
+        table.add("y", 3)
+        return table
 
     @staticmethod
     def table_name(table: HiveFiles) -> TableName:

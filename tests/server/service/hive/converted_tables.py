@@ -28,20 +28,20 @@ INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 
 def text_table(beside: BesideHive, columns: str = "id bigint; v string", **serde: str) -> HiveFiles:
     """A table of text: two partitions, one of them of a null."""
-    made = HiveFiles(beside, f"text{next(beside.numbers)}")
-    storage = a_storage(uri(made.path), columns, serde=TEXT, input_format=INPUT, serde_parameters=serde)
+    hive_files = HiveFiles(beside, f"text{next(beside.numbers)}")
+    storage = a_storage(uri(hive_files.path), columns, serde=TEXT, input_format=INPUT, serde_parameters=serde)
     parameters = {"skip.header.line.count": "1"}
-    table = a_hive_table(name=made.short, storage=storage, partitioned_by="p string", parameters=parameters)
+    table = a_hive_table(name=hive_files.short, storage=storage, partitioned_by="p string", parameters=parameters)
     beside.metastore.add_table(table)
     for value in ("x", "__HIVE_DEFAULT_PARTITION__"):
-        directory = made.path / f"p={value}"
+        directory = hive_files.path / f"p={value}"
         directory.mkdir(parents=True)
         (directory / "000000_0").write_text("id,v\n1,one\n")
         aged(directory / "000000_0", 1_700_000_000 * 10**9)
         beside.metastore.add_partition(
-            "db", made.short, a_hive_partition(value, storage=replace(storage, location=uri(directory)))
+            "db", hive_files.short, a_hive_partition(value, storage=replace(storage, location=uri(directory)))
         )
-    return made
+    return hive_files
 
 
 def relation_of(beside: BesideHive, name: TableName) -> Relation:
@@ -78,9 +78,9 @@ class Optimizer:
     def take(self) -> tuple[Lease, Json]:
         beside = self.beside
         about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
-        taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.CONVERT])
-        assert taken is not None
-        return taken.lease, task_of(beside, taken.job)
+        leased_job = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.CONVERT])
+        assert leased_job is not None
+        return leased_job.lease, task_of(beside, leased_job.job)
 
     def written(self, task: Json, *, counted: int = 2, operation: str = "append") -> TableCommit:
         name = TableName(tuple(task["parts"][:-1]), task["parts"][-1])

@@ -105,33 +105,33 @@ class MortalMetastore:
     def __getattr__(self, name: str) -> object:
         return getattr(self.real, name)
 
-    def set_table_parameters(self, *told: Any, **named: Any) -> None:
+    def set_table_parameters(self, *args: Any, **named: Any) -> None:
         self.fuse.at("before a mark")
-        self.real.set_table_parameters(*told, **named)
+        self.real.set_table_parameters(*args, **named)
         self.fuse.at("after a mark")
 
-    def alter_columns(self, *told: Any, **named: Any) -> None:
+    def alter_columns(self, *args: Any, **named: Any) -> None:
         self.fuse.at("before altering columns")
-        self.real.alter_columns(*told, **named)
+        self.real.alter_columns(*args, **named)
         self.fuse.at("after altering columns")
 
-    def move(self, *told: Any, **named: Any) -> ChangeSignals:
+    def move(self, *args: Any, **named: Any) -> ChangeSignals:
         self.fuse.at("before a move")
-        moved = self.real.move(*told, **named)
+        moved = self.real.move(*args, **named)
         self.fuse.at("after a move")
         return moved
 
-    def move_all(self, *told: Any, **named: Any) -> list[ChangeSignals]:
+    def move_all(self, *args: Any, **named: Any) -> list[ChangeSignals]:
         self.fuse.at("before moves")
-        moved = self.real.move_all(*told, **named)
+        moved = self.real.move_all(*args, **named)
         self.fuse.at("after moves")
         return moved
 
     @contextmanager
-    def lock(self, *told: Any, **named: Any) -> Iterator[FakeLock]:
+    def lock(self, *args: Any, **named: Any) -> Iterator[FakeLock]:
         """What a process that dies has locked, nobody unlocks."""
         self.fuse.at("before a lock")
-        lock = self.real.lock(*told, **named).__enter__()
+        lock = self.real.lock(*args, **named).__enter__()
         self.fuse.at("after a lock")
         try:
             yield lock

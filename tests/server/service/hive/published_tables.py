@@ -71,13 +71,13 @@ def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Lea
     outcome = beside.publish_requests.publish(LAKE, table.name)
     assert outcome.job is not None, outcome.message
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
-    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
-    assert taken is not None
-    beside.services.jobs.begin_commit(taken.lease)
-    location = f"{beside.services.tasks.build(taken.job).model_dump()['root']}/1"
+    leased_job = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
+    assert leased_job is not None
+    beside.services.jobs.begin_commit(leased_job.lease)
+    location = f"{beside.services.tasks.build(leased_job.job).model_dump()['root']}/1"
     for part, ids in rows.items():
         write(f"{location}/p={part}/a.parquet", *ids)
-    return Leased(taken.lease, location, sum(map(len, rows.values())))
+    return Leased(leased_job.lease, location, sum(map(len, rows.values())))
 
 
 def overwritten(table: HiveFiles) -> None:
@@ -97,10 +97,10 @@ def active(beside: BesideHive, relation: Relation) -> Job:
     return job
 
 
-def note(beside: BesideHive, table: HiveFiles, **told: Any) -> None:
+def note(beside: BesideHive, table: HiveFiles, **args: Any) -> None:
     relation = relation_of(beside, table)
     with beside.database.writing() as uow:
-        update_link(uow, relation.id, lambda link: replace(link, **told))
+        update_link(uow, relation.id, lambda link: replace(link, **args))
 
 
 def set_property(beside: BesideHive, table: HiveFiles, key: str, value: str) -> None:

@@ -35,9 +35,9 @@ class Optimizer:
 
     def work(self, beside: BesideHive) -> None:
         if self.lease is None:
-            taken = beside.services.jobs.take(self.optimizer_id, [JobKind.SYNC])
-            assert taken is not None
-            self.lease = taken.lease
+            leased_job = beside.services.jobs.take(self.optimizer_id, [JobKind.SYNC])
+            assert leased_job is not None
+            self.lease = leased_job.lease
         lease = self.lease
         self._once("committing", lambda: beside.services.jobs.begin_commit(lease))
         self.change = self.change or self._written(beside, lease)

@@ -21,20 +21,20 @@ from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 @pytest.fixture
 def table(beside: BesideHive) -> HiveFiles:
     """Two partitions; here the file of p=x was removed, and another one was added to it and to p=y."""
-    made = beside.hive_table()
-    beside.start(made)
+    table = beside.hive_table()
+    beside.start(table)
     beside.upgrades.activate()
     own = [beside.directory / f"own {part}.parquet" for part in "xy"]
     for path in own:
         pq.write_table(pa.table({"id": pa.array([9], pa.int64()), "v": ["here"]}), path)
-    metadata = beside.metadata(made)
+    metadata = beside.metadata(table)
     assert metadata is not None
     stats = beside.syncs.planner.files.footers(current_schema(metadata), [uri(path) for path in own])
     entries = [DataFileEntry(stats=file_stats, partition=(part,)) for file_stats, part in zip(stats, "xy", strict=True)]
-    gone = [location for location in beside.live(made) if "/p=x/" in location]
+    gone = [location for location in beside.live(table) if "/p=x/" in location]
     snapshot = beside.syncs.planner.files.write_snapshot(metadata, entries, gone, snapshot_id=77, now_ms=0)
-    committed(beside, made, snapshot.requirements(), snapshot.updates())
-    return made
+    committed(beside, table, snapshot.requirements(), snapshot.updates())
+    return table
 
 
 def committed(beside: BesideHive, table: HiveFiles, requirements: list[Json], updates: list[Json]) -> None:

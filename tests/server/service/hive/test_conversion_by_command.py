@@ -39,10 +39,10 @@ def site(beside: BesideHive) -> Iterator[Site]:
 
 
 def test_a_dry_run_calls_it_a_rewrite(site: Site) -> None:
-    said = site.run("hive", "convert", site.table.name, "--as", "copies.clicks", "--dry-run", "--json")
-    summary = {key: said.json[key] for key in ("table", "target", "files", "bytes", "convertible")}
+    output = site.run("hive", "convert", site.table.name, "--as", "copies.clicks", "--dry-run", "--json")
+    summary = {key: output.json[key] for key in ("table", "target", "files", "bytes", "convertible")}
     expected = {"table": site.table.name, "target": "copies.clicks", "files": 2, "bytes": 22, "convertible": True}
-    assert (said.code, summary) == (0, expected)
+    assert (output.code, summary) == (0, expected)
     people = site.run("hive", "convert", site.table.name, "--dry-run")
     assert "conversion of" in people.out
     assert "neither synced nor published" in people.err
@@ -56,11 +56,11 @@ def test_a_dry_run_calls_it_a_rewrite(site: Site) -> None:
 
 def test_a_table_is_converted_under_another_name(site: Site) -> None:
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(site.run, "hive", "convert", site.table.name, "--as", "copies.clicks", "--json")
+        future = pool.submit(site.run, "hive", "convert", site.table.name, "--as", "copies.clicks", "--json")
         while not site.beside.services.jobs.has_work("default", [JobKind.CONVERT]):
-            assert not said.done(), said.result()
+            assert not future.done(), future.result()
         Optimizer(site.beside).work()
-    ended = said.result()
+    ended = future.result()
     assert (ended.code, ended.json["kind"], ended.json["status"]) == (0, "convert", "succeeded")
     assert ended.json["result"] == {"rows": 2}
     assert rows(site.beside, TableName(("copies",), "clicks")) == ["2"]
@@ -69,16 +69,16 @@ def test_a_table_is_converted_under_another_name(site: Site) -> None:
 
 def test_a_failed_rewrite_says_what_stays_and_is_asked_for_again(site: Site) -> None:
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(site.run, "hive", "convert", site.table.name)
+        future = pool.submit(site.run, "hive", "convert", site.table.name)
         while not site.beside.services.jobs.has_work("default", [JobKind.CONVERT]):
-            assert not said.done(), said.result()
+            assert not future.done(), future.result()
         with site.beside.database.reading() as uow:
             relation = uow.relations.find(LAKE, site.beside.table_name(site.table))
             assert relation is not None
             active = uow.jobs.active_of(relation.id)
         assert active is not None
         site.beside.services.jobs.cancel(active.id)
-    ended = said.result()
+    ended = future.result()
     assert ended.code == 1
     assert "is empty; fix the cause" in ended.err
     retried = site.run("job", "retry", str(active.id))
@@ -96,10 +96,10 @@ def test_a_key_is_looked_at_by_the_dry_run_and_given_to_the_job(site: Site) -> N
     alone = site.run("hive", "convert", name, "--sequence-field", "v", "--dry-run")
     assert (alone.code, "name the primary key too" in alone.err) == (2, True)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(site.run, "hive", "convert", name, "--key", "id", "--sequence-field", "v", "--no-unique")
+        future = pool.submit(site.run, "hive", "convert", name, "--key", "id", "--sequence-field", "v", "--no-unique")
         while not site.beside.services.jobs.has_work("default", [JobKind.CONVERT]):
-            assert not said.done(), said.result()
+            assert not future.done(), future.result()
         lease, task = Optimizer(site.beside).take()
         assert (task["parts"][-1], task["primary_key"], task["unique"]) == ("base", ["id"], False)
         site.beside.services.jobs.cancel(lease.job_id)
-    assert said.result().code == 1
+    assert future.result().code == 1

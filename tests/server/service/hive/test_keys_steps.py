@@ -25,11 +25,11 @@ def leased(beside: BesideHive, table: HiveFiles) -> Lease:
     name = beside.table_name(table)
     beside.services.planner.run_now(LAKE, name, JobKind.KEYS, KeepRule().as_params())
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
-    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.KEYS])
-    assert taken is not None
-    assert beside.services.tasks.build(taken.job).model_dump()["by_time"]
-    beside.services.jobs.begin_commit(taken.lease)
-    return taken.lease
+    leased_job = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.KEYS])
+    assert leased_job is not None
+    assert beside.services.tasks.build(leased_job.job).model_dump()["by_time"]
+    beside.services.jobs.begin_commit(leased_job.lease)
+    return leased_job.lease
 
 
 def resolved(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> TableCommit:

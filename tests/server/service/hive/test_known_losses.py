@@ -234,8 +234,8 @@ def test_amoro_1898_and_1911_a_partition_that_hive_has_moved_is_not_written_to_w
     place = PartitionLocation(values=("x",), location=beside.where(table, "x"))
     beside.metastore.move("db", table.short, place, uri(elsewhere), {})
     before = hive_side(beside, table)
-    told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.skipped) == (0, 1)
+    outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
+    assert (outcome.switched, outcome.skipped) == (0, 1)
     assert hive_side(beside, table) == before
 
 

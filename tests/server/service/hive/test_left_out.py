@@ -21,8 +21,8 @@ def test_what_a_job_leaves_out_stays_as_it_was_and_is_asked_for_again(beside: Be
         beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=z"])
     if not key:
         merged(beside, table, "new", 8)  # what comes to other partitions changes nothing
-    told = beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=y"])
-    assert (told.partitions, told.rows, told.switched) == (1, 2, 1)
+    publish_outcome = beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=y"])
+    assert (publish_outcome.partitions, publish_outcome.rows, publish_outcome.switched) == (1, 2, 1)
     assert {f"{job.location}/p=x/a.parquet", kept} <= beside.live(table)
     assert beside.where(table, "y") == f"file:{table.path}/p=y"
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})

@@ -17,9 +17,9 @@ from tests.server.service.hive.served_site import Site
 
 def test_a_dry_run_of_a_database_is_a_report(site: Site) -> None:
     site.works()
-    said = site.run("hive", "upgrade", "db.*", "--dry-run", "--json")
-    assert said.code == 1, "one table is blocked"
-    rows_by_table = {row["table"]: row for row in said.json}
+    output = site.run("hive", "upgrade", "db.*", "--dry-run", "--json")
+    assert output.code == 1, "one table is blocked"
+    rows_by_table = {row["table"]: row for row in output.json}
     assert {name: row["eligible"] for name, row in rows_by_table.items()} == {
         site.orders.name: True,
         site.events.name: True,
@@ -36,9 +36,9 @@ def test_a_database_is_upgraded_with_keys_of_their_own(site: Site) -> None:
     site.works()
     before = fingerprint(site.beside.directory / "hive")
     keyed = f"{site.orders.name}=id"
-    said = site.run("hive", "upgrade", "db.*", "--primary-key", keyed, "--json")
-    assert said.code == 1, "one table is blocked"
-    assert {row["target"]: row["outcome"] for row in said.json} == {
+    output = site.run("hive", "upgrade", "db.*", "--primary-key", keyed, "--json")
+    assert output.code == 1, "one table is blocked"
+    assert {row["target"]: row["outcome"] for row in output.json} == {
         site.orders.name: "upgraded",
         site.events.name: "upgraded",
         "db.raw": "blocked",
@@ -77,8 +77,8 @@ def test_each_key_has_a_sequence_field_of_its_own(site: Site) -> None:
     site.works()
     key = f"{site.orders.name}=id"
     ordered = f"{site.orders.name}=v"
-    said = site.run("hive", "upgrade", "db.t*", "--primary-key", key, "--sequence-field", ordered, "--json")
-    assert said.code == 0
+    output = site.run("hive", "upgrade", "db.t*", "--primary-key", key, "--sequence-field", ordered, "--json")
+    assert output.code == 0
     table = BesideHive.table_name(site.orders)
     with site.beside.database.reading() as uow:
         relation = uow.relations.find(LAKE, table)
@@ -91,16 +91,16 @@ def test_columns_that_differ_are_told_by_check_and_show(site: Site) -> None:
     site.beside.upgrades.activate()
     hive_has(site.beside, site.orders, "id bigint; v int")
     site.beside.syncs.planner.sync_hive_table(LAKE, site.orders.name)
-    for said in (site.run("hive", "show", site.orders.name), site.run("hive", "check", site.orders.name)):
+    for output in (site.run("hive", "show", site.orders.name), site.run("hive", "check", site.orders.name)):
         for words in ("v int", "v string", "needs a decision: firn.hive.schema-conflict=ask"):
-            assert words in said.out
+            assert words in output.out
 
 
 def test_what_was_done_and_what_is_left_behind_is_told(site: Site) -> None:
     site.beside.start(site.orders, "id")
     site.beside.upgrades.activate()
-    said = site.run("hive", "history", site.orders.name)
-    assert (said.code, said.out) == (0, "no sync or publish has changed anything since the upgrade\n")
+    output = site.run("hive", "history", site.orders.name)
+    assert (output.code, output.out) == (0, "no sync or publish has changed anything since the upgrade\n")
     assert "Hive has every change" in site.run("hive", "show", site.orders.name).out
     merged(site.beside, site.orders, "x", 1, 7)
     job = leased(site.beside, site.orders, x=(1, 7))
@@ -116,15 +116,15 @@ def test_what_was_done_and_what_is_left_behind_is_told(site: Site) -> None:
 def test_a_table_without_a_key_is_shown_while_nobody_knows_how_far_hive_is_behind_it(site: Site) -> None:
     site.beside.start(site.orders)  # its server reaches no metastore, which has the columns of partitions
     site.beside.upgrades.activate()
-    said = site.run("hive", "show", site.orders.name, "--json")
-    assert (said.code, json.loads(said.out)["behind"]) == (0, None)
+    output = site.run("hive", "show", site.orders.name, "--json")
+    assert (output.code, json.loads(output.out)["behind"]) == (0, None)
 
 
 def test_a_batch_is_paused_resumed_and_canceled(site: Site) -> None:
     batch = connect(site.run.url).hive.upgrade_many(["db.t*"]).batch
     assert batch is not None
-    said = site.run("operation", "pause", "--batch", str(batch.id))
-    assert (said.code, said.out) == (0, f"batch {batch.id}: 2 paused\n")
+    output = site.run("operation", "pause", "--batch", str(batch.id))
+    assert (output.code, output.out) == (0, f"batch {batch.id}: 2 paused\n")
     first, second = site.run("operation", "list", "--batch", str(batch.id), "--json").json
     assert site.run("operation", "resume", first["id"], "--json").json["outcome"] == "waiting"
     refused = site.run("operation", "resume", first["id"])
@@ -178,8 +178,8 @@ def test_whether_files_in_sub_directories_count_is_said_by_the_command(site: Sit
     assert refused.code != 0
     assert "--subdirectories read" in refused.err
     assert site.run("hive", "check", site.events.name, "--subdirectories", "ignore").code == 0
-    said = site.run("hive", "upgrade", "db.t*", "--subdirectories", "read", "--json")
-    assert [row["outcome"] for row in said.json] == ["upgraded", "upgraded"]
+    output = site.run("hive", "upgrade", "db.t*", "--subdirectories", "read", "--json")
+    assert [row["outcome"] for row in output.json] == ["upgraded", "upgraded"]
     metadata = site.beside.metadata(site.events)
     assert metadata is not None
     assert metadata["properties"]["firn.hive.subdirectories"] == "read"

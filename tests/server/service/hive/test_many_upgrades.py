@@ -50,12 +50,12 @@ class Gate:
     def __getattr__(self, name: str) -> object:
         return getattr(self.real, name)
 
-    def footers(self, schema: Json, locations: Iterable[str], *told: Any, **named: Any) -> Iterator[FileStats]:
+    def footers(self, schema: Json, locations: Iterable[str], *args: Any, **named: Any) -> Iterator[FileStats]:
         locations = [*locations]
         if any(self.slow in location for location in locations):
             self.reached.set()
             assert self.opened.wait(PATIENCE_SECONDS)
-        return self.real.footers(schema, locations, *told, **named)
+        return self.real.footers(schema, locations, *args, **named)
 
     def before(self, upgrades: Upgrades) -> Upgrades:
         return replace(upgrades, files=cast("TableFiles", self))

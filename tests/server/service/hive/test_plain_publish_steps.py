@@ -37,9 +37,9 @@ def written(beside: BesideHive, table: HiveFiles) -> tuple[str, Leased]:
 
 
 def accepted(beside: BesideHive, job: Leased) -> dict[str, int]:
-    told = beside.published.accept(job.lease, job.location, rows=job.rows)
+    outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    return {"switched": told.switched, "skipped": told.skipped, "remaining": told.remaining}
+    return {"switched": outcome.switched, "skipped": outcome.skipped, "remaining": outcome.remaining}
 
 
 def failed(beside: BesideHive, job: Leased, reason: str) -> None:

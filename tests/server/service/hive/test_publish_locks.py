@@ -30,9 +30,9 @@ def written(beside: BesideHive) -> tuple[HiveFiles, Leased]:
 
 
 def accepted(beside: BesideHive, job: Leased) -> Published:
-    told = beside.published.accept(job.lease, job.location, rows=job.rows)
+    outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    return told
+    return outcome
 
 
 def at(beside: BesideHive, table: HiveFiles, job: Leased) -> set[str]:
@@ -58,10 +58,10 @@ def test_a_publish_locks_what_it_moves_and_lets_go_of_it(beside: BesideHive, mon
     calls: list[set[str | None]] = []
     move_all = beside.metastore.move_all
 
-    def moving(database: str, name: str, moves: Any, **told: Any) -> list[ChangeSignals]:
+    def moving(database: str, name: str, moves: Any, **args: Any) -> list[ChangeSignals]:
         held = {beside.metastore.locks.holder(table.name, f"p={part}") for part in ("x", "y", "new", "newer")}
         calls.append(held)
-        return move_all(database, name, moves, **told)
+        return move_all(database, name, moves, **args)
 
     monkeypatch.setattr(beside.metastore, "move_all", moving)
     assert accepted(beside, job).switched == 4
@@ -74,8 +74,8 @@ def test_a_publish_locks_what_it_moves_and_lets_go_of_it(beside: BesideHive, mon
 def test_what_others_have_locked_waits_and_the_rest_is_published(beside: BesideHive) -> None:
     table, job = written(beside)
     with beside.metastore.others_lock("db", table.short, "p=x", "p=new"):
-        told = accepted(beside, job)
-        assert (told.switched, told.skipped, told.remaining) == (2, 0, 2)
+        outcome = accepted(beside, job)
+        assert (outcome.switched, outcome.skipped, outcome.remaining) == (2, 0, 2)
         assert at(beside, table, job) == {"y", "newer"}
         reason = "2 partitions, which others have locked in the metastore: hive@elsewhere"
         assert beside.publish_requests.publish(LAKE, table.name).message == reason
@@ -116,7 +116,7 @@ def test_without_locks_a_publish_goes_on_and_says_so(beside: BesideHive, monkeyp
     beside.metastore.locks.are_had = False
     table, job = written(beside)
 
-    def together(*_told: Any, **_named: Any) -> None:
+    def together(*_args: Any, **_named: Any) -> None:
         raise AssertionError("without a lock each partition is read right before it is moved")
 
     monkeypatch.setattr(beside.metastore, "move_all", together)
@@ -142,12 +142,12 @@ def test_a_server_that_dies_with_a_lock_makes_the_next_one_wait_until_it_ends(be
         table, job = written(beside)
         died.append(_killed(beside, job, step=len(died) + 1))
         beside = beside.restarted(later=False)
-        told = beside.published.accept(job.lease, job.location, rows=job.rows)
+        outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
         if beside.metastore.locks.entries:
-            assert told.remaining == 4
+            assert outcome.remaining == 4
             beside.metastore.locks.time_out()
-            told = beside.published.accept(job.lease, job.location, rows=job.rows)
-        assert told.remaining == 0
+            outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
+        assert outcome.remaining == 0
         assert at(beside, table, job) == {"x", "y", "new", "newer"}
         beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert {"after a lock", "before moves", "after moves", "before an unlock"} <= {*died}
@@ -213,9 +213,9 @@ def test_moves_without_an_answer_are_looked_at_one_by_one(
     table, job = written(beside)
     move_all = beside.metastore.move_all
 
-    def unanswered(*told: Any, **named: Any) -> list[ChangeSignals]:
+    def unanswered(*args: Any, **named: Any) -> list[ChangeSignals]:
         if has_landed:
-            move_all(*told, **named)
+            move_all(*args, **named)
         raise CommitUnknown("no answer")
 
     with monkeypatch.context() as patched:
@@ -231,15 +231,15 @@ def test_one_of_several_that_somebody_has_moved_at_the_last_moment_keeps_back_no
     table, job = written(beside)
     move_all = beside.metastore.move_all
 
-    def overtaken(*told: Any, **named: Any) -> list[ChangeSignals]:
+    def overtaken(*args: Any, **named: Any) -> list[ChangeSignals]:
         """A tool that takes no locks."""
         elsewhere = a_storage(f"{table.path.as_uri()}/elsewhere", "id bigint; v string")
         beside.metastore.add_partition("db", table.short, a_hive_partition("x", storage=elsewhere))
-        return move_all(*told, **named)
+        return move_all(*args, **named)
 
     monkeypatch.setattr(beside.metastore, "move_all", overtaken)
-    told = accepted(beside, job)
-    assert (told.switched, told.skipped) == (3, 1)
+    outcome = accepted(beside, job)
+    assert (outcome.switched, outcome.skipped) == (3, 1)
     assert at(beside, table, job) == {"y", "new", "newer"}
     assert beside.where(table, "x") == f"{table.path.as_uri()}/elsewhere"
 
@@ -263,11 +263,11 @@ def test_of_two_that_mark_a_table_the_second_sees_the_first(
     merged(beside, table, "x", 1, 7)
     lock = beside.metastore.lock
 
-    def late(database: str, name: str, partitions: Any, **told: Any) -> object:
+    def late(database: str, name: str, partitions: Any, **args: Any) -> object:
         if [*partitions] == [""]:
             other = "0f8fad5b-d9cb-469f-a165-70867728950e another"
             beside.metastore.set_table_parameters(database, name, {PUBLISHER: other})
-        return lock(database, name, partitions, **told)
+        return lock(database, name, partitions, **args)
 
     monkeypatch.setattr(beside.metastore, "lock", late)
     with pytest.raises(Conflict, match="published by another table"):

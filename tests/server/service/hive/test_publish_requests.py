@@ -59,9 +59,9 @@ def job_of(beside: BesideHive, job_id: JobId | None) -> Job:
 
 def begun(beside: BesideHive, kind: JobKind) -> Lease:
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
-    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [kind])
-    assert taken is not None
-    return taken.lease
+    leased_job = beside.services.jobs.take(beside.services.optimizers.register(about).id, [kind])
+    assert leased_job is not None
+    return leased_job.lease
 
 
 def merges(beside: BesideHive, table: HiveFiles, *, merged_to: int = CHANGES) -> None:
@@ -135,8 +135,8 @@ def is_wished(beside: BesideHive, table: HiveFiles) -> bool:
 
 def begun_or_none(beside: BesideHive, kind: JobKind) -> Lease | None:
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
-    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [kind])
-    return None if taken is None else taken.lease
+    leased_job = beside.services.jobs.take(beside.services.optimizers.register(about).id, [kind])
+    return None if leased_job is None else leased_job.lease
 
 
 def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> None:
@@ -226,7 +226,7 @@ def test_what_keeps_it_from_being_planned_is_told(
     asks(beside, table)
     merges(beside, table)
 
-    def fails(*_told: object, **_named: object) -> None:
+    def fails(*_args: object, **_named: object) -> None:
         raise error
 
     with monkeypatch.context() as patched:

@@ -104,8 +104,8 @@ def test_what_hive_has_changed_before_the_switch_stays_where_it_is(
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     act(table)
-    told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.skipped, told.remaining) == (0, 1, 0)
+    outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
+    assert (outcome.switched, outcome.skipped, outcome.remaining) == (0, 1, 0)
     assert beside.where(table, "x") == (None if act is dropped else where)
     assert f"{job.location}/p=x/a.parquet" in beside.live(table)  # base has its rows until a sync looks
 
@@ -116,8 +116,8 @@ def test_a_metastore_that_is_away_is_told_later(beside: BesideHive, key: tuple[s
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     beside.fuse.meanwhile(5, lambda: setattr(beside.metastore, "answers", False))
-    told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.remaining) == (0, 1)
+    outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
+    assert (outcome.switched, outcome.remaining) == (0, 1)
     beside.metastore.answers = True
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).message.startswith(("nothing changed", "partitions"))
@@ -248,8 +248,8 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
     job = leased(beside, table, **{part: (1, 7)})
     asked: list[tuple[Any, ...]] = []
 
-    def unanswered(*told: Any, **_named: Any) -> None:
-        asked.append(told)
+    def unanswered(*args: Any, **_named: Any) -> None:
+        asked.append(args)
         raise CommitUnknown("no answer")
 
     with monkeypatch.context() as patched:
@@ -285,12 +285,12 @@ def test_a_metastore_that_refuses_a_move_holds_up_no_sync(beside: BesideHive, mo
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
 
-    def refused(*_told: Any, **_named: Any) -> None:
+    def refused(*_args: Any, **_named: Any) -> None:
         raise Invalid("not allowed")
 
     monkeypatch.setattr(beside.metastore, "move", refused)
-    told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.skipped, told.remaining) == (1, 0)
+    outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
+    assert (outcome.skipped, outcome.remaining) == (1, 0)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.where(table, "x") == where

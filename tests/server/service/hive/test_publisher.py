@@ -97,10 +97,10 @@ def test_of_two_that_mark_a_table_at_once_one_switches(beside: BesideHive, other
     mine = leased(beside, table, x=(1, 7))
     beside.metastore.set_table_parameters("db", table.short, {}, remove=[PUBLISHER])  # not there yet when it looked
     theirs = leased(other, table, x=(1, 8))
-    told = beside.published.accept(mine.lease, mine.location, rows=mine.rows)
-    assert (told.switched, told.skipped) == (0, 1)
-    told = other.published.accept(theirs.lease, theirs.location, rows=theirs.rows)
-    assert told.switched == 1
+    outcome = beside.published.accept(mine.lease, mine.location, rows=mine.rows)
+    assert (outcome.switched, outcome.skipped) == (0, 1)
+    outcome = other.published.accept(theirs.lease, theirs.location, rows=theirs.rows)
+    assert outcome.switched == 1
     assert beside.where(table, "x") == f"{theirs.location}/p=x"
 
 
@@ -149,9 +149,9 @@ def test_a_mark_without_an_answer_is_asked_for_again(
     merged(beside, table, "x", 1, 7)
     write = beside.metastore.set_table_parameters
 
-    def unanswered(*told: Any, **named: Any) -> None:
+    def unanswered(*args: Any, **named: Any) -> None:
         if has_landed:
-            write(*told, **named)
+            write(*args, **named)
         raise CommitUnknown("no answer")
 
     with monkeypatch.context() as patched:
@@ -166,7 +166,7 @@ def test_a_mark_that_is_refused_refuses_the_publish(beside: BesideHive, monkeypa
     table = upgraded(beside, "id")
     merged(beside, table, "x", 1, 7)
 
-    def refused(*_told: Any, **_named: Any) -> None:
+    def refused(*_args: Any, **_named: Any) -> None:
         raise Invalid("not allowed")
 
     monkeypatch.setattr(beside.metastore, "set_table_parameters", refused)

@@ -105,9 +105,9 @@ def begun(beside: BesideHive, table: HiveFiles, kind: JobKind) -> Lease:
     services = beside.services
     services.planner.run_now(LAKE, beside.table_name(table), kind, {})
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
-    taken = services.jobs.take(services.optimizers.register(about).id, [kind])
-    assert taken is not None
-    return taken.lease
+    leased_job = services.jobs.take(services.optimizers.register(about).id, [kind])
+    assert leased_job is not None
+    return leased_job.lease
 
 
 def path_of(location: str) -> Path:
@@ -305,9 +305,9 @@ def test_a_place_that_others_use_is_left_alone(
         lease = former.begun()
         with former.beside.database.reading() as uow:
             job = uow.jobs.get(lease.job_id)
-        told = former.beside.services.tasks.build(job).model_dump(mode="json")
-        assert told["published"] is None
-        assert SHARED in told["unrepresentable"]
+        task = former.beside.services.tasks.build(job).model_dump(mode="json")
+        assert task["published"] is None
+        assert SHARED in task["unrepresentable"]
     else:
         files = former.orphans.files
         real = files.can_move

@@ -172,9 +172,9 @@ def test_an_answer_that_was_lost_is_made_good_by_the_next_sync(
     table.add("x", 9)
     real = beside.metastore.alter_columns
 
-    def lost(*told: Any, **named: Any) -> None:
+    def lost(*args: Any, **named: Any) -> None:
         if has_landed:
-            real(*told, **named)
+            real(*args, **named)
         raise error("no answer")
 
     with monkeypatch.context() as once:

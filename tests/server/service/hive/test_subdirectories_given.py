@@ -74,8 +74,8 @@ def test_hives_readers_lose_sight_of_nothing_that_may_count(beside: BesideHive) 
     merged(beside, table, "x", 1, 2, 7)
     job = leased(beside, table, x=(1, 2, 7))
     below(table, 8)
-    told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.skipped) == (0, 1)
+    publish_outcome = beside.published.accept(job.lease, job.location, rows=job.rows)
+    assert (publish_outcome.switched, publish_outcome.skipped) == (0, 1)
     assert beside.where(table, "x") == where
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).conflict

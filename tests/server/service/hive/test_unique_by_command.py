@@ -66,8 +66,8 @@ def upgrade(run: Command, table: HiveFiles, *flags: str) -> Any:
 def test_a_table_with_unique_keys_is_upgraded_and_tells_so(site: Site) -> None:
     works(site)
     with optimizer(site.run.url, UNIQUE):
-        said = upgrade(site.run, site.orders)
-    assert (said.code, "no duplicate keys" in said.err) == (0, True)
+        output = upgrade(site.run, site.orders)
+    assert (output.code, "no duplicate keys" in output.err) == (0, True)
     shown = site.run("table", "show", site.orders.name).out
     assert "unique, checked at " in shown
     assert "base has moved" not in shown
@@ -77,10 +77,10 @@ def test_a_table_without_unique_keys_is_hives_alone_again(site: Site) -> None:
     works(site)
     before = fingerprint(site.beside.directory / "hive")
     with optimizer(site.run.url, REPEATED):
-        said = upgrade(site.run, site.orders)
-    assert (said.code, "the Hive table is as before" in said.err) == (1, True)
-    assert "id=3" in said.out
-    assert "file:/a.parquet, file:/b.parquet" in said.out
+        output = upgrade(site.run, site.orders)
+    assert (output.code, "the Hive table is as before" in output.err) == (1, True)
+    assert "id=3" in output.out
+    assert "file:/a.parquet, file:/b.parquet" in output.out
     assert site.beside.metadata(site.orders) is None
     assert fingerprint(site.beside.directory / "hive") == before
     assert site.beside.metastore.table("db", site.orders.short).parameters.get("firn.owner") is None
@@ -94,8 +94,8 @@ def test_changes_that_were_written_meanwhile_keep_the_table_here(site: Site) -> 
     """Given back, they would be merged and published, which nobody has asked for."""
     works(site)
     with optimizer(site.run.url, REPEATED, lambda: appended_change(site.beside, site.orders)):
-        said = upgrade(site.run, site.orders)
-    assert (said.code, "stays upgraded" in said.err) == (1, True)
+        output = upgrade(site.run, site.orders)
+    assert (output.code, "stays upgraded" in output.err) == (1, True)
     assert site.beside.metadata(site.orders) is not None
 
 
@@ -128,8 +128,8 @@ def test_a_check_that_finds_repeated_keys_ends_with_1_and_names_them(site: Site)
     planned = site.run("table", "check-keys", name, "--dry-run")
     assert "count the keys of 3 rows" in planned.out
     with optimizer(site.run.url, REPEATED):
-        said = site.run("table", "check-keys", name)
-    assert (said.code, "id=3" in said.out) == (1, True)
+        output = site.run("table", "check-keys", name)
+    assert (output.code, "id=3" in output.out) == (1, True)
     unchosen = site.run("table", "resolve-keys", name)
     assert (unchosen.code, "needs a rule for the row to keep" in unchosen.err) == (2, True)
     with optimizer(site.run.url, UNIQUE):

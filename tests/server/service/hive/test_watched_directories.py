@@ -93,9 +93,9 @@ def test_a_metastore_that_spells_places_its_own_way_is_pointed_back_once(
     move = beside.metastore.move
 
     def spelled(
-        database: str, name: str, place: PartitionLocation, location: str, *told: Any, **named: Any
+        database: str, name: str, place: PartitionLocation, location: str, *args: Any, **named: Any
     ) -> ChangeSignals:
-        return move(database, name, place, f"file://{normalize_location(location)}/", *told, **named)
+        return move(database, name, place, f"file://{normalize_location(location)}/", *args, **named)
 
     monkeypatch.setattr(beside.metastore, "move", spelled)
     outcome = beside.sync(table)

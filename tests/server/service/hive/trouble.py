@@ -27,10 +27,10 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
     left = [act]
 
     def after(read: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
-        def acted(*told: Any, **named: Any) -> Iterator[object]:
+        def acted(*args: Any, **named: Any) -> Iterator[object]:
             while left:
                 left.pop()()
-            return read(*told, **named)
+            return read(*args, **named)
 
         return acted
 

@@ -142,7 +142,7 @@ class Changing:
         lake = self.orders.lake
         lease = lake.lease(kind)
         metadata: Json = lake.metadata(name)
-        made = write_snapshot(
+        snapshot_update = write_snapshot(
             Storage(),
             metadata,
             added,
@@ -151,7 +151,10 @@ class Changing:
             now_ms=metadata["last-updated-ms"] + 1,
             summary_extra=summary,
         )
-        lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()), lease=lease)
+        lake.commit(
+            TableCommit(name=name, requirements=snapshot_update.requirements(), updates=snapshot_update.updates()),
+            lease=lease,
+        )
         lake.services.jobs.report(lease, Outcome.COMMITTED, error=None, result={})
 
     def _locate(self, name: TableName) -> str:

@@ -64,7 +64,7 @@ class KeyedLake:
         moved = served if directory is None else served | {"location": directory, "properties": {}}
         stats = write_rows(moved, [{"id": key, "note": note} for key, note in rows])
         entry = DataFileEntry(stats=stats, partition=partition)
-        made = write_snapshot(
+        snapshot_update = write_snapshot(
             Storage(),
             served,
             [entry],
@@ -74,7 +74,9 @@ class KeyedLake:
             summary_extra={"engine-name": "test", "firn.merged-through": "99"},
         )
         uuid = {"type": "assert-table-uuid", "uuid": served["table-uuid"]}
-        change = TableCommit(name=ORDERS, requirements=[uuid, *made.requirements()], updates=made.updates())
+        change = TableCommit(
+            name=ORDERS, requirements=[uuid, *snapshot_update.requirements()], updates=snapshot_update.updates()
+        )
         return CommitRequest(catalog=LAKE, changes=[change])
 
     def send(self, request: CommitRequest) -> bool:
@@ -87,10 +89,12 @@ class KeyedLake:
     def _append(self, name: TableName, rows: Sequence[Row]) -> None:
         metadata = self.lake.metadata(name)
         entry = DataFileEntry(stats=write_rows(metadata, rows))
-        made = write_snapshot(
+        snapshot_update = write_snapshot(
             Storage(), metadata, [entry], (), snapshot_id=next(snapshot_ids), now_ms=metadata["last-updated-ms"] + 1
         )
-        self.lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
+        self.lake.commit(
+            TableCommit(name=name, requirements=snapshot_update.requirements(), updates=snapshot_update.updates())
+        )
 
     def load(self) -> Loaded:
         """The table as the server serves it."""

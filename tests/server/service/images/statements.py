@@ -156,8 +156,8 @@ def send_again(orders: KeyedLake, sent: CommitRequest) -> CommitRequest:
                 entry["data_file"]["partition"] = {}
             location = f"{orders.served()['properties']['write.metadata.path']}/{new}-{number}.avro"
             spec = manifests.spec(line["partition_spec_id"])
-            made = manifests.write(location, entries, spec, Content(line["content"]), new)
-            lines[number] = made | {name: line[name] for name in ("sequence_number", "min_sequence_number")}
+            manifest = manifests.write(location, entries, spec, Content(line["content"]), new)
+            lines[number] = manifest | {name: line[name] for name in ("sequence_number", "min_sequence_number")}
     manifest_list = f"{old['manifest-list']}-again"
     manifests.write_list(manifest_list, lines, {"snapshot-id": str(new), "sequence-number": "1"})
     snapshot = old | {"snapshot-id": new, "manifest-list": manifest_list}

@@ -109,10 +109,10 @@ def test_base_holds_what_the_image_showed(lake: Lake, version: str) -> None:
         assert merge(orders, api)["cleaned_files"] == 1
         orders.upsert((2, "two"), (4, "d"))
         orders.delete(1)
-        said = merge(orders, api)
-        assert (said["mode"], said["pending_rows"], said["cleaned_files"]) == ("adopt", 3, 2)
+        outcome = merge(orders, api)
+        assert (outcome["mode"], outcome["pending_rows"], outcome["cleaned_files"]) == ("adopt", 3, 2)
         orders.delete(3, 4)
-        said = merge(orders, api)
+        outcome = merge(orders, api)
     assert orders.read() == {2: "two"}
     assert lake.metadata(BASE)["format-version"] == int(version)
     assert (lake.keyed().pending_rows, lake.keyed().watermark) == (0, lake.keyed().change_sequence - 1)
@@ -120,7 +120,7 @@ def test_base_holds_what_the_image_showed(lake: Lake, version: str) -> None:
     assert base is not None
     assert (base["summary"]["operation"], base["summary"]["total-records"]) == ("delete", "5")
     assert base["summary"]["total-position-deletes"] == "4"
-    assert said["gained"]["files_after"] == int(base["summary"]["total-data-files"])
+    assert outcome["gained"]["files_after"] == int(base["summary"]["total-data-files"])
     lake.services.images.stop()
 
 
@@ -179,8 +179,8 @@ def test_only_the_oldest_commits_are_merged_if_the_policy_says_so(orders: KeyedL
     orders.lake.commit(altered(BASE, set_property("firn.merge.max-job-rows", "2")))
     for number in range(3):
         orders.upsert((1, f"a{number}"), (10 + number, "b"))
-    said = merge(orders, api)
-    assert (said["pending_rows"], said["left_rows"], orders.lake.keyed().pending_rows) == (2, 4, 4)
+    outcome = merge(orders, api)
+    assert (outcome["pending_rows"], outcome["left_rows"], orders.lake.keyed().pending_rows) == (2, 4, 4)
     assert orders.read() == {1: "a2", 10: "b", 11: "b", 12: "b"}
     summary = (current_snapshot(orders.lake.metadata(BASE)) or {})["summary"]
     assert summary["total-records"] == "2"

@@ -89,13 +89,13 @@ def test_small_files_become_one_and_no_deletes_stay(orders: KeyedLake, api: Serv
     assert (summary_of(orders)["total-data-files"], summary_of(orders)["total-delete-files"]) == ("2", "1")
     orders.upsert((4, "d"))
     orders.delete(1)
-    said = merge(orders, api)
-    assert (said["mode"], said["rewritten_files"], said["pending_rows"]) == ("adopt", 2, 2)
+    outcome = merge(orders, api)
+    assert (outcome["mode"], outcome["rewritten_files"], outcome["pending_rows"]) == ("adopt", 2, 2)
     assert orders.read() == {2: "two", 3: "c", 4: "d"}
     summary = summary_of(orders)
     assert (summary["operation"], summary["total-records"], summary["total-data-files"]) == ("overwrite", "3", "1")
     assert (summary["total-delete-files"], summary["total-position-deletes"]) == ("0", "0")
-    gained = said["gained"]
+    gained = outcome["gained"]
     assert (gained["files_before"], gained["files_after"]) == (4, 1)
     assert (gained["deletes_before"], gained["deletes_after"]) == (1, 0)
 

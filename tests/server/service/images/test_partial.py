@@ -73,10 +73,12 @@ def append(orders: KeyedLake, name: TableName, rows: Sequence[dict[str, Any]], *
     metadata = orders.lake.metadata(name)
     entry = DataFileEntry(stats=write_rows(metadata, rows))
     now_ms = metadata["last-updated-ms"] + 1
-    made = write_snapshot(
+    snapshot_update = write_snapshot(
         Storage(), metadata, [entry], (), snapshot_id=next(snapshot_ids), now_ms=now_ms, summary_extra=summary
     )
-    orders.lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
+    orders.lake.commit(
+        TableCommit(name=name, requirements=snapshot_update.requirements(), updates=snapshot_update.updates())
+    )
 
 
 def send(orders: KeyedLake, *changes: PartialChange, **summary: str) -> None:
@@ -84,7 +86,7 @@ def send(orders: KeyedLake, *changes: PartialChange, **summary: str) -> None:
     ids = {field["name"]: field["id"] for field in current_schema(orders.lake.metadata(BASE))["fields"]}
     rows = []
     for change in changes:
-        given = None if change.given is None else ",".join(str(ids[name]) for name in sorted(change.given))
+        given = None if change.set_columns is None else ",".join(str(ids[name]) for name in sorted(change.set_columns))
         rows.append({**change.row, "_op": change.op, SET: given})
     append(orders, CHANGE, rows, **summary)
 

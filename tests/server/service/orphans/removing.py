@@ -56,9 +56,9 @@ def everything(lake: Lake, name: TableName = PLAIN) -> list[Path]:
 def begun(lake: Lake, name: TableName = PLAIN, **params: Any) -> Lease:
     """A job that an optimizer has just been given."""
     lake.services.planner.run_now(LAKE, name, JobKind.REMOVE_ORPHANS, params)
-    taken = lake.services.jobs.take(lake.optimizer(), [JobKind.REMOVE_ORPHANS])
-    assert taken is not None
-    return taken.lease
+    leased_job = lake.services.jobs.take(lake.optimizer(), [JobKind.REMOVE_ORPHANS])
+    assert leased_job is not None
+    return leased_job.lease
 
 
 def job_of(lake: Lake, lease: Lease) -> Job:
@@ -127,10 +127,10 @@ def refer_to(lake: Lake, path: Path, name: TableName = PLAIN, *, spelled: str | 
     """Commit a snapshot that names a file which has lain there for long."""
     metadata = lake.metadata(name)
     entry = DataFileEntry(stats=FileStats(location=spelled or f"file://{path}", size=1, record_count=1))
-    made = write_snapshot(
+    snapshot_update = write_snapshot(
         Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
-    lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
+    lake.commit(TableCommit(name=name, requirements=snapshot_update.requirements(), updates=snapshot_update.updates()))
 
 
 def fill_with_old_files(lake: Lake, name: TableName = PLAIN) -> set[Path]:

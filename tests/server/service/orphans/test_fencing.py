@@ -42,11 +42,11 @@ def test_a_lease_that_ends_between_two_batches_stops_the_second(lake: Lake, monk
     real = Quarantine.take
     calls: list[int] = []
 
-    def take(*given: object, **more: object) -> None:
+    def take(*args: object, **more: object) -> None:
         if len(calls) == 1:
             lake.services.jobs.cancel(lease.job_id)
         calls.append(1)
-        real(*given, **more)  # type: ignore[arg-type]
+        real(*args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Quarantine, "take", take)
     with pytest.raises(LeaseLost):

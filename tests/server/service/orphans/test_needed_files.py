@@ -114,12 +114,12 @@ def test_a_commit_that_names_an_old_file_just_after_it_was_moved_brings_it_back(
     lease = begun(lake)
     real = lake.services.orphans.quarantine.take
 
-    def slow(*given: object, **more: object) -> None:
-        real(*given, **more)  # type: ignore[arg-type]
+    def slow(*args: object, **more: object) -> None:
+        real(*args, **more)  # type: ignore[arg-type]
         assert not orphan.exists()
         refer_to(lake, orphan)
 
-    monkeypatch.setattr(Quarantine, "take", lambda _self, *given, **more: slow(*given, **more))
+    monkeypatch.setattr(Quarantine, "take", lambda _self, *slow_args, **more: slow(*slow_args, **more))
     assert proposed(lake, lease, [orphan]).quarantined == []
     assert orphan.exists()
     ended(lake, lease)
@@ -161,12 +161,12 @@ def test_a_dropped_table_that_can_be_undropped_keeps_its_files_under_the_same_wa
     lake.services.drop(LAKE, OTHER)
     before = everything(lake)
     lake.services.planner.run_now(LAKE, PLAIN, JobKind.REMOVE_ORPHANS, {})
-    taken = lake.services.jobs.take(lake.optimizer(), lake.kinds)
-    assert taken is not None
+    leased_job = lake.services.jobs.take(lake.optimizer(), lake.kinds)
+    assert leased_job is not None
     with pytest.raises(Conflict, match=SHARED):
-        lake.services.tasks.build(taken.job)
+        lake.services.tasks.build(leased_job.job)
     with pytest.raises(Conflict, match=SHARED):
-        proposed(lake, taken.lease, before)
+        proposed(lake, leased_job.lease, before)
     assert everything(lake) == before
 
 

@@ -40,7 +40,7 @@ ENDLESS = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SEL
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryLake:
     orders: KeyedLake
     client: firn.Client
 
@@ -62,7 +62,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(lake: Lake) -> Iterator[Asked]:
+def asked(lake: Lake) -> Iterator[QueryLake]:
     lake.create_keyed()
     lake.commit(altered(BASE, set_property("firn.read.max-wait", "60 s")))  # whatever else the machine does
     orders = KeyedLake(lake)
@@ -70,7 +70,7 @@ def asked(lake: Lake) -> Iterator[Asked]:
     orders.upsert((2, "bb"), (4, None))
     orders.delete(1)
     with connected(orders) as client:
-        yield Asked(orders, client)
+        yield QueryLake(orders, client)
     lake.services.queries.stop()
     lake.services.previews.stop()
     lake.services.images.stop()
@@ -79,7 +79,7 @@ def asked(lake: Lake) -> Iterator[Asked]:
 MERGED: list[list[str | None]] = [["2", "bb"], ["3", HOSTILE], ["4", None]]
 
 
-def test_a_keyed_table_has_its_merged_rows_and_no_others(asked: Asked) -> None:
+def test_a_keyed_table_has_its_merged_rows_and_no_others(asked: QueryLake) -> None:
     assert asked.rows("SELECT * FROM orders ORDER BY id") == MERGED
     assert asked.rows("SELECT * FROM lake.db.orders ORDER BY id") == MERGED
     assert asked.rows("SELECT count(*), count(note), min(db.orders.id) FROM db.orders") == [["3", "2", "2"]]
@@ -91,7 +91,7 @@ def test_a_keyed_table_has_its_merged_rows_and_no_others(asked: Asked) -> None:
     assert asked.rows("SELECT * FROM orders") == []
 
 
-def test_a_preview_shows_the_same_rows(asked: Asked) -> None:
+def test_a_preview_shows_the_same_rows(asked: QueryLake) -> None:
     shown = asked.client.transport.get("/catalogs/lake/tables/db.orders/preview")
     assert sorted(shown["rows"]) == MERGED
     assert [column["name"] for column in shown["columns"]] == ["id", "note"]
@@ -106,7 +106,7 @@ def test_a_preview_shows_the_same_rows(asked: Asked) -> None:
             asked.client.transport.get(f"/catalogs/lake/tables/{table}/preview")
 
 
-def test_results_are_paged_and_downloaded(asked: Asked) -> None:
+def test_results_are_paged_and_downloaded(asked: QueryLake) -> None:
     query = asked.end(
         asked.begin("SELECT x AS n, x % 7 = 0 AS s, NULL AS e FROM range(2500) t(x) ORDER BY x", limit=2_400)
     )
@@ -129,7 +129,7 @@ def test_results_are_paged_and_downloaded(asked: Asked) -> None:
     assert list(csv.reader(io.StringIO(content)))[1] == [HOSTILE, HOSTILE]
 
 
-def test_typed_values_come_as_text_that_loses_nothing(asked: Asked) -> None:
+def test_typed_values_come_as_text_that_loses_nothing(asked: QueryLake) -> None:
     (row,) = asked.rows(
         "SELECT 9007199254740993, 170141183460469231731687303715884105727::HUGEINT, 1.10::DECIMAL(5, 2), 0.1::FLOAT,"
         " 'NaN'::DOUBLE, DATE '0001-01-01', TIMESTAMP '9999-12-31 23:59:59.5', TIMESTAMPTZ '2026-01-01 00:00:00+02',"
@@ -155,7 +155,7 @@ def test_typed_values_come_as_text_that_loses_nothing(asked: Asked) -> None:
     ]
 
 
-def test_a_plan_runs_nothing(asked: Asked) -> None:
+def test_a_plan_runs_nothing(asked: QueryLake) -> None:
     plan = asked.end(asked.begin(ENDLESS, explain=True))
     assert (plan["state"], plan["explain"]) == ("done", True)
     text = "\n".join(line or "" for (line,) in asked.rows("EXPLAIN SELECT count(*) FROM orders"))
@@ -163,7 +163,9 @@ def test_a_plan_runs_nothing(asked: Asked) -> None:
     assert str(asked.orders.lake.warehouse) not in text
 
 
-def test_the_command_prints_rows_for_people_and_for_programs(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_rows_for_people_and_for_programs(
+    asked: QueryLake, capsys: pytest.CaptureFixture[str]
+) -> None:
     def said(*arguments: str, code: int = 0) -> tuple[str, str]:
         assert run(["sql", "--server", asked.client.url, *arguments]) == code
         captured = capsys.readouterr()
@@ -187,7 +189,7 @@ def test_the_command_prints_rows_for_people_and_for_programs(asked: Asked, capsy
     assert table.to_pydict() == {"id": [2, 3, 4]}
 
 
-def test_statements_fail_in_words_that_help(asked: Asked) -> None:
+def test_statements_fail_in_words_that_help(asked: QueryLake) -> None:
     with pytest.raises(Invalid, match="DROP is not a query") as refused:
         asked.begin("DROP TABLE orders")
     assert "--engine spark" in (refused.value.hint or "")
@@ -205,7 +207,7 @@ def test_statements_fail_in_words_that_help(asked: Asked) -> None:
         asked.rows("SELECT 1", snapshot="main")
 
 
-def test_a_query_that_takes_too_long_or_too_much_ends_alone(asked: Asked) -> None:
+def test_a_query_that_takes_too_long_or_too_much_ends_alone(asked: QueryLake) -> None:
     with pytest.raises(QueryFailed, match=r"needs more than .* of memory|stopped the engine"):
         asked.rows("SELECT length(repeat('a', 4000000000))")
     with pytest.raises(QueryFailed, match=r"needs more than .* of memory"):
@@ -221,7 +223,7 @@ def test_a_query_that_takes_too_long_or_too_much_ends_alone(asked: Asked) -> Non
     assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
 
 
-def test_a_canceled_query_stops_and_keeps_nothing(asked: Asked) -> None:
+def test_a_canceled_query_stops_and_keeps_nothing(asked: QueryLake) -> None:
     query = asked.begin(ENDLESS)
     waiting = [asked.begin(ENDLESS) for _ in asked.queries.engines]
     while asked.client.transport.get(f"/queries/{query['id']}")["state"] == "queued":
@@ -237,7 +239,7 @@ def test_a_canceled_query_stops_and_keeps_nothing(asked: Asked) -> None:
     assert asked.client.transport.change("DELETE", f"/queries/{done['id']}")["state"] == "done"
 
 
-def test_twenty_queries_at_once_are_all_answered(asked: Asked) -> None:
+def test_twenty_queries_at_once_are_all_answered(asked: QueryLake) -> None:
     with ThreadPoolExecutor(20) as threads:
         found = list(threads.map(lambda n: asked.rows(f"SELECT count(*) + {n} FROM orders"), range(20)))
     assert found == [[[str(3 + number)]] for number in range(20)]
@@ -250,7 +252,7 @@ def test_twenty_queries_at_once_are_all_answered(asked: Asked) -> None:
         asked.client.transport.change("DELETE", f"/queries/{each['id']}")
 
 
-def test_a_killed_engine_and_a_stopped_server_lose_one_query(asked: Asked) -> None:
+def test_a_killed_engine_and_a_stopped_server_lose_one_query(asked: QueryLake) -> None:
     assert asked.rows("SELECT 1") == [["1"]]
     for engine in asked.queries.engines:
         process = getattr(engine, "_process")  # noqa: B009
@@ -264,7 +266,7 @@ def test_a_killed_engine_and_a_stopped_server_lose_one_query(asked: Asked) -> No
     assert ended["state"] == "failed"
 
 
-def test_queries_without_a_server_fail_and_old_results_go(asked: Asked) -> None:
+def test_queries_without_a_server_fail_and_old_results_go(asked: QueryLake) -> None:
     query = asked.end(asked.begin("SELECT * FROM orders"))
     queries, database = asked.queries, asked.orders.lake.services.database
     queries.tidy()
@@ -281,7 +283,7 @@ def test_queries_without_a_server_fail_and_old_results_go(asked: Asked) -> None:
     assert asked.client.transport.get("/queries")["items"] == []
 
 
-def test_history_has_the_newest_first_page_by_page(asked: Asked) -> None:
+def test_history_has_the_newest_first_page_by_page(asked: QueryLake) -> None:
     for number in range(3):
         asked.end(asked.begin(f"SELECT {number}"))
     first = asked.client.transport.get("/queries", {"limit": 2})
@@ -290,7 +292,7 @@ def test_history_has_the_newest_first_page_by_page(asked: Asked) -> None:
     assert (statements, second["next_cursor"]) == (["SELECT 2", "SELECT 1", "SELECT 0"], None)
 
 
-def test_a_server_may_answer_no_queries(asked: Asked) -> None:
+def test_a_server_may_answer_no_queries(asked: QueryLake) -> None:
     asked.queries.bounds = replace(asked.queries.bounds, enabled=False)
     with pytest.raises(Refused, match="switched off"):
         asked.begin("SELECT 1")
@@ -299,7 +301,7 @@ def test_a_server_may_answer_no_queries(asked: Asked) -> None:
     assert asked.client.transport.get("/queries/settings")["enabled"] is False
 
 
-def test_saved_queries_are_kept_changed_and_deleted(asked: Asked) -> None:
+def test_saved_queries_are_kept_changed_and_deleted(asked: QueryLake) -> None:
     change, get = asked.client.transport.change, asked.client.transport.get
     body = {"name": "all", "statement": "SELECT * FROM orders", "catalog": "lake", "namespace": "db"}
     saved = change("POST", "/saved-queries", body)
@@ -312,7 +314,7 @@ def test_saved_queries_are_kept_changed_and_deleted(asked: Asked) -> None:
         change("DELETE", f"/saved-queries/{saved['id']}")
 
 
-def test_queries_open_no_file_of_another_table(asked: Asked) -> None:
+def test_queries_open_no_file_of_another_table(asked: QueryLake) -> None:
     """A client may have committed a file of another table: the rule for files is that of scans."""
     lake, mine = asked.orders.lake, TableName(("db",), "mine")
     lake.create(mine)
@@ -327,7 +329,7 @@ def test_queries_open_no_file_of_another_table(asked: Asked) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_deleted_positions_are_left_out_whichever_reads_the_file(
-    asked: Asked, version: str, monkeypatch: pytest.MonkeyPatch
+    asked: QueryLake, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = asked.orders
     orders.lake.commit(altered(BASE, set_property("firn.read.format-version", version)))
