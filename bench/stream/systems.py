@@ -213,7 +213,7 @@ writer.trigger(processingTime="{every} seconds").start({path!r})
 """
 _HUDI_READS = """
 spark.read.format("hudi").load({path!r}).createOrReplaceTempView("orders")
-told = list(spark.sql({question!r}).collect()[0])
+answer = list(spark.sql({question!r}).collect()[0])
 """
 
 

@@ -45,7 +45,7 @@ class Answers:
     name: str = "engine"
     forms: tuple[str, ...] = ("base", "image", "view")
 
-    def read(self, *_asked: str) -> tuple[Cost, Any]:
+    def read(self, *_columns: str) -> tuple[Cost, Any]:
         return Cost(1.0, 1.0), self.answers.pop(0)
 
 

@@ -49,8 +49,8 @@ def a_person(server: ServerProcess, name: str, *, role: str | None = None) -> st
     server.post("users", {"name": name})
     if role is not None:
         assert server.http.put(f"/api/v1/roles/{role}/members/{name}").is_success
-    made = server.post("tokens", {"name": f"of {name}", "owner": name})
-    return str(made["token"])
+    token = server.post("tokens", {"name": f"of {name}", "owner": name})
+    return str(token["token"])
 
 
 def a_role(server: ServerProcess, name: str, privileges: list[str], **on: Any) -> str:

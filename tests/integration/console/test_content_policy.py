@@ -30,7 +30,9 @@ class Watched:
     def __post_init__(self) -> None:
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda said: self.complaints.extend([said.text] if said.type == "error" else []))
+        self.page.on(
+            "console", lambda message: self.complaints.extend([message.text] if message.type == "error" else [])
+        )
 
 
 @pytest.fixture
@@ -79,4 +81,4 @@ def test_a_script_in_the_page_does_not_run(watched: Watched, server: ServerProce
     )
     watched.page.wait_for_load_state("networkidle")
     assert watched.page.evaluate("window.injected") is None
-    assert any("Content Security Policy" in said for said in watched.complaints)
+    assert any("Content Security Policy" in complaint for complaint in watched.complaints)

@@ -20,7 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
 
 
-def made(server: ServerProcess, name: str, *, keyed: bool = False) -> str:
+def create_table(server: ServerProcess, name: str, *, keyed: bool = False) -> str:
     columns = [{"name": "id", "type": "long"}]
     body = {"name": name, "columns": columns, "primary_key": ["id"] if keyed else []}
     return str(server.post("catalogs/lake/tables", body)["id"])
@@ -31,7 +31,7 @@ def drop(server: ServerProcess, name: str) -> None:
 
 
 def test_a_table_is_dropped_and_brought_back(server: ServerProcess, open_page: OpenPage) -> None:
-    table_id = made(server, "web.visits", keyed=True)
+    table_id = create_table(server, "web.visits", keyed=True)
     page = open_page(f"{server.url}/c/lake/tables/web.visits")
     page.get_by_role("button", name="more actions").click()
     page.get_by_role("menuitem", name="Drop table").click()
@@ -49,9 +49,9 @@ def test_a_table_is_dropped_and_brought_back(server: ServerProcess, open_page: O
 
 
 def test_a_name_that_is_taken_is_said_before_anything_is_done(server: ServerProcess, open_page: OpenPage) -> None:
-    made(server, "web.taken")
+    create_table(server, "web.taken")
     drop(server, "web.taken")
-    made(server, "web.taken")
+    create_table(server, "web.taken")
     page = open_page(f"{server.url}/c/lake/tables?kind=dropped&search=taken")
     page.get_by_role("button", name="Undrop").click()
     expect(page.get_by_role("alert")).to_contain_text("there is another table of that name")
@@ -64,7 +64,7 @@ def test_a_name_that_is_taken_is_said_before_anything_is_done(server: ServerProc
 def test_a_purge_says_what_will_happen_and_the_table_leaves_the_list(
     server: ServerProcess, open_page: OpenPage
 ) -> None:
-    made(server, "web.old")
+    create_table(server, "web.old")
     drop(server, "web.old")
     page = open_page(f"{server.url}/c/lake/tables?kind=dropped&search=old")
     page.get_by_role("button", name="Purge").click()
@@ -75,7 +75,7 @@ def test_a_purge_says_what_will_happen_and_the_table_leaves_the_list(
 
 
 def test_a_protected_table_cannot_be_dropped_and_says_why(server: ServerProcess, open_page: OpenPage) -> None:
-    made(server, "web.precious")
+    create_table(server, "web.precious")
     page = open_page(f"{server.url}/c/lake/tables/web.precious")
     page.get_by_label("protected against dropping").click()
     expect(page.get_by_label("protected against dropping")).to_be_checked()

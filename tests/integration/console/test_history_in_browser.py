@@ -56,8 +56,8 @@ def make_view(server: ServerProcess) -> None:
             {"action": "set-current-view-version", "view-version-id": -1},
         ]
         base = "/iceberg/v1/lake/namespaces/shop/views"
-        made = {"name": "big", "schema": SCHEMA, "view-version": version, "properties": {}}
-        sent = (base, made) if number == 1 else (f"{base}/big", {"requirements": [], "updates": updates})
+        view = {"name": "big", "schema": SCHEMA, "view-version": version, "properties": {}}
+        sent = (base, view) if number == 1 else (f"{base}/big", {"requirements": [], "updates": updates})
         answer = server.http.post(sent[0], json=sent[1])
         assert answer.is_success, answer.text
 
@@ -205,8 +205,8 @@ def test_bad_records_are_counted_and_dropped_as_the_user_has_seen_them(
 ) -> None:
     log = {"firn.log.topic": "t", "firn.log.brokers": "127.0.0.1:1", "firn.log.format": "firn-json"}
     columns = [{"name": "id", "type": "long"}]
-    made = {"name": "shop.logged", "columns": columns, "primary_key": ["id"], "properties": log}
-    server.post("catalogs/lake/tables", made)
+    logged_table = {"name": "shop.logged", "columns": columns, "primary_key": ["id"], "properties": log}
+    server.post("catalogs/lake/tables", logged_table)
     at = "catalogs/lake/tables/shop.logged"
     page = open_page(f"{server.url}/c/lake/tables/shop.logged?tab=quarantine")
     expect(page.get_by_text("No bad records")).to_be_visible()

@@ -200,10 +200,10 @@ def test_a_dry_run_says_what_it_would_touch_before_a_job_is_asked_for(
 
 def test_health_is_shown_in_parts_with_the_figures_behind_them(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/tables/shop.prices")
-    told = server.get("catalogs/lake/tables/shop.prices/health")
-    for part in told["parts"]:
+    health = server.get("catalogs/lake/tables/shop.prices/health")
+    for part in health["parts"]:
         expect(page.get_by_role("meter", name=re.compile(part["part"].replace("-", " ")))).to_be_visible()
-    assert "small-files" in [part["part"] for part in told["parts"]]
+    assert "small-files" in [part["part"] for part in health["parts"]]
 
 
 def test_the_timeline_goes_from_a_commit_to_a_job_by_arrow_keys(server: ServerProcess, open_page: OpenPage) -> None:

@@ -173,9 +173,9 @@ def test_a_keyed_table_is_created_in_a_dialog(server: ServerProcess, open_page: 
     assert violations(page) == []
     page.get_by_role("button", name="Create keyed table").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("web.sessions")
-    made = server.get("catalogs/lake/tables/web.sessions")
-    assert (made["kind"], made["primary_key"]) == ("keyed", ["id"])
-    assert [column["type"] for column in made["columns"]] == ["long", "timestamptz"]
+    created = server.get("catalogs/lake/tables/web.sessions")
+    assert (created["kind"], created["primary_key"]) == ("keyed", ["id"])
+    assert [column["type"] for column in created["columns"]] == ["long", "timestamptz"]
 
 
 def test_a_refusal_is_shown_in_the_servers_words(server: ServerProcess, open_page: OpenPage) -> None:

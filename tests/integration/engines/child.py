@@ -1,7 +1,7 @@
 """A Spark session that answers on its standard input and output, for a PySpark other than the one of this environment.
 
 Started as a program with the session's settings as JSON in its first argument. Takes a JSON document a line,
-`{"sql": …}` or `{"python": …}`, and answers `{"rows": …}`, `{"told": …}` or `{"error": …}`.
+`{"sql": …}` or `{"python": …}`, and answers `{"rows": …}`, `{"answer": …}` or `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def answer(session: SparkSession, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Run a statement and give its rows, or run Python and give what it has called `told`.
+def answer(session: SparkSession, request: Mapping[str, str]) -> dict[str, Any]:
+    """Run a statement and give its rows, or run Python and give the value of its variable `answer`.
 
     What JSON has no value for comes as text, so that two processes can be compared.
     """
-    if "sql" in asked:
-        answer: dict[str, Any] = {"rows": session.sql(asked["sql"]).collect()}
+    if "sql" in request:
+        answer: dict[str, Any] = {"rows": session.sql(request["sql"]).collect()}
     else:
         names: dict[str, Any] = {"spark": session}
-        exec(asked["python"], names)
-        answer = {"told": names.get("told")}
+        exec(request["python"], names)
+        answer = {"answer": names.get("answer")}
     plain: dict[str, Any] = json.loads(json.dumps(answer, default=str))
     return plain
 
@@ -41,10 +41,10 @@ def main() -> None:
     session = SparkSession.builder.config(map=json.loads(sys.argv[1])).getOrCreate()
     for line in sys.stdin:
         try:
-            said = answer(session, json.loads(line))
+            reply = answer(session, json.loads(line))
         except Exception as error:  # noqa: BLE001 -- whatever it is, it is the other process's business
-            said = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(said) + "\n")
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(reply) + "\n")
         answers.flush()
     session.stop()
 

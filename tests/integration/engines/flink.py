@@ -111,9 +111,9 @@ class Flink:
 
     def session(self, mode: str = BATCH, options: Mapping[str, str] | None = None) -> Session:
         """A new table environment; it knows no catalog yet."""
-        given = {"rest.address": "127.0.0.1", "rest.port": str(self.rest_port), **OPTIONS, **(options or {})}
+        flink_options = {"rest.address": "127.0.0.1", "rest.port": str(self.rest_port), **OPTIONS, **(options or {})}
         api = self.jvm.org.apache.flink
-        configuration = api.configuration.Configuration.fromMap({"execution.runtime-mode": mode, **given})
+        configuration = api.configuration.Configuration.fromMap({"execution.runtime-mode": mode, **flink_options})
         settings = api.table.api.EnvironmentSettings.newInstance().withConfiguration(configuration).build()
         return Session(api.table.api.TableEnvironment.create(settings))
 

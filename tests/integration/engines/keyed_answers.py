@@ -86,14 +86,14 @@ class Sample:
         expected = self.expected()
         assert counts.keys() == expected.keys()
         answered = {
-            asked: [0 if n is None else int(n) for n in count]  # the sum of no rows is null
-            for asked, count in counts.items()
+            question: [0 if n is None else int(n) for n in count]  # the sum of no rows is null
+            for question, count in counts.items()
             if not isinstance(count, str)
         }
         wrong += [
-            f"{asked}: {answer}, not {expected[asked]}"
-            for asked, answer in answered.items()
-            if answer != expected[asked]
+            f"{question}: {answer}, not {expected[question]}"
+            for question, answer in answered.items()
+            if answer != expected[question]
         ]
         if wrong:
             return f"wrong: {'; '.join(wrong)}"

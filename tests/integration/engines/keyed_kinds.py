@@ -75,9 +75,9 @@ class KeyedTable:
             if op != "D":
                 self.rows[self._key(row)] = row
 
-    def alter(self, what: str) -> None:
+    def alter(self, change: str) -> None:
         """Under the table's own name."""
-        self.spark.sql(f"ALTER TABLE {self} {what}")
+        self.spark.sql(f"ALTER TABLE {self} {change}")
 
     def drop_column(self, name: str) -> None:
         self.alter(f"DROP COLUMN {name}")

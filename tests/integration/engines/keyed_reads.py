@@ -37,8 +37,8 @@ def list_questioned(engine: str, version: str, samples: Sequence[Sample]) -> lis
     """
     gaps, fails = ENGINES[engine].gaps, ENGINES[engine].vectors is not None
     if version == "3" and (fails or engine in SLOW):
-        asked = ("v3", "v2") if fails else OF_VECTORS
-        return [sample for sample in samples if sample.name in asked]
+        versions = ("v3", "v2") if fails else OF_VECTORS
+        return [sample for sample in samples if sample.name in versions]
     excused = {kind for gap in gaps for kind in gap.kinds} | ({"v3"} if fails else set())
     return [*samples, *(sample.base() for sample in samples if sample.name in excused)]
 
@@ -94,16 +94,16 @@ def read_by_duckdb(samples: Sequence[Sample], server: ServerProcess) -> Verdicts
 
 
 def read_by_libraries(
-    asked: Mapping[str, Sequence[Sample]], server: ServerProcess, directory: Path
+    samples_by_library: Mapping[str, Sequence[Sample]], server: ServerProcess, directory: Path
 ) -> dict[str, Verdicts]:
     """By libraries of Python, each asked for tables of its own, in one process: the verdicts of each."""
-    tasks = {library: [sample.task() for sample in samples] for library, samples in asked.items()}
+    tasks = {library: [sample.task() for sample in samples] for library, samples in samples_by_library.items()}
     program = Path(__file__).with_name("library_reads.py")
-    given = json.dumps({"url": server.url, "tables": tasks})
-    answers: Mapping[str, Any] = json.loads(run_file(program, directory=directory, given=given))
+    input_json = json.dumps({"url": server.url, "tables": tasks})
+    answers: Mapping[str, Any] = json.loads(run_file(program, directory=directory, input_text=input_json))
     return {
         library: {(name := ".".join(sample.identifier)): sample.judge(**answers[library][name]) for sample in samples}
-        for library, samples in asked.items()
+        for library, samples in samples_by_library.items()
     }
 
 
@@ -152,4 +152,4 @@ def _scan(client: firn.Client, sample: Sample) -> str:
 def _judge_sql(sample: Sample, rows: list[Any] | str, counts: list[Any] | str) -> str:
     if isinstance(counts, str):
         return sample.judge(rows, dict.fromkeys(sample.expected(), counts))
-    return sample.judge(rows, {asked: [n, total] for asked, n, total in counts})
+    return sample.judge(rows, {question: [n, total] for question, n, total in counts})

@@ -49,10 +49,10 @@ class Lake:
 
     def call(self, procedure: str, *arguments: str, table: str = "t") -> list[dict[str, Any]]:
         """Call one of Iceberg's procedures on a table here; its answer, by the names of its columns."""
-        given = ", ".join([f"table => '{self.namespace}.{table}'", *arguments])
-        statement = f"CALL {self.catalog}.system.{procedure}({given})"
+        arguments_sql = ", ".join([f"table => '{self.namespace}.{table}'", *arguments])
+        statement = f"CALL {self.catalog}.system.{procedure}({arguments_sql})"
         answer: list[dict[str, Any]] = self.spark.run(
-            f"told = [row.asDict() for row in spark.sql({statement!r}).collect()]"
+            f"answer = [row.asDict() for row in spark.sql({statement!r}).collect()]"
         )
         return answer
 

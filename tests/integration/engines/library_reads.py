@@ -70,8 +70,8 @@ def by_chdb(table: Table, task: Task) -> Questions:
     root, _, file = table.metadata_location.removeprefix("file://").partition("/metadata/")
     source = f"icebergLocal('{root}', SETTINGS iceberg_metadata_file_path='metadata/{file}')"
 
-    def select(what: str, where: str = "true") -> list[Any]:
-        output = chdb.query(f"SELECT {what} FROM {source} WHERE {where}", "JSONCompact").data()
+    def select(expression: str, where: str = "true") -> list[Any]:
+        output = chdb.query(f"SELECT {expression} FROM {source} WHERE {where}", "JSONCompact").data()
         return list(json.loads(output)["data"])
 
     return {
@@ -114,11 +114,11 @@ LIBRARIES: Mapping[str, Callable[[Table, Task], Questions]] = {
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     os.chdir("/")  # ClickHouse opens local files below the working directory only
-    catalog = load_catalog("lake", type="rest", uri=f"{asked['url']}/iceberg", warehouse="lake")
+    catalog = load_catalog("lake", type="rest", uri=f"{request['url']}/iceberg", warehouse="lake")
     results: dict[str, dict[str, Any]] = {}
-    for library, tasks in asked["tables"].items():
+    for library, tasks in request["tables"].items():
         answers = results[library] = {}
         for task in tasks:
             table = catalog.load_table(tuple(task["identifier"]))

@@ -17,19 +17,19 @@ def run_python(program: str, *, directory: Path) -> str:
     return _run("-c", program, directory=directory)
 
 
-def run_file(program: Path, *, directory: Path, given: str) -> str:
+def run_file(program: Path, *, directory: Path, input_text: str) -> str:
     """As `run_python`, for a file, with its standard input."""
-    return _run(str(program), directory=directory, given=given)
+    return _run(str(program), directory=directory, input_text=input_text)
 
 
-def _run(*arguments: str, directory: Path, given: str = "") -> str:
+def _run(*arguments: str, directory: Path, input_text: str = "") -> str:
     if not INSTALLED.is_dir():
         pytest.fail("Polars, Daft, dlt and chdb are not installed: make engines")
     own = {"HOME": str(directory), "DLT_DATA_DIR": str(directory / "dlt"), "POLARS_ICEBERG_PLANNER": "pyiceberg"}
     quiet = {"RUNTIME__DLTHUB_TELEMETRY": "false", "DO_NOT_TRACK": "true"}
     done = subprocess.run(
         [sys.executable, *arguments],
-        input=given,
+        input=input_text,
         capture_output=True,
         text=True,
         check=False,

@@ -47,8 +47,8 @@ class Spark(ABC):
         return rows
 
     def run(self, code: str) -> Any:
-        """Run Python with the session as `spark`; what it has called `told`. Refused when it fails."""
-        return self.ask({"python": code})["told"]
+        """Run Python with the session as `spark`; the value of its variable `answer`. Refused when it fails."""
+        return self.ask({"python": code})["answer"]
 
     def know(self, url: str, name: str) -> None:
         """Tell the session, once, of the catalog `lake` of a server by this name."""
@@ -90,10 +90,10 @@ class SparkBeside(Spark):
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         assert line, "Spark 3.5 has ended: its log is spark-3.5.log in pytest's directory"
-        said: dict[str, Any] = json.loads(line)
-        if "error" in said:
-            raise Refused(said["error"])
-        return said
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise Refused(reply["error"])
+        return reply
 
 
 def spark_here() -> Spark:

@@ -159,9 +159,9 @@ def test_pyiceberg_connects_in_python_as_the_page_says(servers: Servers) -> None
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
 def test_duckdb_connects_as_the_page_says(servers: Servers, number: int) -> None:
     statements = [server for server in servers.real(blocks("DuckDB", "sql")[number]).split(";") if server.strip()]
-    said = duckdb(*statements)
-    assert [answer for answer in said if isinstance(answer, str)] == []
-    assert number or said[-1] == [[1, "first"]]
+    output = duckdb(*statements)
+    assert [answer for answer in output if isinstance(answer, str)] == []
+    assert number or output[-1] == [[1, "first"]]
 
 
 @pytest.mark.parametrize("library", ["Polars", "Daft"])
@@ -290,8 +290,8 @@ def by_libraries(
     version: str, samples: list[Sample], on_sqlite: ServerProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Verdicts]:
     """What the libraries of Python read, all in one process."""
-    asked = {library: list_questioned(library, version, samples) for library in LIBRARIES}
-    return read_by_libraries(asked, on_sqlite, tmp_path_factory.mktemp("libraries"))
+    samples_by_library = {library: list_questioned(library, version, samples) for library in LIBRARIES}
+    return read_by_libraries(samples_by_library, on_sqlite, tmp_path_factory.mktemp("libraries"))
 
 
 @pytest.mark.spark
@@ -300,25 +300,25 @@ def by_libraries(
 def test_an_engine_reads_of_keyed_tables_what_the_page_says(
     request: pytest.FixtureRequest, engine: str, version: str, samples: list[Sample], on_sqlite: ServerProcess
 ) -> None:
-    asked = list_questioned(engine, version, samples)
+    questioned = list_questioned(engine, version, samples)
     if engine in LIBRARIES:
         verdicts = request.getfixturevalue("by_libraries")[engine]
     elif engine in SPARKS:
         spark: Spark = request.getfixturevalue(SPARKS[engine])
         spark.know(on_sqlite.url, "keyed_lake")
-        verdicts = read_by_sql(asked, spark.rows, lambda query: nested(query, "keyed_lake", ""), "STRING")
+        verdicts = read_by_sql(questioned, spark.rows, lambda query: nested(query, "keyed_lake", ""), "STRING")
     elif engine == "Trino":
         trino: Trino = request.getfixturevalue("trino")
         plain, local_files, *_ = blocks("Trino", "properties")
         lines = (plain + local_files).replace(OPEN, on_sqlite.url).splitlines()
         name = f"lake{next(_numbers)}"
         trino.add_catalog(name, dict(line.split("=", 1) for line in lines))
-        verdicts = read_by_sql(asked, trino.rows, lambda query: nested(query, name))
+        verdicts = read_by_sql(questioned, trino.rows, lambda query: nested(query, name))
     elif engine == "Flink":
         session = request.getfixturevalue("flink").session()
         session.sql(blocks("Flink", "sql")[0].replace(OPEN, on_sqlite.url).strip().rstrip(";"))
-        verdicts = read_by_sql(asked, session.rows, lambda query: nested(query, quote=""))
+        verdicts = read_by_sql(questioned, session.rows, lambda query: nested(query, quote=""))
     else:
         read = {"DuckDB": read_by_duckdb, "iceberg-go": read_by_go, "client.scan": read_by_firn}[engine]
-        verdicts = read(asked, on_sqlite)
-    assert shorten(engine, version, verdicts) == list_expected(engine, version, asked)
+        verdicts = read(questioned, on_sqlite)
+    assert shorten(engine, version, verdicts) == list_expected(engine, version, questioned)

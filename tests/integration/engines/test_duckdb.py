@@ -98,13 +98,13 @@ def test_duckdb_reads_and_appends_to_a_store_of_a_keyed_table(server: ServerProc
 def test_duckdb_creates_a_table_with_its_rows_in_a_local_directory(server: ServerProcess) -> None:
     """It failed with `Failed to create directory`: DuckDB makes one level, and the table had no directory yet."""
     space = f"duck{next(_numbers)}"
-    *_, made, rows = duckdb(
+    *_, created, rows = duckdb(
         attached(server),
         f"CREATE SCHEMA lake.{space}",
         f"CREATE TABLE lake.{space}.t AS SELECT 7 AS id, 'seven' AS word",
         f"SELECT * FROM lake.{space}.t",
     )
-    assert made == [[1]]
+    assert created == [[1]]
     assert rows == [[7, "seven"]]
 
 

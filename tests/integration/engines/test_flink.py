@@ -28,8 +28,8 @@ _numbers = count(1)
 
 
 def catalog(url: str, **options: str) -> str:
-    given = {"type": "iceberg", "catalog-type": "rest", "uri": f"{url}/iceberg", "warehouse": "lake", **options}
-    listed = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+    properties = {"type": "iceberg", "catalog-type": "rest", "uri": f"{url}/iceberg", "warehouse": "lake", **options}
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     return f"CREATE CATALOG lake WITH ({listed})"
 
 

@@ -58,10 +58,10 @@ def test_namespaces_nest_and_have_properties(lake: Lake) -> None:
     )
     assert lake.values(f"SHOW NAMESPACES IN {lake}") == [f"{lake.namespace}.inner"]
     assert lake.values(f"SHOW NAMESPACES IN {inner}") == [f"{lake.namespace}.inner.`with.dot`"]
-    said = dict(lake.rows(f"DESCRIBE NAMESPACE EXTENDED {inner}"))
-    assert said["Comment"] == "inside"
-    assert "(a,2)" in said["Properties"]
-    assert "(b,three)" in said["Properties"]
+    described = dict(lake.rows(f"DESCRIBE NAMESPACE EXTENDED {inner}"))
+    assert described["Comment"] == "inside"
+    assert "(a,2)" in described["Properties"]
+    assert "(b,three)" in described["Properties"]
     assert lake.values(f"SELECT id FROM {inner}.`with.dot`.t") == [1]
     with pytest.raises(Refused, match=r"not empty|NOT_EMPTY"):
         lake.sql(f"DROP NAMESPACE {inner}.`with.dot`")

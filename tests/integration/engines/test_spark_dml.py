@@ -95,8 +95,8 @@ spark.sql("SELECT 5L AS id, 'e' AS part").write.mode("append").saveAsTable("{lak
     assert lake.rows(f"SELECT id, part FROM {lake}.t ORDER BY id") == [[3, "c"], [10, "a"], [20, "b"]]
     assert lake.metadata()["snapshots"][-1]["summary"]["by"] == "ada"
     assert lake.values(f"SELECT id FROM {lake}.u ORDER BY id") == [1, 5]
-    told = lake.spark.run(f"told = spark.read.format('iceberg').load('{lake}.t.files').count()")
-    assert told == 3
+    answer = lake.spark.run(f"answer = spark.read.format('iceberg').load('{lake}.t.files').count()")
+    assert answer == 3
 
 
 def test_a_written_schema_grows_the_table_where_it_may(lake: Lake) -> None:

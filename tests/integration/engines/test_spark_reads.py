@@ -37,13 +37,14 @@ def test_the_past_is_read_by_version_time_branch_and_tag(lake: Lake) -> None:
     assert lake.rows(f"SELECT id FROM {lake}.t FOR SYSTEM_TIME AS OF '{then}'") == [[1]]
     assert lake.rows(f"SELECT * FROM {lake}.t VERSION AS OF 'audit' ORDER BY id") == [[1, None], [3, "third"]]
     assert lake.rows(f"SELECT * FROM {lake}.t ORDER BY id") == [[1, None], [2, "second"]]
-    told = lake.spark.run(
-        f"told = spark.read.format('iceberg').option('versionAsOf', '{first}').load('{lake}.t').count()"
+    answer = lake.spark.run(
+        f"answer = spark.read.format('iceberg').option('versionAsOf', '{first}').load('{lake}.t').count()"
     )
-    assert told == 1
+    assert answer == 1
     appended = lake.spark.run(f"""
 reader = spark.read.format("iceberg").option("start-snapshot-id", "{first}")
-told = [row.id for row in reader.option("end-snapshot-id", "{refs["main"]["snapshot-id"]}").load("{lake}.t").collect()]
+last = "{refs["main"]["snapshot-id"]}"
+answer = [row.id for row in reader.option("end-snapshot-id", last).load("{lake}.t").collect()]
 """)
     assert appended == [2]
     assert len(snapshots) == 3

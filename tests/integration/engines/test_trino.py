@@ -275,7 +275,9 @@ def test_small_files_are_optimized_and_old_snapshots_expired(schema: Schema) -> 
     schema.sql(f"ALTER TABLE {t} EXECUTE optimize")
     assert schema.values(f'SELECT count(*) FROM {schema}."t$files"') == [1]
     assert len(list(directory.rglob("*.parquet"))) == 4
-    now = {f"{schema.catalog}.{what}_min_retention": "0s" for what in ("expire_snapshots", "remove_orphan_files")}
+    now = {
+        f"{schema.catalog}.{procedure}_min_retention": "0s" for procedure in ("expire_snapshots", "remove_orphan_files")
+    }
     schema.trino.rows(f"ALTER TABLE {t} EXECUTE expire_snapshots(retention_threshold => '0s')", **now)
     assert schema.values(f'SELECT count(*) FROM {schema}."t$snapshots"') == [1]
     (directory / "data" / "left-over.parquet").touch()
@@ -319,12 +321,12 @@ def test_what_one_may_not_see_does_not_exist_and_what_one_may_not_do_is_refused(
         access.access.grant("reader", ["read"], catalog="lake", namespace=(admin.name,), table="shown")
         secret = access.access.create_service("reader")["client_secret"]
         access.access.assign("reader", "reader")
-    given = {
+    security = {
         "security": "OAUTH2",
         "oauth2.credential": f"reader:{secret}",
         "oauth2.server-uri": f"{guarded.url}/iceberg/v1/oauth/tokens",
     }
-    trino.add_catalog("readers", connection(guarded, **given))
+    trino.add_catalog("readers", connection(guarded, **security))
     seen = f"readers.{admin.name}"
     assert trino.values(f"SELECT id FROM {seen}.shown") == [1]
     assert trino.values(f"SHOW TABLES FROM {seen}") == ["shown"]

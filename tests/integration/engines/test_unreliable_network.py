@@ -118,7 +118,7 @@ def test_pyiceberg_is_never_told_what_is_not_so(server: ServerProcess) -> None:
     assert other.done
 
 
-def told(heard: Heard, id_: int, lake: Lake, statement: str) -> None:
+def record_answer(heard: Heard, id_: int, lake: Lake, statement: str) -> None:
     """Run a statement and take down what Spark says of it: done, refused, or that it does not know."""
     try:
         lake.sql(statement)
@@ -146,9 +146,9 @@ def test_spark_is_never_told_what_is_not_so(lake: Lake) -> None:
         there = f"unlucky{next(_numbers)}"
         lake.spark.know(url, there)
         for id_ in range(APPENDS):
-            told(appended, id_, lake, f"INSERT INTO {there}.{name} VALUES ({id_}, 'unlucky', 0)")
+            record_answer(appended, id_, lake, f"INSERT INTO {there}.{name} VALUES ({id_}, 'unlucky', 0)")
         for id_ in range(UPDATES):
-            told(updated, id_, lake, f"UPDATE {there}.{name} SET n = n + 1 WHERE writer = 'counter'")
+            record_answer(updated, id_, lake, f"UPDATE {there}.{name} SET n = n + 1 WHERE writer = 'counter'")
         network.settle()
     table = opened(lake.server.url, name)
     appended.check(rows_of(table, "unlucky"))

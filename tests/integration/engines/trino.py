@@ -38,15 +38,15 @@ class Trino:
     def rows(self, statement: str, **session: str) -> list[Row]:
         """The rows of a statement, in their order; Refused when it fails."""
         properties = {"X-Trino-Session": ",".join(f"{key}={value}" for key, value in session.items())}
-        said = self.http.post("/v1/statement", content=statement, headers=properties if session else {}).json()
+        reply = self.http.post("/v1/statement", content=statement, headers=properties if session else {}).json()
         rows: list[Row] = []
         while True:
-            if "error" in said:
-                raise Refused(": ".join([said["error"]["errorName"], *_causes(said["error"].get("failureInfo"))]))
-            rows += said.get("data", [])
-            if "nextUri" not in said:
+            if "error" in reply:
+                raise Refused(": ".join([reply["error"]["errorName"], *_causes(reply["error"].get("failureInfo"))]))
+            rows += reply.get("data", [])
+            if "nextUri" not in reply:
                 return rows
-            said = self.http.get(said["nextUri"]).json()
+            reply = self.http.get(reply["nextUri"]).json()
 
     def values(self, statement: str) -> list[Any]:
         """The first column of a query, in the query's order."""
@@ -54,9 +54,9 @@ class Trino:
 
     def add_catalog(self, name: str, properties: Mapping[str, str]) -> None:
         """What `etc/catalog/NAME.properties` with these lines would do."""
-        given = dict(properties)
-        connector = given.pop("connector.name")
-        options = ", ".join(f"\"{key}\" = '{value}'" for key, value in given.items())
+        properties_left = dict(properties)
+        connector = properties_left.pop("connector.name")
+        options = ", ".join(f"\"{key}\" = '{value}'" for key, value in properties_left.items())
         self.rows(f"CREATE CATALOG {name} USING {connector} WITH ({options})")
 
 

@@ -36,10 +36,10 @@ def fetch() -> Path:
     cache_dir().mkdir(parents=True, exist_ok=True)
     # Beside its final place, so that moving it there is one step. The archives go with the directory.
     with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-        said = run_ivy("-settings", str(SETTINGS), "-cache", str(Path(scratch, "ivy")), "-ivy", str(WANTED))
+        ivy_output = run_ivy("-settings", str(SETTINGS), "-cache", str(Path(scratch, "ivy")), "-ivy", str(WANTED))
         archives = [path for path in Path(scratch, "ivy").rglob("*") if path.suffix in {".gz", ".zip"}]
         if len(archives) != 2:
-            raise JarsUnavailable(f"Ivy did not fetch Trino {VERSION}. Its last words:\n{said}")
+            raise JarsUnavailable(f"Ivy did not fetch Trino {VERSION}. Its last words:\n{ivy_output}")
         for archive in archives:
             _unpack(archive, Path(scratch, "home"))
         Path(scratch, "home").rename(home())

@@ -41,9 +41,9 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
 def test_directories_are_listed_and_footers_are_read(lines: dict[str, list[dict[str, Any]]]) -> None:
     for part, whats in (("hdfs-listing", ["listing", "times"]), ("hdfs-footers", ["footers"])):
         events = {line["event"]: line for line in lines[part]}
-        for what in whats:
-            assert {"local", "hdfs", "webhdfs"} <= events[what].keys()
-            assert events[f"{what} on HDFS"]["times_webhdfs"]["wall"] > 0
+        for measure in whats:
+            assert {"local", "hdfs", "webhdfs"} <= events[measure].keys()
+            assert events[f"{measure} on HDFS"]["times_webhdfs"]["wall"] > 0
     calls = {line["event"]: line["calls"] for line in lines["hdfs-listing"] if "calls" in line}
     assert calls == {"calls of listing": {"GetFileInfo": 4, "GetListing": 4}, "calls of times": {"GetFileInfo": 4}}
 

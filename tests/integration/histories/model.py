@@ -47,7 +47,7 @@ class State:
     views: dict[Name, View] = field(default_factory=dict)
     dropped: tuple[tuple[Name, Table | View], ...] = ()
 
-    def taken(self, name: Name) -> bool:
+    def has_relation(self, name: Name) -> bool:
         return name in self.tables or name in self.views
 
 
@@ -202,7 +202,7 @@ def _created(state: State, request: CreateTable | CreateView) -> Answer:
     name, identity = request.name, request.identity
     if name.namespace not in state.namespaces:
         return Answer(NOT_FOUND, state)
-    if state.taken(name):
+    if state.has_relation(name):
         return Answer(CONFLICT, state)
     if isinstance(request, CreateTable):
         return Answer(OK, replace(state, tables=state.tables | {name: Table(identity)}))
@@ -222,15 +222,15 @@ def _dropped(state: State, request: DropTable | DropView) -> Answer:
     return Answer(NO_CONTENT, replace(left, dropped=(*state.dropped, (name, state.views[name]))))
 
 
-def _without(things: dict[Name, T], name: Name) -> dict[Name, T]:
-    return {key: value for key, value in things.items() if key != name}
+def _without(relations: dict[Name, T], name: Name) -> dict[Name, T]:
+    return {key: value for key, value in relations.items() if key != name}
 
 
 def _renamed(state: State, request: RenameTable | RenameView, source: Name, to: Name) -> Answer:
     tables = isinstance(request, RenameTable)
     if source not in (state.tables if tables else state.views) or to.namespace not in state.namespaces:
         return Answer(NOT_FOUND, state)
-    if state.taken(to):
+    if state.has_relation(to):
         return Answer(CONFLICT, state)
     if tables:
         renamed = _without(state.tables, source) | {to: state.tables[source]}
@@ -257,11 +257,11 @@ def _undropped(state: State, identity: int) -> Answer:
     entry = next((dropped for dropped in state.dropped if dropped[1].identity == identity), None)
     if entry is None:
         return Answer(NOT_FOUND, state)
-    name, thing = entry
-    if state.taken(name):
+    name, relation = entry
+    if state.has_relation(name):
         return Answer(CONFLICT, state)
     rest = tuple(dropped for dropped in state.dropped if dropped is not entry)
     back = replace(state, dropped=rest, namespaces=state.namespaces | {name.namespace})
-    if isinstance(thing, Table):
-        return Answer(OK, replace(back, tables=state.tables | {name: thing}))
-    return Answer(OK, replace(back, views=state.views | {name: thing}))
+    if isinstance(relation, Table):
+        return Answer(OK, replace(back, tables=state.tables | {name: relation}))
+    return Answer(OK, replace(back, views=state.views | {name: relation}))

@@ -106,18 +106,18 @@ class Histories(RuleBasedStateMachine):
     @rule(requests=st.lists(st.deferred(lambda: wanted), min_size=1, max_size=3), twins=st.lists(st.booleans()))
     def at_once(self, requests: list[Any], twins: list[bool]) -> None:
         """Several requests at one time, some of them twice."""
-        asked = [request for request in (self.request(want) for want in requests) if request is not None]
-        sent = [self.sent(request) for request in asked]
-        twice = [*twins, *[False] * len(asked)]
+        built = [request for request in (self.request(want) for want in requests) if request is not None]
+        sent = [self.sent(request) for request in built]
+        twice = [*twins, *[False] * len(built)]
         futures = []
         for number, answer in enumerate(sent):
-            keyed = not isinstance(asked[number], Undrop)  # the management API takes no keys
+            keyed = not isinstance(built[number], Undrop)  # the management API takes no keys
             servers = self.servers if twice[number] and keyed else [self.servers[number % 2]]
             futures.append([self.pool.submit(answer.to, server) for server in servers])
         answers = [[future.result() for future in each] for each in futures]
         for each in answers:
             assert len({(answer.status_code, answer.content) for answer in each}) == 1, [answer.text for answer in each]
-        self.conclude(asked, [each[0] for each in answers])
+        self.conclude(built, [each[0] for each in answers])
 
     @rule(want=st.deferred(lambda: wanted), applied=st.booleans())
     def lost_and_repeated(self, want: Any, *, applied: bool) -> None:
@@ -141,7 +141,7 @@ class Histories(RuleBasedStateMachine):
         """A wish made into a request by what its client has read; None when there is nothing to wish it of."""
         state = self.states[0]
         if isinstance(want, PublishRequest):
-            return want.made(state)
+            return want.build_request(state)
         request: Request = want
         return request
 
@@ -208,22 +208,22 @@ class Histories(RuleBasedStateMachine):
         ids: list[str] = [relation["id"] for relation in listed if relation["name"] == ".".join(names[place])]
         return ids[later]
 
-    def conclude(self, asked: Sequence[Request], answers: Sequence[httpx.Response]) -> None:
+    def conclude(self, requests: Sequence[Request], answers: Sequence[httpx.Response]) -> None:
         """Keep the states that some order of the requests gives; there must be one that is what is seen."""
-        for request, answer in zip(asked, answers, strict=True):
+        for request, answer in zip(requests, answers, strict=True):
             if isinstance(request, CreateTable | CreateView) and answer.is_success:
                 metadata = answer.json()["metadata"]
                 self.identities[request.identity] = metadata.get("table-uuid") or metadata["view-uuid"]
         statuses = [answer.status_code for answer in answers]
         possible: list[State] = []
-        for order in permutations(range(len(asked))):
-            state, told = self.states[0], {}
+        for order in permutations(range(len(requests))):
+            state, status_by_number = self.states[0], {}
             for number in order:
-                told[number], state = answered(state, asked[number])
-            if [told[number] for number in range(len(asked))] == statuses:
+                status_by_number[number], state = answered(state, requests[number])
+            if [status_by_number[number] for number in range(len(requests))] == statuses:
                 possible.append(state)
         seen = self.seen()
-        assert any(self.looks(state) == seen for state in possible), (asked, statuses, seen)
+        assert any(self.looks(state) == seen for state in possible), (requests, statuses, seen)
         self.states = [next(state for state in possible if self.looks(state) == seen)]
 
     def looks(self, state: State) -> Any:
@@ -263,20 +263,20 @@ class PublishRequest:
     other: Name
     stale: bool
 
-    def made(self, state: State) -> Request | None:
+    def build_request(self, state: State) -> Request | None:
         if self.kind == "undrop":
             if not state.dropped:
                 return None
-            _, thing = state.dropped[-1 if self.stale else 0]
-            if isinstance(thing, Table) and thing.snapshots:
+            _, relation = state.dropped[-1 if self.stale else 0]
+            if isinstance(relation, Table) and relation.snapshots:
                 return None  # its snapshots have no files here, which undrop looks for
-            return Undrop(thing.identity)
+            return Undrop(relation.identity)
         names = [self.name] if self.kind == "append" else sorted({self.name, self.other})
         appends = [self._append(state, name) for name in names]
-        made = tuple(append for append in appends if append is not None)
-        if len(made) < len(names):
+        present = tuple(append for append in appends if append is not None)
+        if len(present) < len(names):
             return None
-        return made[0] if self.kind == "append" else Together(made)
+        return present[0] if self.kind == "append" else Together(present)
 
     def _append(self, state: State, name: Name) -> Append | None:
         table = state.tables.get(name)

@@ -29,17 +29,17 @@ class RealSide(Side):
         finally:
             self.hive.sql("SET TIME ZONE 'UTC'")
 
-    def made(
+    def create_table(
         self, columns: str, partitioned_by: str = "", *, kind: str = "PARQUET", external: bool = True
     ) -> RealTable:
         """An empty table of Hive's; by its defaults one that is not external becomes one whose files it deletes."""
-        made = RealTable(self, f"t{next(NUMBERS)}", its=self)
+        real_table = RealTable(self, f"t{next(NUMBERS)}", its=self)
         by = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
-        where = f"LOCATION '{made.path.as_uri()}'" if external else ""
+        where = f"LOCATION '{real_table.path.as_uri()}'" if external else ""
         self.real.sql(
-            f"CREATE {'EXTERNAL' if external else ''} TABLE {made.name} ({columns}) {by} STORED AS {kind} {where}"
+            f"CREATE {'EXTERNAL' if external else ''} TABLE {real_table.name} ({columns}) {by} STORED AS {kind} {where}"
         )
-        return made
+        return real_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -139,11 +139,11 @@ def test_json_by_names_in_any_case(side: Side, metastore: EmbeddedMetastore) -> 
 def test_a_keyed_table_is_filled_once_every_key_has_one_row(side: Side) -> None:
     table = side.table("id BIGINT, v STRING", "p STRING", kind="STORED AS TEXTFILE")
     table.insert("VALUES (1, 'a', 'x'), (1, 'b', 'y'), (2, 'c', 'x'), (NULL, 'd', 'x')")
-    asked = {"primary_key": ["id"], "sequence_field": "v"}
+    request = {"primary_key": ["id"], "sequence_field": "v"}
     convert = f"catalogs/lake/hive/{table.name}/convert"
 
     def refused() -> str:
-        ended = side.worked_on(side.server.post(convert, asked))
+        ended = side.worked_on(side.server.post(convert, request))
         assert ended["status"] == "failed"
         assert table.rows() == table.rows(store=".base") == []
         return str(ended["error"])
@@ -153,13 +153,13 @@ def test_a_keyed_table_is_filled_once_every_key_has_one_row(side: Side) -> None:
     error = refused()
     for words in ("1 keys (id) of ", "1 duplicate rows: 1 (2 rows). ", f"firn table resolve-keys {table.name} "):
         assert words in error
-    table.worked(side.server.post(convert, asked | {"unique": False}))
+    table.worked(side.server.post(convert, request | {"unique": False}))
     assert table.rows() == [(1, "a", "x"), (1, "b", "y"), (2, "c", "x")]
     assert table.job("keys", resolve=True)["result"]["removed_rows"] == 1
     kept = [(1, "b", "y"), (2, "c", "x")]
     assert table.rows() == kept
     table.insert("VALUES (1, 'b', 'y'), (2, 'c', 'x')", how="OVERWRITE")
-    converted(table, name="db.second_copy", **asked)
+    converted(table, name="db.second_copy", **request)
     assert side.hive.sql("SELECT * FROM lake.db.second_copy") == kept
     lineage = "SELECT _row_id, _last_updated_sequence_number FROM lake.db.second_copy.base"
     assert side.hive.sql(lineage) == [(0, 1), (1, 1)]

@@ -175,15 +175,15 @@ def test_values_that_hive_s_avro_cannot_hold_keep_their_partition_waiting_and_no
     shown = "id, CAST(at AS STRING), trim(many[1].code), many[1].day, n, p, q"  # Hive's reader pads char values
     assert table.hive_rows(shown) == table.rows(shown)[:3]
     assert [line[0] for line in table.rows(store=".base")] == [1, 10, 11, 20, 21]
-    told = "1 rows have a value in at that is finer than a millisecond", "1 rows have a value in many that is"
+    messages = "1 rows have a value in at that is finer than a millisecond", "1 rows have a value in many that is"
     again = table.ask_publish()
     assert again["job"] is None, again
     assert again["partitions_waiting"] == 2
-    assert all(words in again["message"] and words in done["result"]["waits"] for words in told), again["message"]
+    assert all(words in again["message"] and words in done["result"]["waits"] for words in messages), again["message"]
     table.change(f"SELECT {finer.replace('123456', '123457')}")
     in_vain = table.publish()
     assert in_vain["result"]["partitions"] == 0
-    assert told[0] in in_vain["result"]["waits"]
+    assert messages[0] in in_vain["result"]["waits"]
     assert table.ask_publish()["job"] is None
     table.change(f"SELECT {finer.replace('123456', '123')}")
     table.change(f"SELECT {older}", op="D")

@@ -43,12 +43,12 @@ class Mortal:
     http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=30))
 
     @property
-    def told(self) -> Path:
+    def death_file(self) -> Path:
         return self.directory / "die-at"
 
     def start(self) -> None:
         quick = {"FIRN_BACKGROUND__OPERATION_SECONDS": "1", "FIRN_BACKGROUND__LEADER_SECONDS": "1"}
-        environment = {**os.environ, **quick, "FIRN_METASTORE": self.metastore, "DYING_FILE": str(self.told)}
+        environment = {**os.environ, **quick, "FIRN_METASTORE": self.metastore, "DYING_FILE": str(self.death_file)}
         arguments = ["server", "--port", "0", "--data-dir", str(self.directory / "data")]
         log = self.directory / "log"
         self.process = ForkedProgram("tests.integration.hive.dying", *arguments, environment=environment, log=log)
@@ -129,7 +129,7 @@ def test_an_upgrade_survives_the_death_of_the_server_at_each_step(
         name, directory = f"t{number}", tmp_path / f"t{number}"
         hive_table(hive_side, directory, name)
         before = fingerprint(directory)
-        mortal.told.write_text(moment, encoding="utf-8")
+        mortal.death_file.write_text(moment, encoding="utf-8")
         operation_id = mortal.upgrade(f"killed.{name}")
         assert mortal.ended(operation_id) == "succeeded", moment
         shown = mortal.get(f"catalogs/lake/tables/killed.{name}").json()

@@ -22,10 +22,10 @@ PARTITION = "p STRING"
 @pytest.fixture
 def orders(side: Side) -> HiveTable:
     """Three keys in two partitions, upgraded, and changes in one of them."""
-    made = side.table(COLUMNS, PARTITION, "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')").upgrade("id")
-    made.change("SELECT 1, 'mine', 'x' UNION ALL SELECT 4, 'new', 'x'")
-    made.change("SELECT 2, '', 'x'", op="D")
-    return made
+    table = side.table(COLUMNS, PARTITION, "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')").upgrade("id")
+    table.change("SELECT 1, 'mine', 'x' UNION ALL SELECT 4, 'new', 'x'")
+    table.change("SELECT 2, '', 'x'", op="D")
+    return table
 
 
 def test_hive_sees_what_was_merged_and_its_own_files_stay_as_they_were(orders: HiveTable) -> None:
@@ -84,9 +84,9 @@ def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
         while not future.done():
             orders.side.hive.work(orders.side.server.url)
     assert future.result().code == 0, future.result().err
-    [told] = future.result().json
-    assert (told["step"], told["job"]["kind"], told["job"]["status"]) == ("done", "publish", "succeeded")
-    assert told["message"] == "1 partition published; Hive is up to date"
+    [report] = future.result().json
+    assert (report["step"], report["job"]["kind"], report["job"]["status"]) == ("done", "publish", "succeeded")
+    assert report["message"] == "1 partition published; Hive is up to date"
     assert orders.hive_rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
     assert "Hive is up to date" in command("hive", "publish", orders.name).out
     assert "without a lock: the metastore has no locks: " in command("hive", "show", orders.name).out
@@ -134,9 +134,9 @@ def test_writers_that_knew_where_a_partition_was_are_heard(orders: HiveTable) ->
     assert orders.hive_rows() == [(3, "c", "x"), (3, "c", "y")]
     assert orders.rows() == orders.rows(store=".base") == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
     # What it overwrote waits; the key that came from the other partition is taken from there.
-    asked = orders.ask_publish(merge=False)
-    assert "1 partition waits, because Hive has just written to it" in asked["message"]
-    orders.worked(asked["job"])
+    request = orders.ask_publish(merge=False)
+    assert "1 partition waits, because Hive has just written to it" in request["message"]
+    orders.worked(request["job"])
     assert orders.hive_rows() == [(3, "c", "x")]
 
 
@@ -225,8 +225,8 @@ def test_columns_go_both_ways_and_no_reader_loses_sight_of_a_value(
 ) -> None:
     orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base ADD COLUMN own STRING COMMENT 'ours'")
     orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base RENAME COLUMN v TO renamed")
-    told = "(id, renamed, p, own, _op) VALUES (7, 'wide', 'x', 'kept', 'U')"
-    orders.side.hive.sql(f"INSERT INTO lake.{orders.name}.change {told}")
+    insert_columns = "(id, renamed, p, own, _op) VALUES (7, 'wide', 'x', 'kept', 'U')"
+    orders.side.hive.sql(f"INSERT INTO lake.{orders.name}.change {insert_columns}")
     orders.publish()
     assert orders.hive_rows("id, v, own")[-1] == (7, "wide", "kept")
     assert orders.rows("id, renamed, own")[-1] == (7, "wide", "kept")
@@ -275,8 +275,8 @@ def test_a_table_is_given_back_to_hive_and_upgraded_again(orders: HiveTable) -> 
         while not future.done():
             orders.side.hive.work(orders.side.server.url)
     assert future.result().code == 0, future.result().err
-    [told] = future.result().json
-    assert (told["result"]["partitions"], told["result"]["published"]) == (2, 1)
+    [report] = future.result().json
+    assert (report["result"]["partitions"], report["result"]["published"]) == (2, 1)
     expected = [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
     assert orders.hive_rows() == expected
     assert fingerprint(orders.path) == before

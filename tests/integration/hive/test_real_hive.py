@@ -69,7 +69,7 @@ def selected(id_: int, at: int, partition: str) -> str:
 
 def of_all_types(side: RealSide, kind: str) -> RealTable:
     columns = ", ".join(f"{name} {kind[0]}" for name, kind in TYPES.items())
-    table = side.made(f"id BIGINT, {columns}", "p STRING", kind=kind)
+    table = side.create_table(f"id BIGINT, {columns}", "p STRING", kind=kind)
     rows = [selected(1, 1, "'a b/c=ü'"), selected(2, 2, "NULL"), selected(3, 0, "'%25'")]
     return table.do(f"INSERT INTO {{t}} PARTITION (p) {' UNION ALL '.join(rows)}")
 
@@ -97,7 +97,7 @@ def test_all_types_read_the_same_where_either_side_wrote_them(real_side: RealSid
 
 def test_counts_that_hive_answers_from_statistics_stay_right(real_side: RealSide) -> None:
     """Of managed tables only: what becomes of external ones is none of its business."""
-    table = real_side.made("id BIGINT, n INT", "p STRING", external=False)
+    table = real_side.create_table("id BIGINT, n INT", "p STRING", external=False)
     table.do("INSERT INTO {t} PARTITION (p) VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'y')")
     with MetastoreSession(real_side.metastore.port) as client:  # as earlier Hives have left them
         hive_table = client.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
@@ -123,13 +123,13 @@ def same(table: RealTable, *shown: str) -> list[tuple[str, ...]]:
 
 def test_what_hive_does_to_a_published_table_is_taken_over(real_side: RealSide) -> None:
     """A table by Hive 4's defaults: an external one whose files it deletes with its partitions."""
-    table = real_side.made("id BIGINT, v STRING", "p STRING", external=False)
+    table = real_side.create_table("id BIGINT, v STRING", "p STRING", external=False)
     table.do("INSERT INTO {t} PARTITION (p) VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')").upgrade("id")
     table.upserted("SELECT CAST(2 AS BIGINT), 'mine', 'x'")
     table.publish()
     table.do("INSERT INTO {t} PARTITION (p='x') VALUES (5, 'theirs')")
     assert same(table, "id", "v") == [("1", "a"), ("2", "mine"), ("3", "c"), ("5", "theirs")]
-    source = real_side.made("id BIGINT, v STRING").do("INSERT INTO {t} VALUES (7, 'loaded')")
+    source = real_side.create_table("id BIGINT, v STRING").do("INSERT INTO {t} VALUES (7, 'loaded')")
     table.do(
         "INSERT OVERWRITE TABLE {t} PARTITION (p='x') VALUES (1, 'over')",
         f"LOAD DATA INPATH '{source.path.as_uri()}/000000_0' INTO TABLE {{t}} PARTITION (p='x')",
@@ -150,7 +150,7 @@ def test_what_hive_does_to_a_published_table_is_taken_over(real_side: RealSide) 
 
 
 def test_a_table_without_partitions_goes_back_and_forth(real_side: RealSide) -> None:
-    table = real_side.made("id BIGINT, v STRING")
+    table = real_side.create_table("id BIGINT, v STRING")
     table.do("INSERT INTO {t} VALUES (1, 'a'), (2, 'b')").upgrade("id").upserted("SELECT CAST(2 AS BIGINT), 'mine'")
     table.publish()
     assert same(table, "id", "v") == [("1", "a"), ("2", "mine")]

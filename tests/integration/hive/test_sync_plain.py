@@ -17,8 +17,8 @@ from tests.hive_lake import HiveTable, Side
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 
 
-def check_synced(table: HiveTable, said: str, *, everything: bool = False) -> None:
-    assert table.sync(everything=everything)["message"] == said
+def check_synced(table: HiveTable, message: str, *, everything: bool = False) -> None:
+    assert table.sync(everything=everything)["message"] == message
     assert table.rows() == table.hive_rows()
     assert table.ask_sync()["outcome"] == "unchanged"
 

@@ -120,9 +120,9 @@ def silent_port() -> Iterator[int]:
 
 
 def test_a_metastore_that_is_down_or_silent_is_told_in_time(side: Side) -> None:
-    with silent_port() as silent, socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound but not listening: refused at once
-        for name, port in (("down", taken.getsockname()[1]), ("silent", silent)):
+    with silent_port() as silent, socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # bound but not listening: refused at once
+        for name, port in (("down", bound.getsockname()[1]), ("silent", silent)):
             body = {
                 "name": name,
                 "warehouse": f"file:{side.directory}/{name}",

@@ -30,7 +30,9 @@ KERBEROS = {
     "dfs.namenode.kerberos.principal": HDFS,
     "dfs.data.transfer.protection": "privacy",
 }
-PROXIES = {f"hadoop.proxyuser.{user}.{what}": "*" for user in ("hive", "firn") for what in ("hosts", "users", "groups")}
+PROXIES = {
+    f"hadoop.proxyuser.{user}.{scope}": "*" for user in ("hive", "firn") for scope in ("hosts", "users", "groups")
+}
 TOKEN_SECONDS = 480
 """The lifetime of the tokens with which applications on YARN call HDFS; a week is the default."""
 SECURITY = MetastoreSecurity(authentication=Authentication.KERBEROS, principal=f"hive/_HOST@{NAME}")

@@ -68,19 +68,19 @@ def _mortal(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _pass(moment: str) -> None:
     """Die, or freeze, if this is where; count down if it will be."""
-    told = Path(os.environ["DYING_FILE"])
+    instructions = Path(os.environ["DYING_FILE"])
     with _lock:
-        if not told.exists():
+        if not instructions.exists():
             return
-        text = told.read_text(encoding="utf-8")
+        text = instructions.read_text(encoding="utf-8")
         how = signal.SIGSTOP if text.startswith("stop ") else signal.SIGKILL
         wanted, _, number = text.removeprefix("stop ").rpartition(" ")
         if wanted != moment:
             return
         if int(number) > 1:
-            told.write_text(text.removesuffix(number) + str(int(number) - 1), encoding="utf-8")
+            instructions.write_text(text.removesuffix(number) + str(int(number) - 1), encoding="utf-8")
             return
-        told.unlink()
+        instructions.unlink()
     os.kill(os.getpid(), how)
 
 

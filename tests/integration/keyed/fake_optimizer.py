@@ -36,8 +36,8 @@ class FakeOptimizer:
     def take(self, patience: float = 30) -> httpx.Response:
         about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0", "protocol": PROTOCOL}
         optimizer_id = self.table.server.post("optimizers", about)["id"]
-        asked = {"optimizer_id": optimizer_id, "kinds": ["merge"], "wait_seconds": 5}
-        answer = self.table.server.http.post("/api/v1/leases", json=asked, timeout=patience)
+        request = {"optimizer_id": optimizer_id, "kinds": ["merge"], "wait_seconds": 5}
+        answer = self.table.server.http.post("/api/v1/leases", json=request, timeout=patience)
         self.lease = answer.json() if answer.status_code == httpx.codes.OK else {}
         return answer
 

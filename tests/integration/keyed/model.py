@@ -34,14 +34,14 @@ class Shape:
     @property
     def properties(self) -> dict[str, str]:
         """What CREATE TABLE is told, so that everything old can go at once."""
-        told = {
+        properties = {
             "firn.primary-key": ",".join(self.key),
             "firn.key.scope": self.scope,
             "format-version": str(self.base_version),
             "firn.expire.max-age": "0 s",
             "firn.expire.min-snapshots": "1",
         }
-        return told | ({"firn.sequence-field": self.sequence} if self.sequence else {})
+        return properties | ({"firn.sequence-field": self.sequence} if self.sequence else {})
 
 
 @dataclass(frozen=True)

@@ -70,19 +70,19 @@ class Supervisor:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def told(self) -> Path:
+    def death_file(self) -> Path:
         """Where the server reads when to die."""
         return self.data_dir.parent / "die-at"
 
     def start(self) -> None:
         arguments = ["--data-dir", str(self.data_dir), "--port", str(self.port)]
-        environment = {**os.environ, **QUICK, **self.settings, "DYING_FILE": str(self.told)}
+        environment = {**os.environ, **QUICK, **self.settings, "DYING_FILE": str(self.death_file)}
         log = self.data_dir.parent / "server.log"
         self.process = ForkedProgram(self.program, "server", *arguments, environment=environment, log=log)
         wait_for(self._answers, "the server's first answer")
 
     def die_at(self, moment: str) -> None:
-        self.told.write_text(moment, encoding="utf-8")
+        self.death_file.write_text(moment, encoding="utf-8")
 
     def start_again(self) -> None:
         """Wait for the death that it was told to die, and raise it."""
@@ -147,11 +147,11 @@ def working(url: str, *, allow_code: bool = False) -> Iterator[None]:
 @contextmanager
 def mortal_optimizer(url: str, directory: Path, moment: str, *, slots: int = 1) -> Iterator[subprocess.Popen[bytes]]:
     """An optimizer as a process with a JVM of its own, told where to die."""
-    told = directory / "optimizer-dies-at"
-    told.write_text(moment, encoding="utf-8")
+    death_file = directory / "optimizer-dies-at"
+    death_file.write_text(moment, encoding="utf-8")
     command = [sys.executable, "-m", "tests.integration.keyed.dying", "optimizer", "--server", url]
     command += ["--master", "local[1]", "--driver-memory", "700m", "--slots", str(slots)]
-    environment = {**os.environ, **interpret_queries(directory), "DYING_FILE": str(told)}
+    environment = {**os.environ, **interpret_queries(directory), "DYING_FILE": str(death_file)}
     with (
         (directory / "optimizer.log").open("ab") as log,
         subprocess.Popen(command, stdout=log, stderr=log, env=environment) as process,

@@ -77,8 +77,8 @@ class Table:
     def delete(self, rows: Sequence[Row], columns: Mapping[str, str], *, batch: str | None = None) -> Written:
         return delete(self._frame(rows, columns), self.name, batch=batch, writer="test")
 
-    def alter(self, what: str, store: str = "base") -> None:
-        self.sql(f"ALTER TABLE {self.name}.{store} {what}")
+    def alter(self, change: str, store: str = "base") -> None:
+        self.sql(f"ALTER TABLE {self.name}.{store} {change}")
 
     def ask(self, kind: str, **params: str) -> str:
         """Ask for a job; its id."""
@@ -122,9 +122,9 @@ class Table:
     def active_jobs(self, *kinds: str) -> list[str]:
         """What is still to do; of these kinds, where a server that starts may have planned others."""
         jobs = self.server.get(f"catalogs/lake/tables/{self.short}/jobs")["items"]
-        asked = [job for job in jobs if not kinds or job["kind"] in kinds]
+        selected = [job for job in jobs if not kinds or job["kind"] in kinds]
         over = ("succeeded", "failed", "canceled")
-        return [f"{job['kind']} {job['id']} {job['status']}" for job in asked if job["status"] not in over]
+        return [f"{job['kind']} {job['id']} {job['status']}" for job in selected if job["status"] not in over]
 
     def by_arrow(self, store: str = "") -> dict[Key, Row]:
         """The merged rows, or those of one store, as the client reads them without Spark."""

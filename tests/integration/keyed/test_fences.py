@@ -48,9 +48,9 @@ def table(server: RunningServer, worker: Worker) -> Table:
 
 
 def pending_table(server: RunningServer, worker: Worker) -> Table:
-    made = Table.create(server, worker, SHAPE)
-    change(made, OLD)
-    return made
+    table = Table.create(server, worker, SHAPE)
+    change(table, OLD)
+    return table
 
 
 def change(table: Table, row: dict[str, object]) -> None:

@@ -55,7 +55,7 @@ class Outage:
     database: PostgresServer
     at: int | None
     after: float | None
-    asked: int = 0
+    requests: int = 0
     has_come: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -75,8 +75,8 @@ class Outage:
 
     def _is_now(self, path: str) -> bool:
         with self.lock:
-            self.asked += 1
-            is_it = self.asked == self.at if self.at is not None else path.startswith("/iceberg/")
+            self.requests += 1
+            is_it = self.requests == self.at if self.at is not None else path.startswith("/iceberg/")
             is_first, self.has_come = not self.has_come, self.has_come or is_it
             return is_it and is_first
 

@@ -58,7 +58,7 @@ class Death:
     at: int | None
     arrives: bool
     process: list[Popen[bytes]] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     survived: Event = field(default_factory=Event)
 
     def __call__(self, method: str, path: str, forward: Forward) -> httpx.Response | None:
@@ -81,8 +81,8 @@ class Death:
         return answer
 
     def _is_now(self, path: str) -> bool:
-        self.asked.append(path)
-        return len(self.asked) == self.at if self.at is not None else path.startswith("/iceberg/")
+        self.requests.append(path)
+        return len(self.requests) == self.at if self.at is not None else path.startswith("/iceberg/")
 
     def _kill(self) -> None:
         self.process[0].kill()

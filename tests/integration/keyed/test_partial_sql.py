@@ -89,13 +89,13 @@ def make_change_store(stores: Stores, shape: Shape, commits: Sequence[Sequence[P
     rows = list[tuple[Any, ...]]()
     for sequence, commit in enumerate(commits, start=1):
         for change in commit:
-            given = (
+            set_ids = (
                 None
                 if change.set_columns is None
                 else ",".join(str(ids[column]) for column in sorted(change.set_columns))
             )
             values = [change.row.get(column) for column in shape.columns]
-            rows.append((*values, change.op, given, len(rows), sequence))
+            rows.append((*values, change.op, set_ids, len(rows), sequence))
     lineage = {"_row_id": "BIGINT", "_last_updated_sequence_number": "BIGINT"}
     return stores.make(shape, rows, _op="STRING", _set="STRING", **lineage)
 
@@ -124,22 +124,24 @@ def make_row(shape: Shape, rng: random.Random) -> dict[str, Any]:
 def apply_merge(shape: Shape, base: Sequence[tuple[Any, ...]], effective: Sequence[tuple[Any, ...]]) -> list[Any]:
     """The statement MERGE INTO of a merge, in Python: matched rows get the columns that are given."""
     rows = list(base)
-    for *values, op, given in effective:
+    for *values, op, is_set in effective:
         key = shape.key(tuple(values))
         matched = [row for row in rows if shape.key(row) == key]
         rows = [row for row in rows if shape.key(row) != key]
         if op != "D" and matched:
-            rows += [_update(shape, row, values, given) for row in matched]
+            rows += [_update(shape, row, values, is_set) for row in matched]
         elif op != "D":
             rows.append(tuple(values))
     return sorted(rows, key=repr)
 
 
-def _update(shape: Shape, row: tuple[Any, ...], values: Sequence[Any], given: Sequence[bool]) -> tuple[Any, ...]:
+def _update(
+    shape: Shape, row: tuple[Any, ...], values: Sequence[Any], is_set_by_column: Sequence[bool]
+) -> tuple[Any, ...]:
     rules: Sequence[ColumnRule | None] = fold_by(shape).rules
     return tuple(
         new if is_given else old if rule is None else combine(rule, old, new)
-        for new, is_given, old, rule in zip(values, given, row, rules, strict=True)
+        for new, is_given, old, rule in zip(values, is_set_by_column, row, rules, strict=True)
     )
 
 

@@ -49,10 +49,10 @@ def asked_for_three(server: RunningServer, worker: Worker) -> dict[str, Table]:
 def test_killed_with_three_jobs_each_is_settled_by_its_record(
     server: RunningServer, worker: Worker, tmp_path: Path, moment: str
 ) -> None:
-    asked = asked_for_three(server, worker)
+    requested_jobs = asked_for_three(server, worker)
     with mortal_optimizer(server.url, tmp_path, moment, slots=3) as process:
         wait_for_kill(process, tmp_path)
-    for job_id, table in asked.items():
+    for job_id, table in requested_jobs.items():
         finished(table, job_id)
         check(table)
 
@@ -60,16 +60,16 @@ def test_killed_with_three_jobs_each_is_settled_by_its_record(
 def test_frozen_with_three_jobs_until_others_have_done_them_it_commits_nothing(
     server: RunningServer, worker: Worker, tmp_path: Path
 ) -> None:
-    asked = asked_for_three(server, worker)
+    requested_jobs = asked_for_three(server, worker)
     with mortal_optimizer(server.url, tmp_path, "stop before JobRun.commit 3", slots=3) as process:
         wait_for(lambda: is_stopped(process.pid), "the moment to freeze", seconds=240)
-        for job_id, table in asked.items():
+        for job_id, table in requested_jobs.items():
             finished(table, job_id)
         process.send_signal(signal.SIGCONT)
         wait_for(lambda: "stopped: " in log_of(tmp_path), "its hearing that it was too late")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-    for table in asked.values():
+    for table in requested_jobs.values():
         check(table)
 
 
@@ -83,7 +83,7 @@ def log_of(directory: Path) -> str:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_lost_late_and_repeated_messages_change_no_jobs_end(server: RunningServer, worker: Worker, seed: int) -> None:
-    asked = asked_for_three(server, worker)
+    requested_jobs = asked_for_three(server, worker)
     dice = random.Random(seed)
     lock = threading.Lock()
 
@@ -107,7 +107,7 @@ def test_lost_late_and_repeated_messages_change_no_jobs_end(server: RunningServe
         thread.start()
         try:
             wait_for(
-                lambda: all(server.get(f"jobs/{job_id}")["status"] == "succeeded" for job_id in asked),
+                lambda: all(server.get(f"jobs/{job_id}")["status"] == "succeeded" for job_id in requested_jobs),
                 "the success of all",
                 seconds=240,
             )
@@ -115,5 +115,5 @@ def test_lost_late_and_repeated_messages_change_no_jobs_end(server: RunningServe
             hearing_badly.stopping.set()
             thread.join()
         assert proxy.lost
-    for table in asked.values():
+    for table in requested_jobs.values():
         check(table)

@@ -146,5 +146,5 @@ def check(table: KeyedTable, kind: str, before: list[tuple[Any, ...]]) -> None:
     for store in KINDS[kind].stores:
         assert not overwritten_tables.lost(overwritten_tables.files_of(table.server, f"{table.name}{store}"))
     jobs = table.server.get(f"catalogs/lake/tables/{table.short}/jobs")["items"]
-    asked = [job for job in jobs if job["kind"] == kind]  # a planner may have begun something else meanwhile
-    assert {job["status"] for job in asked} == {"succeeded"}, asked
+    jobs_of_kind = [job for job in jobs if job["kind"] == kind]  # a planner may have begun something else meanwhile
+    assert {job["status"] for job in jobs_of_kind} == {"succeeded"}, jobs_of_kind

@@ -50,7 +50,7 @@ def fetch(version: str) -> Path:
         return home(version)
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-        said = run_ivy(
+        ivy_output = run_ivy(
             *("-settings", str(_SETTINGS)),
             *("-cache", str(Path(scratch, "ivy"))),
             *("-ivy", str(_HERE / f"hive-{version}.xml")),
@@ -58,7 +58,7 @@ def fetch(version: str) -> Path:
         )
         missing = [name for name in wanted(version) if not Path(scratch, "home", name).is_file()]
         if missing:
-            raise JarsUnavailable(f"Ivy did not fetch {', '.join(missing)}. Its last words:\n{said}")
+            raise JarsUnavailable(f"Ivy did not fetch {', '.join(missing)}. Its last words:\n{ivy_output}")
         Path(scratch, "home").rename(home(version))
     return home(version)
 

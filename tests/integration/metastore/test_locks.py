@@ -38,10 +38,10 @@ def moves(world: World, **to: tuple[str | None, str]) -> list[PartitionMove]:
 def partitioned(world: World, *days: str) -> None:
     storage = a_storage(world.at("o"), "id int")
     world.hive.add_table(a_hive_table(world.db, storage=storage, partitioned_by="day string"))
-    told = {"numRows": "3", "note": "kept", "transient_lastDdlTime": "1700000000"}
+    parameters = {"numRows": "3", "note": "kept", "transient_lastDdlTime": "1700000000"}
     for day in days:
         there = a_storage(world.at(f"o/{day}"), "id int")
-        world.hive.add_partition(world.db, "orders", a_hive_partition(day, storage=there, parameters=told))
+        world.hive.add_partition(world.db, "orders", a_hive_partition(day, storage=there, parameters=parameters))
 
 
 def where(world: World, *days: str) -> list[str]:
@@ -141,16 +141,18 @@ def locks_of(hive: HiveSide, database: str) -> list[str]:
 @pytest.fixture
 def wired(metastore_process: EmbeddedMetastore) -> Iterator[Callable[..., tuple[Wire, HiveMetastore]]]:
     """A client whose answers can be lost."""
-    made: list[tuple[Wire, HiveMetastore]] = []
+    connections: list[tuple[Wire, HiveMetastore]] = []
 
     def wiring(**args: object) -> tuple[Wire, HiveMetastore]:
         wire = Wire(parse_metastore_address(metastore_process.uri))
         locks = LockSettings(**{"wait_seconds": 0.0, **args})  # type: ignore[arg-type]
-        made.append((wire, HiveMetastore(MetastoreSettings(uris=(wire.uri,), read_timeout_seconds=20, locks=locks))))
-        return made[-1]
+        connections.append(
+            (wire, HiveMetastore(MetastoreSettings(uris=(wire.uri,), read_timeout_seconds=20, locks=locks)))
+        )
+        return connections[-1]
 
     yield wiring
-    for wire, client in made:
+    for wire, client in connections:
         client.close()
         wire.close()
 
@@ -209,7 +211,7 @@ NOT_THERE = MetaException("Unable to update: Table/View 'NEXT_LOCK_ID' does not 
 def test_without_locks_there_is_none_and_the_metastore_is_not_asked_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    asked = answering(monkeypatch, error)
+    requests = answering(monkeypatch, error)
     client = HiveMetastore(MetastoreSettings(uris=("thrift://nobody:1",)))
     for _ in range(3):
         with client.lock("db", "orders", ["day=a"]) as lock:
@@ -220,7 +222,7 @@ def test_without_locks_there_is_none_and_the_metastore_is_not_asked_again(
             assert "hive.locks=off" in lock.without
             assert not lock.busy
             lock.keep()
-    assert len(asked) == 1
+    assert len(requests) == 1
     assert len([record for record in caplog.records if "without locks" in record.message]) == 1
 
 
@@ -234,29 +236,29 @@ def test_where_locks_are_required_nothing_is_free_without_them(monkeypatch: pyte
 
 
 def test_locks_that_are_off_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answering(monkeypatch, NOT_THERE)
+    requests = answering(monkeypatch, NOT_THERE)
     client = HiveMetastore(MetastoreSettings(uris=("thrift://nobody:1",), locks=LockSettings(locking=Locking.OFF)))
     with client.lock("db", "orders", [""]) as lock:
         assert (lock.without, dict(lock.busy)) == ("hive.locks is off", {})
-    assert asked == []
+    assert requests == []
 
 
 def test_a_metastore_that_does_not_answer_has_locks_for_all_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answering(monkeypatch, TTransportException(TTransportException.END_OF_FILE, "gone"))
+    requests = answering(monkeypatch, TTransportException(TTransportException.END_OF_FILE, "gone"))
     client = HiveMetastore(MetastoreSettings(uris=("thrift://nobody:1",)))
     for _ in range(2):
         with pytest.raises(Unavailable), client.lock("db", "orders", [""]):
             pass
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[object]:
     """A metastore that answers so to every request for a lock."""
-    asked: list[object] = []
+    requests: list[object] = []
 
     class Answering:
         def lock(self, request: object) -> None:
-            asked.append(request)
+            requests.append(request)
             raise error
 
     class Connected:
@@ -267,7 +269,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[object]
             pass
 
     monkeypatch.setattr("server.metastore.pool.Pool.connect", lambda _pool: Connected())
-    return asked
+    return requests
 
 
 def test_a_fake_lock_that_was_ended_cannot_be_kept() -> None:

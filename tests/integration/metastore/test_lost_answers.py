@@ -18,9 +18,9 @@ from tests.server.metastore.hive_side import HiveSide
 
 @pytest.fixture
 def wire(metastore_process: EmbeddedMetastore) -> Iterator[Wire]:
-    made = Wire(parse_metastore_address(metastore_process.uri))
-    yield made
-    made.close()
+    connected_wire = Wire(parse_metastore_address(metastore_process.uri))
+    yield connected_wire
+    connected_wire.close()
 
 
 @pytest.mark.hive

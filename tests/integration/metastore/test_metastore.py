@@ -171,9 +171,11 @@ def test_setting_parameters_leaves_everything_else_alone(world: World) -> None:
 def test_a_partition_is_moved_and_nothing_else_of_it_changes(world: World) -> None:
     table = a_hive_table(world.db, storage=a_storage(world.at("o"), "id int"), partitioned_by="day string; city string")
     world.hive.add_table(table)
-    told = {"numFiles": "3", "COLUMN_STATS_ACCURATE": "{}", "note": "kept", "transient_lastDdlTime": "1700000000"}
+    parameters = {"numFiles": "3", "COLUMN_STATS_ACCURATE": "{}", "note": "kept", "transient_lastDdlTime": "1700000000"}
     world.hive.add_partition(
-        world.db, "orders", a_hive_partition("1", "a/b", storage=a_storage(world.at("o/1"), "id int"), parameters=told)
+        world.db,
+        "orders",
+        a_hive_partition("1", "a/b", storage=a_storage(world.at("o/1"), "id int"), parameters=parameters),
     )
     [before] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
     place = PartitionLocation(values=("1", "a/b"), location=world.at("o/1"))
@@ -216,10 +218,10 @@ def test_a_partition_is_made_where_there_was_none(world: World) -> None:
     world.metastore.move(
         world.db, "orders", PartitionLocation(values=(null,), location=None), world.at("n"), {"numFiles": "2"}
     )
-    [made] = world.hive.partitions(world.db, "orders", [f"day={null}"])
-    assert (made.values, made.storage.location) == ((null,), world.at("n"))
-    assert (made.storage.format, made.storage.columns) == (HiveFormat.PARQUET, storage.columns)
-    assert made.parameters["numFiles"] == "2"
+    [partition] = world.hive.partitions(world.db, "orders", [f"day={null}"])
+    assert (partition.values, partition.storage.location) == ((null,), world.at("n"))
+    assert (partition.storage.format, partition.storage.columns) == (HiveFormat.PARQUET, storage.columns)
+    assert partition.parameters["numFiles"] == "2"
 
 
 @pytest.mark.parametrize("provider", [None, "parquet"])
@@ -295,9 +297,9 @@ def test_columns_are_altered_and_nothing_else_is(world: World, *, cascade: bool)
     parameters = {"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000", "numFiles": "7"}
     table = a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string", parameters=parameters)
     world.hive.add_table(table)
-    told = {"numFiles": "3", "totalSize": "9", "transient_lastDdlTime": "1700000000"}
+    statistics = {"numFiles": "3", "totalSize": "9", "transient_lastDdlTime": "1700000000"}
     storage = a_storage(world.at("o/1"))
-    world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=storage, parameters=told))
+    world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=storage, parameters=statistics))
     before, [partition] = world.metastore.table(world.db, "orders"), _partitions(world)
     columns = (
         *(replace(column, comment="said") for column in columns_of("id int; name string")),

@@ -71,9 +71,9 @@ class Guard:
 
     def _knows(self, client: socket.socket, passwords: dict[str, str]) -> bool:
         assert _message(client) == (START, b"PLAIN")
-        status, said = _message(client)
+        status, credentials = _message(client)
         assert status == OK
-        _, user, password = said.decode().split("\0")
+        _, user, password = credentials.decode().split("\0")
         is_known = passwords.get(user) == password
         answer = (COMPLETE, b"") if is_known else (BAD, b"who are you?")
         client.sendall(struct.pack(">BI", answer[0], len(answer[1])) + answer[1])
@@ -123,7 +123,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and its own certificate for 127.0.0.1, in one file."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hms")])
     now = dt.datetime.now(dt.UTC)
-    made = (
+    signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -138,34 +138,34 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     path = tmp_path_factory.mktemp("tls") / "metastore.pem"
-    path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    path.write_bytes(secret + signed.public_bytes(serialization.Encoding.PEM))
     return path
 
 
 @pytest.fixture
 def guarded(metastore_process: EmbeddedMetastore, certificate: Path) -> Iterator[Callable[..., Guard]]:
-    made: list[Guard] = []
+    guards: list[Guard] = []
 
     def make(**passwords: str) -> Guard:
-        made.append(Guard(parse_metastore_address(metastore_process.uri), certificate, passwords or None))
-        return made[-1]
+        guards.append(Guard(parse_metastore_address(metastore_process.uri), certificate, passwords or None))
+        return guards[-1]
 
     yield make
-    for file in made:
+    for file in guards:
         file.close()
 
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    made: list[HiveMetastore] = []
+    clients: list[HiveMetastore] = []
 
     def connecting(guard: Guard, security: MetastoreSecurity) -> HiveMetastore:
         settings = MetastoreSettings(uris=(guard.uri,), connections=2, connect_timeout_seconds=5, security=security)
-        made.append(HiveMetastore(settings))
-        return made[-1]
+        clients.append(HiveMetastore(settings))
+        return clients[-1]
 
     yield connecting
-    for file in made:
+    for file in clients:
         file.close()
 
 

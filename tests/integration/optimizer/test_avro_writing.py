@@ -42,7 +42,7 @@ def written(kind: str, value: str, directory: Path) -> object:
 def lost(kind: str, value: str) -> list[str]:
     losses = list(find_lost_values([a_column(kind)]))
     row = a_row(value).select(*[rule for _, _, rule in losses]).collect()[0]
-    return [what for (_, what, _), is_lost in zip(losses, row, strict=True) if is_lost]
+    return [loss for (_, loss, _), is_lost in zip(losses, row, strict=True) if is_lost]
 
 
 KEPT = [

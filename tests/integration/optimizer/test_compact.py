@@ -141,10 +141,10 @@ def test_a_pack_that_is_not_committed_leaves_no_file(server: RunningServer, work
     table = keyed(server, worker)
     for row in range(3):
         table.upsert((row, "x"))
-    told = count(1)
+    notices = count(1)
 
     def meddle(_method: str, path: str, forward: Forward) -> httpx.Response | None:
-        if path.endswith("/committing") and next(told) == number:
+        if path.endswith("/committing") and next(notices) == number:
             return httpx.Response(403, json={"error": {"code": "lease_lost", "message": "taken away"}})
         return forward()
 

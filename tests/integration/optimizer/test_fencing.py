@@ -110,12 +110,12 @@ def test_a_stopping_optimizer_hands_its_job_back(hasty: RunningServer) -> None:
     assert table.rows(".base") == [(1, "a")]
 
 
-@pytest.mark.parametrize("asked", ["/committing", "/tables/base"])
-def test_a_server_that_is_overwhelmed_fails_no_job(hasty: RunningServer, asked: str) -> None:
+@pytest.mark.parametrize("path_end", ["/committing", "/tables/base"])
+def test_a_server_that_is_overwhelmed_fails_no_job(hasty: RunningServer, path_end: str) -> None:
     """It says so before a merge, and when a merge loads base: the job goes back when its lease lapses."""
 
     def meddle(_method: str, path: str, forward: Forward) -> httpx.Response | None:
-        return httpx.Response(503, json={"error": {"message": "busy"}}) if path.endswith(asked) else forward()
+        return httpx.Response(503, json={"error": {"message": "busy"}}) if path.endswith(path_end) else forward()
 
     worker = a_worker(hasty.url)
     table = keyed(hasty, worker)

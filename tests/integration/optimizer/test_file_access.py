@@ -110,9 +110,11 @@ def refused(table: KeyedTable, hidden: KeyedTable, kind: str, **params: Any) -> 
     """How a job was refused: by the reason, which names no other table."""
     job = table.run(kind, **params)
     assert job["status"] == "failed", job
-    said = f"{job['error']} {job['result']}"
-    assert not re.search(rf"{re.escape(hidden.short)}\b", said)  # its own name may begin with the hidden one's: t11, t1
-    return said
+    messages = f"{job['error']} {job['result']}"
+    assert not re.search(
+        rf"{re.escape(hidden.short)}\b", messages
+    )  # its own name may begin with the hidden one's: t11, t1
+    return messages
 
 
 @pytest.mark.spark
@@ -245,14 +247,23 @@ def test_a_landing_area_that_an_administrator_has_allowed_is_read_and_its_files_
 
 def test_spark_judges_paths_by_the_same_rule_for_many_directories(server: RunningServer) -> None:
     """A Hive table has a directory for each partition. A condition for each was more code than Java allows."""
-    given = "t-0123456789ab"
+    table_name = "t-0123456789ab"
     own = [f"s3://b/hive/month={month}" for month in range(50)]
-    own += [r"s3://b/wh/a\Eb", f"hdfs://nn:9000/wh/{given}", "file:///wh/t"]
+    own += [r"s3://b/wh/a\Eb", f"hdfs://nn:9000/wh/{table_name}", "file:///wh/t"]
     paths = [
         *("s3://b/hive/month=7/x", "s3a://b/hive/month=49/y=1/x", "s3://b/hive/month=50/x", "s3://b/hive/month=7x/x"),
-        *(r"s3://b/wh/a\Eb/x", "s3://b/wh/ab/x", f"s3://b/hive/month=7/{given}/x", "s3://b/hive/month=7/../../u/x"),
-        *(f"hdfs://nn:9000/wh/{given}/data/x", f"hdfs://nn:9000/wh/{given}/{given}/x", f"hdfs://other/wh/{given}/x"),
-        *(f"s3n://b/hive/month=7/a\n/{given}/x", "/wh/t/x", "/other/x", "x", ""),
+        *(
+            r"s3://b/wh/a\Eb/x",
+            "s3://b/wh/ab/x",
+            f"s3://b/hive/month=7/{table_name}/x",
+            "s3://b/hive/month=7/../../u/x",
+        ),
+        *(
+            f"hdfs://nn:9000/wh/{table_name}/data/x",
+            f"hdfs://nn:9000/wh/{table_name}/{table_name}/x",
+            f"hdfs://other/wh/{table_name}/x",
+        ),
+        *(f"s3n://b/hive/month=7/a\n/{table_name}/x", "/wh/t/x", "/other/x", "x", ""),
     ]
     spark = server.spark
     frame = spark.createDataFrame([(path,) for path in paths], "path STRING")

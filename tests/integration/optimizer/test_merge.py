@@ -175,8 +175,8 @@ def test_partitions_are_looked_for_in_base_only_where_a_rewrite_may_be_cheaper(
     before = table.rows()
     job = table.run("merge")
     assert job["result"]["mode"] == chosen
-    said = [log_line["line"] for log_line in server.http.get(f"/api/v1/jobs/{job['id']}/logs").json()]
-    assert [line for line in said if "partitions are" in line] == looked
+    log_lines = [log_line["line"] for log_line in server.http.get(f"/api/v1/jobs/{job['id']}/logs").json()]
+    assert [line for line in log_lines if "partitions are" in line] == looked
     assert table.rows() == table.rows(".base") == before
 
 

@@ -160,8 +160,8 @@ def test_a_time_to_live_that_fits_no_column_is_refused_when_it_is_asked_for(
 def test_the_head_is_tagged_once_and_reads_as_it_was(
     server: RunningServer, worker: Worker, properties: dict[str, str]
 ) -> None:
-    asked = {**properties, "firn.tags.schedule": "* * * * *"}
-    table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **asked)
+    tag_properties = {**properties, "firn.tags.schedule": "* * * * *"}
+    table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **tag_properties)
     name = f"{table.name}.base" if properties else table.name
     append_an_hour_ago(Store(server.http, tuple(name.split(".")[1:])))
     planned = plan(table, "tags")

@@ -28,18 +28,20 @@ TINY = {"firn.rewrite.small-file-size": "100 B"}
 
 
 @pytest.mark.parametrize(
-    ("order", "asked"),
+    ("order", "options"),
     [("v", {}), (None, {"sort_order": ["v"]})],
     ids=["the table's own order", "named columns"],
 )
-def test_a_sort_orders_rows_by(server: RunningServer, worker: Worker, order: str | None, asked: dict[str, Any]) -> None:
+def test_a_sort_orders_rows_by(
+    server: RunningServer, worker: Worker, order: str | None, options: dict[str, Any]
+) -> None:
     table = plain(server, worker)
     if order is not None:
         server.spark.sql(f"ALTER TABLE {table.name} WRITE LOCALLY ORDERED BY {order}")
     insert(table, (1, "a", "4"), (2, "a", "2"))
     insert(table, (3, "a", "3"), (4, "a", "1"))
     before = table.rows()
-    job = table.run("rewrite", strategy="sort", **asked)
+    job = table.run("rewrite", strategy="sort", **options)
     assert (job["status"], job["error"]) == ("succeeded", None)
     lying = [row.v for row in server.spark.sql(f"SELECT v, _pos FROM {table.name} ORDER BY _pos").collect()]
     assert lying == ["1", "2", "3", "4"]
@@ -67,7 +69,7 @@ def test_a_z_order_by_two_columns_keeps_the_rows(server: RunningServer, worker: 
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("options", "reason"),
     [
         ({"strategy": "sort"}, "has no sort order: set one, or name columns in firn.rewrite.sort-order"),
         ({"strategy": "zorder"}, "has no sort order"),
@@ -80,13 +82,13 @@ def test_a_z_order_by_two_columns_keeps_the_rows(server: RunningServer, worker: 
     ],
 )
 def test_what_the_table_does_not_know_is_refused_with_one_reason(
-    server: RunningServer, worker: Worker, asked: dict[str, Any], reason: str
+    server: RunningServer, worker: Worker, options: dict[str, Any], reason: str
 ) -> None:
     table = plain(server, worker)
     insert(table, (1, "a", "x"))
     insert(table, (2, "a", "y"))
     before = files(table)
-    job = table.run("rewrite", **asked)
+    job = table.run("rewrite", **options)
     assert job["status"] == "failed"
     assert reason in job["error"]
     assert "\n" not in job["error"]
@@ -130,9 +132,9 @@ def test_equality_deletes_are_gone_from_files_of_any_size(server: RunningServer,
     def as_planned(work: JobRun) -> Result:
         """What a person asks for does not say so; what is planned because of deletes does."""
         task = RewritePolicy(apply_deletes=True, small_file_bytes=100)
-        told = work.lease.task | {"apply_deletes": build_rewrite_task(TableName(("db",), "t"), task).apply_deletes}
-        told["everything"] = False
-        return JOBS["rewrite"].run(replace(work, lease=work.lease.model_copy(update={"task": told})))
+        task_json = work.lease.task | {"apply_deletes": build_rewrite_task(TableName(("db",), "t"), task).apply_deletes}
+        task_json["everything"] = False
+        return JOBS["rewrite"].run(replace(work, lease=work.lease.model_copy(update={"task": task_json})))
 
     table.worker = replace(worker, jobs={"rewrite": replace(JOBS["rewrite"], run=as_planned)})
     job = table.run("rewrite", everything=True)  # or it would end at once: of what was asked for there is nothing to do
@@ -160,8 +162,10 @@ def delete_by_id(table: KeyedTable, number: int) -> None:
     by_id = gateway.new_array(jvm.int, 1)
     by_id[0] = loaded.schema().findField("id").fieldId()
     delete = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(loaded.spec()).ofEqualityDeletes(by_id)
-    made = delete.withPath(f"file:{own}").withFormat("parquet").withFileSizeInBytes(size).withRecordCount(1).build()
-    loaded.newRowDelta().addDeletes(made).commit()
+    delete_file = (
+        delete.withPath(f"file:{own}").withFormat("parquet").withFileSizeInBytes(size).withRecordCount(1).build()
+    )
+    loaded.newRowDelta().addDeletes(delete_file).commit()
     spark.sql(f"REFRESH TABLE {table.name}")
 
 

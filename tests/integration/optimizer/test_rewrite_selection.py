@@ -57,9 +57,9 @@ def commit(jvm: Any, table: Any, random: Random, files: list[tuple[str, int, str
     spec, append = table.spec(), table.newAppend()
     for _ in range(random.randint(1, 9)):
         path, partition = f"file:/nowhere/{next(_ids)}.parquet", random.choice(PARTITIONS)
-        made = jvm.org.apache.iceberg.DataFiles.builder(spec).withPath(path).withRecordCount(100)
-        made = made.withFileSizeInBytes(random.choice(SIZES) * MIB + random.choice((0, 0, -1)))
-        append.appendFile(_placed(made, spec, partition).build())
+        builder = jvm.org.apache.iceberg.DataFiles.builder(spec).withPath(path).withRecordCount(100)
+        builder = builder.withFileSizeInBytes(random.choice(SIZES) * MIB + random.choice((0, 0, -1)))
+        append.appendFile(_placed(builder, spec, partition).build())
         files.append((path, spec.specId(), partition))
     append.commit()
     for _ in range(random.randint(0, 3)):
@@ -75,8 +75,8 @@ def commit(jvm: Any, table: Any, random: Random, files: list[tuple[str, int, str
         (change.removeField("p") if spec.isPartitioned() else change.addField("p")).commit()
 
 
-def _placed(made: Any, spec: Any, partition: str) -> Any:
-    return made.withPartitionPath(f"p={partition}") if spec.isPartitioned() else made
+def _placed(builder: Any, spec: Any, partition: str) -> Any:
+    return builder.withPartitionPath(f"p={partition}") if spec.isPartitioned() else builder
 
 
 def of_iceberg(jvm: Any, table: Any, task: dict[str, Any]) -> set[frozenset[str]]:

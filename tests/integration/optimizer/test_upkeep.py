@@ -90,9 +90,9 @@ def test_keys_that_occur_more_than_once_are_counted_and_made_one_row_each(
     table.upsert((4, "a", 2))
     job = table.run("keys", resolve=True, keep_highest="ts")
     assert job["status"] == "succeeded", job["error"]
-    told = job["result"]
-    assert (told["keys"], told["surplus_rows"], told["removed_rows"]) == (2, 4, 4)
-    first, two = sorted(told["sample"], key=lambda sample: sample["key"]["id"])
+    report = job["result"]
+    assert (report["keys"], report["surplus_rows"], report["removed_rows"]) == (2, 4, 4)
+    first, two = sorted(report["sample"], key=lambda sample: sample["key"]["id"])
     assert (first["key"], first["rows"], len(first["files"]), two["rows"], len(two["files"])) == (
         {"id": "1"},
         3,

@@ -78,8 +78,8 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
         storage = {"endpoint": endpoint, "region": "us-east-1", "path-style": "true", "role-arn": ROLE}
         properties = {f"firn.storage.s3.{key}": value for key, value in storage.items()}
         with server_process(directory / "data", FIRN_FILE_IO=json.dumps(servers)) as server:
-            made = {"name": "vault", "warehouse": "s3://tables/wh"}
-            server.post("catalogs", {**made, "properties": {"firn.storage.vending": "sts", **properties}})
+            vault_catalog = {"name": "vault", "warehouse": "s3://tables/wh"}
+            server.post("catalogs", {**vault_catalog, "properties": {"firn.storage.vending": "sts", **properties}})
             catalog = RestCatalog("vault", uri=f"{server.url}/iceberg", warehouse="vault")
             catalog.create_namespace("db")
             yield Vault(server, a_worker(server.url), catalog, s3)

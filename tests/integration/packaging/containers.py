@@ -94,5 +94,7 @@ def _of_service(service: Mapping[str, Any], dockerfile: str) -> Container:
 def of_pod(container: Mapping[str, Any], dockerfile: str, known: Mapping[str, str]) -> Container:
     """A container of a pod. `known` has the values of variables that come from Secrets or from the pod."""
     entry_point, variables = of_image(container["image"].partition(":")[0].removeprefix("firn-"), dockerfile)
-    given = {variable["name"]: variable.get("value", known.get(variable["name"])) for variable in container["env"]}
-    return Container([*container.get("command", entry_point), *container["args"]], {**variables, **given})
+    pod_variables = {
+        variable["name"]: variable.get("value", known.get(variable["name"])) for variable in container["env"]
+    }
+    return Container([*container.get("command", entry_point), *container["args"]], {**variables, **pod_variables})

@@ -75,12 +75,12 @@ class Environment:
 def make_environment(root: Path, wheels: Sequence[Path], *, extras: Iterable[str] = ()) -> Environment:
     """An environment with these wheels, the distributions that they require, and those of the extras."""
     venv.create(root, symlinks=True, with_pip=False)
-    made = Environment(root)
+    environment = Environment(root)
     for required in _closure([_metadata(wheel) for wheel in wheels], set(extras)):
-        _link(required, made.site)
-    install = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", made.program("python")]
+        _link(required, environment.site)
+    install = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", environment.program("python")]
     subprocess.run([*install, "install", "--quiet", "--no-deps", "--no-index", *map(str, wheels)], check=True)
-    return made
+    return environment
 
 
 def _metadata(wheel: Path) -> Distribution:

@@ -75,9 +75,9 @@ def test_the_monitor_finds_the_service_and_has_a_token() -> None:
 
 
 def test_no_container_is_root_or_writes_to_its_image() -> None:
-    found = dict(pods(objects(*EVERYTHING)))
-    assert set(found) == {"lake-server", "lake-optimizer-default", "lake-optimizer-nightly"}
-    for pod in found.values():
+    pod_specs = dict(pods(objects(*EVERYTHING)))
+    assert set(pod_specs) == {"lake-server", "lake-optimizer-default", "lake-optimizer-nightly"}
+    for pod in pod_specs.values():
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["automountServiceAccountToken"] is False
         for container in (*pod.get("initContainers", ()), *pod["containers"]):
@@ -132,9 +132,9 @@ def test_the_pods_start_with_the_rendered_settings(postgres_url: str, tmp_path: 
     (tmp_path / "firn.toml").write_text(settings["data"]["firn.toml"], "utf-8")
     known = {"FIRN_DATABASE_URL": postgres_url, "FIRN_SECRET_KEY": "0" * 64, "POD_NAME": "lake-optimizer-nightly-0"}
     dockerfile = replaced(DOCKERFILE, {"/data": f"{tmp_path}/data", "8630": port})
-    found = dict(pods(documents))
-    server = of_pod(found["lake-server"]["containers"][0], dockerfile, known)
-    nightly = found["lake-optimizer-nightly"]
+    pod_specs = dict(pods(documents))
+    server = of_pod(pod_specs["lake-server"]["containers"][0], dockerfile, known)
+    nightly = pod_specs["lake-optimizer-nightly"]
     with server.running() as log:
         http = httpx.Client(base_url=f"http://127.0.0.1:{port}")
         wait_for(lambda: http.get("/readyz").is_success, log)

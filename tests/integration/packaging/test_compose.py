@@ -25,11 +25,11 @@ def wait_for(look: Callable[[], Any], log: Path, seconds: float = 60) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            found = look()
+            answer = look()
         except httpx.TransportError:
-            found = None
-        if found:
-            return found
+            answer = None
+        if answer:
+            return answer
         time.sleep(0.1)
     raise AssertionError(log.read_text("utf-8"))
 
@@ -53,8 +53,8 @@ def test_all_of_it_starts_and_knows_each_other(postgres_url: str, tmp_path: Path
         token = directories["/run/firn"] / "token"
         assert stat.S_IMODE(token.stat().st_mode) == 0o600
         with containers["optimizer"].running() as optimizer_said:
-            found = wait_for(lambda: http.get("/api/v1/optimizers").json(), optimizer_said)
-        assert [optimizer["group"] for optimizer in found] == ["default"]
+            optimizers = wait_for(lambda: http.get("/api/v1/optimizers").json(), optimizer_said)
+        assert [optimizer["group"] for optimizer in optimizers] == ["default"]
         # It answers once the metastore does.
         wait_for(lambda: http.post("/api/v1/catalogs/lake/hive/refresh", json={}).is_success, log)
 

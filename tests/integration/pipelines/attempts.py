@@ -81,9 +81,9 @@ class DoomedApi(ServerApi):
         return is_held
 
     def take_chunk(self, lease: Lease, request: TakeChunk) -> TakenChunk:
-        taken = ServerApi.take_chunk(self, lease, request)
+        chunk = ServerApi.take_chunk(self, lease, request)
         self.fate.pass_by("taken")
-        return taken
+        return chunk
 
     def commit_chunk(self, lease: Lease, request: CommitChunk) -> ChunkState:
         self.fate.pass_by("chunk computed")

@@ -146,7 +146,9 @@ class Derived:
     def check(self, name: str, commits: int) -> None:
         """The table's rows are those of a full computation, and each run has committed once."""
         if name in self.appends:
-            assert sorted(self.server.rows(f"SELECT id FROM lake.{self.table(name)}")) == [(one,) for one in self.added]
+            assert sorted(self.server.rows(f"SELECT id FROM lake.{self.table(name)}")) == [
+                (row_id,) for row_id in self.added
+            ]
         else:
             assert self.rows(name) == self.full_rows()
         positions = self.positions(name)

@@ -90,8 +90,8 @@ def check_backfill(server: RunningServer, run: Command) -> None:
     assert "IN (2)" in run(*request, "--dry-run").out
     wrong = run("pipeline", "backfill", "orders", "driver_daily", "--where", "fares > 1")
     assert "fares is no column of the table's scope" in wrong.err
-    made = run(*request, "--json").json
-    assert (made["total"], made["chunk_seconds"]) == (2, 3600)
+    backfill = run(*request, "--json").json
+    assert (backfill["total"], backfill["chunk_seconds"]) == (2, 3600)
     for verb, status in (("pause", "paused"), ("resume", "active")):
         assert [entry["status"] for entry in run("pipeline", verb, "orders", "driver_daily", "--json").json] == [status]
     assert "has no backfill that is paused" in run("pipeline", "resume", "orders", "driver_daily").err
@@ -99,7 +99,9 @@ def check_backfill(server: RunningServer, run: Command) -> None:
     assert "0 affected values: 1 chunk of a backfill: 1 row written" in first.out
     assert run("pipeline", "run", "orders", "driver_daily", "--json").json["result"]["written"] == 0
     assert read(server, "mart.driver_daily") == server.rows(DAILY)
-    assert f"backfill {made['id']}: finished, 2 of 2 chunks" in run("pipeline", "show", "orders", "driver_daily").out
+    assert (
+        f"backfill {backfill['id']}: finished, 2 of 2 chunks" in run("pipeline", "show", "orders", "driver_daily").out
+    )
 
 
 def test_mistakes_end_with_what_to_do(server: RunningServer) -> None:

@@ -276,8 +276,8 @@ def wrong(spark, audited, changed):
     project.put()
     assert [entry["passed"] for entry in ok(project.run("v"))["validators"]] == [True, True]
     project.add(20, 21)
-    (_, found) = ok(project.run("v"))["validators"]
-    assert (found["name"], found["examples"]) == ("python(words)", [{"violation": "13 rows"}])
+    (_, validator) = ok(project.run("v"))["validators"]
+    assert (validator["name"], validator["examples"]) == ("python(words)", [{"violation": "13 rows"}])
     project.sql(f"INSERT INTO lake.{project.trip} VALUES (900, 1, DATE'2026-01-01', 999)")
     assert "audit failed, and nothing was committed: python(high) (1 row)" in (project.run("v").error or "")
     project.write("firn-pipeline.yml", settings.replace("NAME", name).replace("words", "wrong"))

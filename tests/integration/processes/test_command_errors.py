@@ -172,9 +172,9 @@ def test_a_spark_that_does_not_start_is_said_in_words(run: Command, tmp_path: Pa
     assert "Spark does not start" in run.apart("optimizer", "--master", "yarn", env=env).err
 
 
-def _java(home: Path, does: str) -> None:
+def _java(home: Path, script: str) -> None:
     (home / "bin").mkdir()
-    (home / "bin" / "java").write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+    (home / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     (home / "bin" / "java").chmod(0o755)
 
 

@@ -43,7 +43,7 @@ def lake(mortal: PostgresServer, tmp_path: Path) -> Iterator[Lake]:
 def test_three_answers_are_three_truths(mortal: PostgresServer, lake: Lake) -> None:
     """200 is there for ever, 409 is not there and has left no file, and only of a 5xx nobody knows."""
     lake.create(PLAIN, **{"write.metadata.previous-versions-max": "100000"})
-    told: dict[int, set[str]] = defaultdict(set)
+    ids_by_status: dict[int, set[str]] = defaultdict(set)
     crashes = [0]
 
     def client(number: int) -> dict[int, set[str]]:
@@ -65,13 +65,13 @@ def test_three_answers_are_three_truths(mortal: PostgresServer, lake: Lake) -> N
             crashes[0] += 1
         for writing in clients:
             for status, keys in writing.result().items():
-                told[status] |= keys
+                ids_by_status[status] |= keys
     kept = lake.metadata(PLAIN)["properties"].keys()
-    assert told.keys() <= {200, 409, 500}
-    assert told[200] <= kept
-    assert not told[409] & kept
-    assert told[409] | told[500], "no commit has met the crashes"
-    assert len(nobodys_files(lake)) <= len(told[500])
+    assert ids_by_status.keys() <= {200, 409, 500}
+    assert ids_by_status[200] <= kept
+    assert not ids_by_status[409] & kept
+    assert ids_by_status[409] | ids_by_status[500], "no commit has met the crashes"
+    assert len(nobodys_files(lake)) <= len(ids_by_status[500])
 
 
 def committed(lake: Lake, key: str) -> httpx.Response:

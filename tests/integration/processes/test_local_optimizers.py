@@ -32,7 +32,7 @@ def wait_for(reached: Callable[[], bool], description: str, seconds: float = 240
         time.sleep(0.2)
 
 
-def asked(server: ServerProcess, catalog: RestCatalog, number: int) -> str:
+def request_job(server: ServerProcess, catalog: RestCatalog, number: int) -> str:
     """A rewrite of a new table of three files."""
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
     table = catalog.create_table(f"db.t{number}", rows.schema, properties={"firn.rewrite.min-files": "2"})
@@ -74,14 +74,14 @@ def test_one_is_started_for_a_waiting_job_replaced_when_killed_and_gone_with_the
     with server_process(tmp_path / "data", **WATCHED) as server:
         catalog = RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake")
         catalog.create_namespace("db")
-        job = asked(server, catalog, 1)
+        job = request_job(server, catalog, 1)
         wait_for(lambda: has_succeeded(server, job), "the first job's success")
         (first,) = optimizers(server)
         assert first["launch"] is not None
         wait_for(lambda: optimizers(server)[0]["memory"].get("heap_max", 0) > 0, "the heap that Spark's start has made")
         os.kill(first["pid"], signal.SIGKILL)
         wait_for(lambda: not javas_of(first["pid"]), "the end of its Java")
-        job = asked(server, catalog, 2)
+        job = request_job(server, catalog, 2)
         wait_for(lambda: has_succeeded(server, job), "the second job's success")
         group = server.get("groups/default/launch")
         assert [launch["status"] for launch in group["launches"]] == ["working", "failed"]

@@ -30,27 +30,27 @@ class Up:
     """A running `firn up`: where it answers, and what it has said on standard error so far."""
 
     url: str
-    said: Path
+    log: Path
 
     @property
     def tokens(self) -> list[str]:
-        return TOKEN.findall(self.said.read_text(encoding="utf-8"))
+        return TOKEN.findall(self.log.read_text(encoding="utf-8"))
 
 
 @contextmanager
-def firn_up(data_dir: Path, said: Path, *flags: str) -> Iterator[Up]:
+def firn_up(data_dir: Path, log: Path, *flags: str) -> Iterator[Up]:
     """Everything that it starts, until it has been told to stop and has."""
     command = [sys.executable, "-m", "firn.cli", "up", "--data-dir", str(data_dir), "--port", "0"]
     command += ["--master", "local[1]", "--memory", "700m", *flags]
     environment = {key: value for key, value in os.environ.items() if key != "FIRN_TOKEN"}
     environment |= {"FIRN_ACCESS__ENABLED": "true", "FIRN_BACKGROUND__PLAN_SECONDS": "3600"}
     with (
-        said.open("w", encoding="utf-8") as err,
+        log.open("w", encoding="utf-8") as err,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, env=environment) as process,
     ):
         try:
             assert process.stdout is not None
-            yield Up(_url(process), said)
+            yield Up(_url(process), log)
         finally:
             process.terminate()
             assert process.wait(120) == 0
@@ -101,7 +101,7 @@ def test_the_owner_gets_a_token_once_and_the_optimizer_works_with_its_own(tmp_pa
     with_kafka = ("--kafka", "--kafka-port", "0")
     with firn_up(data_dir, tmp_path / "second", *with_kafka) as up, firn.connect(up.url, token=token) as client:
         assert up.tokens == []
-        port = re.search(r"kafka +127\.0\.0\.1:(\d+)", up.said.read_text(encoding="utf-8"))
+        port = re.search(r"kafka +127\.0\.0\.1:(\d+)", up.log.read_text(encoding="utf-8"))
         assert port is not None
         assert kafka.does_answer(int(port.group(1)))
         wait_for(lambda: bool(client.optimizers()), "an optimizer")

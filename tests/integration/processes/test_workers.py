@@ -56,14 +56,14 @@ class Served:
                 length = next(int(line[15:]) for line in answer if line.lower().startswith(b"content-length:"))
                 while answer.readline().strip():
                     pass
-                said = answer.read(length).decode()
+                body = answer.read(length).decode()
             inode = inode_of(self.port, connection.getsockname()[1])
-            return next(pid for pid in self.workers() if inode in sockets_of(pid)), said
+            return next(pid for pid in self.workers() if inode in sockets_of(pid)), body
 
     def has_planned(self) -> tuple[int, bool]:
         """The worker that answers, and whether it has ever planned."""
-        pid, said = self.answered("/api/v1/health")
-        return pid, any(task["name"] == "plan" and task["last_at"] is not None for task in json.loads(said)["tasks"])
+        pid, body = self.answered("/api/v1/health")
+        return pid, any(task["name"] == "plan" and task["last_at"] is not None for task in json.loads(body)["tasks"])
 
     @property
     def port(self) -> int:
@@ -151,8 +151,8 @@ on_sqlite = pytest.mark.parametrize("shared", ["sqlite"], indirect=True)  # the 
 def served_with_table(directory: Path, database_url: str) -> Iterator[Served]:
     with served(directory, database_url) as running:
         running.request("POST", "/iceberg/v1/lake/namespaces", json={"namespace": ["db"]})
-        made = running.request("POST", TABLE.removesuffix("/t"), json={"name": "t", "schema": COLUMNS})
-        assert made.status_code == 200
+        created = running.request("POST", TABLE.removesuffix("/t"), json={"name": "t", "schema": COLUMNS})
+        assert created.status_code == 200
         yield running
 
 
@@ -254,20 +254,20 @@ def test_whichever_worker_is_scraped_tells_what_all_have_counted(server: Served)
     assert set(answered) == before
     os.kill(answered[0], signal.SIGKILL)
     assert within(lambda: len(server.workers() - {answered[0]}) == WORKERS)
-    told: dict[int, bool] = {}
+    is_complete_by_pid: dict[int, bool] = {}
 
     def all_have_told() -> bool:
-        pid, said = server.answered("/metrics")
+        pid, metrics = server.answered("/metrics")
         counts = re.search(
-            r'^firn_requests_total\{area="iceberg",method="GET",status="404"\} (\S+)$', said, re.MULTILINE
+            r'^firn_requests_total\{area="iceberg",method="GET",status="404"\} (\S+)$', metrics, re.MULTILINE
         )
-        planned = re.findall(r'^firn_task_failed\{task="plan"\} 0.0$', said, re.MULTILINE)
-        told[pid] = counts is not None and float(counts[1]) == 20 and len(planned) == 1
-        assert 'firn_jobs{status="pending"} 0.0' in said
-        return len(told) == WORKERS
+        planned = re.findall(r'^firn_task_failed\{task="plan"\} 0.0$', metrics, re.MULTILINE)
+        is_complete_by_pid[pid] = counts is not None and float(counts[1]) == 20 and len(planned) == 1
+        assert 'firn_jobs{status="pending"} 0.0' in metrics
+        return len(is_complete_by_pid) == WORKERS
 
     assert within(all_have_told)
-    assert all(told.values())
+    assert all(is_complete_by_pid.values())
 
 
 @on_sqlite

@@ -136,7 +136,7 @@ class Ground:
         self._ask("POST", "/api/v1/roles", {"name": f"role-{self.number}"})
         self._ask("POST", "/api/v1/users", {"name": self.user})
         self._ask("POST", "/api/v1/services", {"name": self.service})
-        self.ids |= self._made()
+        self.ids |= self._ids()
 
     @property
     def _tables(self) -> str:
@@ -167,7 +167,7 @@ class Ground:
             "updates": [{"action": "add-snapshot", "snapshot": snapshot}, {"action": "set-snapshot-ref", **ref}],
         }
 
-    def _made(self) -> Mapping[str, str]:
+    def _ids(self) -> Mapping[str, str]:
         """What the server gave the ids of."""
         dropped = self._ask("GET", f"/api/v1/catalogs/{self.catalog}/dropped")["items"]
         job = self._ask("POST", f"/api/v1/catalogs/{self.catalog}/tables/db.busy/jobs", {"kind": "expire"})
@@ -175,8 +175,8 @@ class Ground:
         operation = self._ask("POST", f"/api/v1/catalogs/{self.catalog}/imports", source)
         comes = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
         optimizer = self._ask("POST", "/api/v1/optimizers", comes)
-        asked = {"optimizer_id": optimizer["id"], "kinds": ["expire", "merge"], "wait_seconds": 0}
-        lease = self._ask("POST", "/api/v1/leases", asked)
+        lease_request = {"optimizer_id": optimizer["id"], "kinds": ["expire", "merge"], "wait_seconds": 0}
+        lease = self._ask("POST", "/api/v1/leases", lease_request)
         token = self._ask("POST", "/api/v1/tokens", {"name": "made", "owner": self.user})
         ended = self._ask("GET", f"/api/v1/catalogs/{self.catalog}/tables/db.busy/jobs")["items"]
         names = {

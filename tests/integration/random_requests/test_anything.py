@@ -168,17 +168,17 @@ def cases(operation: Operation) -> st.SearchStrategy[Request]:
 
 def check(answer: Response, prefix: str, case: Request) -> None:
     """No 5xx but the one that says that something else is away; every refusal has the API's shape."""
-    told = f"{case.as_curl_command()}\n{answer.status_code} {answer.text[:2000]}"
-    assert answer.status_code < 500 or answer.status_code == 503, told
+    exchange = f"{case.as_curl_command()}\n{answer.status_code} {answer.text[:2000]}"
+    assert answer.status_code < 500 or answer.status_code == 503, exchange
     if answer.status_code < 400 or case.method == "HEAD":
         return
     error = answer.json()["error"]
     if case.path == "/oauth/tokens":
-        assert isinstance(error, str), told  # OAuth's own shape
+        assert isinstance(error, str), exchange  # OAuth's own shape
         return
-    assert error["message"], told
+    assert error["message"], exchange
     if prefix == "/iceberg/v1":
-        assert error["code"] == answer.status_code, told
-        assert error["type"].endswith("Exception"), told
+        assert error["code"] == answer.status_code, exchange
+        assert error["type"].endswith("Exception"), exchange
     else:
-        assert error["code"], told
+        assert error["code"], exchange

@@ -178,12 +178,12 @@ def test_pyiceberg_reads_the_same_whoever_plans(server: RunningServer, version: 
         RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake", **{SWITCH: mode}).load_table(f"db.{name}")
         for mode in ("server", "client")
     )
-    for asked in ("id >= 0", "day = '2026-01-02'", "id > 90 or name like 'n1%'", "day is null", "amount >= 10.50"):
-        assert files(by_server, asked) == files(by_client, asked), asked
-        first, other = (table.scan(row_filter=asked).to_arrow().sort_by("id") for table in (by_server, by_client))
+    for row_filter in ("id >= 0", "day = '2026-01-02'", "id > 90 or name like 'n1%'", "day is null", "amount >= 10.50"):
+        assert files(by_server, row_filter) == files(by_client, row_filter), row_filter
+        first, other = (table.scan(row_filter=row_filter).to_arrow().sort_by("id") for table in (by_server, by_client))
         assert first == other
         assert first.num_rows
-        assert by_server.scan(row_filter=asked).count() == first.num_rows
+        assert by_server.scan(row_filter=row_filter).count() == first.num_rows
     assert "plan" in requests(server, name)
 
 
@@ -194,8 +194,8 @@ def test_the_page_shows_how_pyiceberg_has_scans_planned(server: RunningServer) -
     assert "plan" in requests(server, name)
 
 
-def files(table: Table, asked: str) -> list[tuple[str, list[str]]]:
-    tasks: list[FileScanTask] = list(table.scan(row_filter=asked).plan_files())
+def files(table: Table, row_filter: str) -> list[tuple[str, list[str]]]:
+    tasks: list[FileScanTask] = list(table.scan(row_filter=row_filter).plan_files())
     return sorted(
         (task.file.file_path, sorted(delete_file.file_path for delete_file in task.delete_files)) for task in tasks
     )

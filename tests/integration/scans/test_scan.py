@@ -111,16 +111,16 @@ def test_rows_keep_ids_and_sequence_numbers_through_appends_and_compaction(
     name = "lake.db.lineage"
     server.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
     server.spark.sql(f"CREATE TABLE {name} (id BIGINT, _op STRING) USING iceberg TBLPROPERTIES ('format-version'='3')")
-    asked = f"SELECT id, {ROW_ID}, {SEQUENCE} FROM {name}"
+    query = f"SELECT id, {ROW_ID}, {SEQUENCE} FROM {name}"
     for start in (0, 10, 20):
         server.spark.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(2) */ id, 'U' FROM range({start}, {start + 5})")
-    before = server.rows(asked)
+    before = server.rows(query)
     assert lineage_of(client, "db.lineage") == before
     assert len({row[1] for row in before}) == 15
     # A compacted file holds its rows' ids and numbers itself; a file appended later does not.
     server.spark.sql("CALL lake.system.rewrite_data_files(table => 'db.lineage', options => map('rewrite-all','true'))")
     server.spark.sql(f"INSERT INTO {name} VALUES (99, 'U')")
-    after = server.rows(asked)
+    after = server.rows(query)
     assert set(before) < set(after)
     assert lineage_of(client, "db.lineage") == after
 

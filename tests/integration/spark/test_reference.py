@@ -146,7 +146,7 @@ def test_the_library_makes_the_same_new_table(reference: Reference, version: int
     properties = reference.new_map()
     for name, value in {"format-version": str(version), "owner": "ann", "uuid": "x"}.items():
         properties.put(name, value)
-    made = iceberg.TableMetadata.newTableMetadata(
+    metadata = iceberg.TableMetadata.newTableMetadata(
         parsed,
         iceberg.PartitionSpecParser.fromJson(parsed, json.dumps(asked_spec)),
         iceberg.SortOrderParser.fromJson(parsed, json.dumps(asked_order)),
@@ -160,7 +160,7 @@ def test_the_library_makes_the_same_new_table(reference: Reference, version: int
         sort_order=asked_order,
         properties={"owner": "ann", "uuid": "x"},
     )
-    theirs = {**reference.written(made), "table-uuid": ours["table-uuid"]}
+    theirs = {**reference.written(metadata), "table-uuid": ours["table-uuid"]}
     assert comparable(reference.rewritten(ours), CREATED_MS) == comparable(theirs, CREATED_MS)
     assert reference.rewritten(ours) == ours
 
@@ -172,7 +172,9 @@ def test_the_library_reads_pinned_tables(reference: Reference, version: int) -> 
         pin = pin_snapshot(table, snapshot_id, schema_id=0)
         read = reference.rewritten(pin)
         assert read["current-snapshot-id"] == pin["current-snapshot-id"]
-        assert [made["snapshot-id"] for made in read["snapshots"]] == [made["snapshot-id"] for made in pin["snapshots"]]
+        assert [entry["snapshot-id"] for entry in read["snapshots"]] == [
+            entry["snapshot-id"] for entry in pin["snapshots"]
+        ]
 
 
 @pytest.mark.parametrize("requirement", HOLD, ids=str)

@@ -128,13 +128,13 @@ class StreamHistory:
 
     def records(self, count: int) -> list[tuple[int, Any]]:
         """Records with a number of their own; `at` orders them otherwise than the log does."""
-        made = []
+        new_records = []
         for _ in range(count):
             self.numbers += 1
             key = self.chance.randrange(KEYS)
             at = (self.numbers + self.chance.randrange(LATEST)) * 1_000_000 + self.numbers
-            made.append((key, {"id": key, "n": self.numbers, "at": at}))
-        return made
+            new_records.append((key, {"id": key, "n": self.numbers, "at": at}))
+        return new_records
 
     def produce(self) -> None:
         how = self.chance.choice((None, None, True, False))

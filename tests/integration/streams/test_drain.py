@@ -64,9 +64,9 @@ def merged(server: RunningServer, name: str) -> dict[int, int | None]:
 def run_job(server: RunningServer, name: str, kind: str) -> dict[str, Any]:
     """Run a requested job, and return its result."""
     worker, job = a_worker(server.url), {"kind": kind, "options": {}}
-    asked = server.post(f"catalogs/lake/tables/db.{name}/jobs", job)
+    requested = server.post(f"catalogs/lake/tables/db.{name}/jobs", job)
     assert worker.work_once(worker.api.register(**worker.about).id, wait_seconds=5)
-    ended = server.get(f"jobs/{asked['id']}")
+    ended = server.get(f"jobs/{requested['id']}")
     assert ended["status"] == "succeeded"
     result: dict[str, Any] = ended["result"]
     return result

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.integration.hive.threeway.comparison import describe_changes
 from tests.integration.hive.threeway.hive_table import KEYS
-from tests.integration.hive.threeway.told import told
 
 if TYPE_CHECKING:
     from tests.integration.hive.threeway.history import History
@@ -95,9 +95,9 @@ class Deaths:
         kill: Death = lambda act, _: self.history.world.kill_the_metastore(call, act, done=done)  # noqa: E731
         return self._while_dying(action, kill, f"{call}, {'done' if done else 'unheard'}")
 
-    def _while_dying(self, what: str, kill: Death, moment: str) -> str:
-        self.history.said[-1] += f" ({what}, {moment})"
-        return {"publish": self._publish_dying, "sync": self._sync_dying, "write": self._write_dying}[what](kill)
+    def _while_dying(self, action: str, kill: Death, moment: str) -> str:
+        self.history.said[-1] += f" ({action}, {moment})"
+        return {"publish": self._publish_dying, "sync": self._sync_dying, "write": self._write_dying}[action](kill)
 
     def _sync_dying(self, kill: Death) -> str:
         name = self.history.random.choice(["copy_a_file", "overwrite_by_values"])
@@ -132,7 +132,7 @@ class Deaths:
         kill(lambda: self.history.write(op, changes, batch), lambda: None)
         was_there = self.history.write(op, changes, batch)
         self.history.oracle.write(changes)
-        return f"{op} {told(changes)}, {'arrived' if was_there else 'sent again'}"
+        return f"{op} {describe_changes(changes)}, {'arrived' if was_there else 'sent again'}"
 
 
 DEATHS: Mapping[str, Callable[[Deaths], str]] = {

@@ -93,8 +93,8 @@ class FirnSide:
     def write(self, op: str, names: Sequence[str], rows: Sequence[Row], batch: str) -> bool:
         """`upsert` or `delete` by Firn's client; whether the batch had been there."""
         ddl = ", ".join(f"{name} {'BIGINT' if name == 'id' else 'STRING'}" for name in names)
-        told = [tuple(row[name] for name in names) for row in rows]
-        return self.world.engine.write(op, f"{CATALOG}.{self.name}", ddl, told, batch)
+        tuples = [tuple(row[name] for name in names) for row in rows]
+        return self.world.engine.write(op, f"{CATALOG}.{self.name}", ddl, tuples, batch)
 
     def upgrade(self) -> None:
         body = {"primary_key": ["id"], "properties": NEVER}
@@ -119,9 +119,9 @@ class FirnSide:
         assert answer.is_success, answer.text
 
     def job(self, kind: str, **params: str) -> None:
-        asked = self.world.post(f"{self.table_path}/jobs", {"kind": kind, "options": params})
+        requested = self.world.post(f"{self.table_path}/jobs", {"kind": kind, "options": params})
         self.work_off()
-        job = self.world.get(f"jobs/{asked['id']}")
+        job = self.world.get(f"jobs/{requested['id']}")
         assert job["status"] == "succeeded", job
 
     def ask_sync(self, *, everything: bool) -> dict[str, Any]:
@@ -129,16 +129,16 @@ class FirnSide:
 
     def sync(self, *, everything: bool) -> str:
         """Until there is nothing to do; what was said."""
-        said: list[str] = []
+        messages: list[str] = []
         give_up = time.monotonic() + PATIENCE_SECONDS
         while True:
             self.work_off()
             outcome = self.ask_sync(everything=everything)
-            said.append(outcome["message"])
+            messages.append(outcome["message"])
             assert not outcome["conflict"], outcome["message"]
             if outcome["outcome"] == "unchanged":
-                return "; then ".join(said)
-            assert time.monotonic() < give_up, said
+                return "; then ".join(messages)
+            assert time.monotonic() < give_up, messages
 
     def ask_publish(self) -> dict[str, Any]:
         return self.world.post(f"{self.hive_path}/publish?merge=false")

@@ -16,13 +16,13 @@ from uuid import UUID
 from tests.hive_lake import NUMBERS
 from tests.integration.hdfs.paths import AnyPath, path_at
 from tests.integration.hive.threeway import hive_users
+from tests.integration.hive.threeway.comparison import by_key, describe_changes, in_order, same
 from tests.integration.hive.threeway.firn_side import FirnSide
 from tests.integration.hive.threeway.hive_table import KEYS, PARTITIONS, removed
 from tests.integration.hive.threeway.hive_users import HiveUsers
 from tests.integration.hive.threeway.oracle import Oracle
 from tests.integration.hive.threeway.oracle_values import File, Ground, Part, Place
 from tests.integration.hive.threeway.outages import Outages, deaths_in
-from tests.integration.hive.threeway.told import by_key, in_order, same, told
 from tests.integration.hive.threeway.weights import OF_ALL, OF_PARTITIONS, OPERATIONS_OF_FIRN
 from tests.integration.hive.threeway.world import World
 from tests.integration.keyed.model import Row
@@ -200,19 +200,19 @@ class History:
         answer = self.firn.change.append(rows, {"firn.writer-id": "rest", "firn.batch-id": self.uuid()})
         assert answer.is_success, answer.text
         self.oracle.write(changes)
-        return told(changes)
+        return describe_changes(changes)
 
     def upsert_by_client(self) -> str:
         changes: list[tuple[int, Row | None]] = [(key, self.row(key)) for key in self.some_keys()]
         assert not self.write("upsert", changes, self.uuid())
         self.oracle.write(changes)
-        return told(changes)
+        return describe_changes(changes)
 
     def delete_by_client(self) -> str:
         changes: list[tuple[int, Row | None]] = [(key, None) for key in self.some_keys()]
         assert not self.write("delete", changes, self.uuid())
         self.oracle.write(changes)
-        return told(changes)
+        return describe_changes(changes)
 
     def write(self, op: str, changes: Sequence[tuple[int, Row | None]], batch: str) -> bool:
         """By Firn's client; whether the batch had been there."""
@@ -265,12 +265,14 @@ class History:
         self._settled()
         self._note_columns()
         hive, standing = self.hive.places(), self.standing()
-        asked = {name: self.hive.files(name) for ground in self.oracle.grounds.values() for name in self._left(ground)}
+        listings = {
+            name: self.hive.files(name) for ground in self.oracle.grounds.values() for name in self._left(ground)
+        }
         with self.untouched(moves=True):
             if ask is not None:
                 ask()
             message = self.firn.sync(everything=everything)
-        expected = self.oracle.sync(hive, lambda location: asked.get(location, frozenset()), standing)
+        expected = self.oracle.sync(hive, lambda location: listings.get(location, frozenset()), standing)
         same(self.hive.locations(), {part: place.location for part, place in expected.items()}, "the metastore")
         return message
 
@@ -356,7 +358,7 @@ class History:
             return "nothing was left"
         location, rows = self.random.choice(left), self.hive.new_rows()
         self.hive.write_file(location, rows)
-        return f"{location}: {hive_users.told([(row, None) for row in rows])}"
+        return f"{location}: {hive_users.describe_rows([(row, None) for row in rows])}"
 
     def late_overwrite(self) -> str:
         left = self._places_left()
@@ -366,7 +368,7 @@ class History:
         for file in self.hive.files(location):
             removed(path_at(file.directory) / file.name)
         self.hive.write_file(location, rows)
-        return f"{location}: {hive_users.told([(row, None) for row in rows])}"
+        return f"{location}: {hive_users.describe_rows([(row, None) for row in rows])}"
 
     def _places_left(self) -> list[str]:
         """In the order in which they were left: their names are none that a seed repeats."""

@@ -61,8 +61,8 @@ class HiveTable:
         by = "PARTITIONED BY (p STRING)" if self.partitioned else ""
         at = "" if self.managed else f"LOCATION '{self.path.as_uri()}'"
         self.engine.sql(f"CREATE TABLE {self.name} ({listed}) STORED AS PARQUET {by} {at}")
-        told = [self.row(key) for key in (1, 2, 3)]
-        for part, rows in zip(PARTITIONS, (told[:2], told[2:]), strict=False):
+        first_rows = [self.row(key) for key in (1, 2, 3)]
+        for part, rows in zip(PARTITIONS, (first_rows[:2], first_rows[2:]), strict=False):
             self._insert("INTO", [(row, part) for row in rows])
 
     # -- what they see ---------------------------------------------------------------------------------------------
@@ -106,8 +106,8 @@ class HiveTable:
         if identity not in self._rows:
             table = pq.read_table(pa.BufferReader(path.read_bytes()))
             names = {name.lower(): name for name in table.column_names}
-            told = [{low: row[name] for low, name in names.items()} for row in table.to_pylist()]
-            self._rows[identity] = tuple(told)
+            table_rows = [{low: row[name] for low, name in names.items()} for row in table.to_pylist()]
+            self._rows[identity] = tuple(table_rows)
         rows = self._rows[identity]
         return File(location, path.name, stat.st_size, stat.st_mtime_ns, stat.st_ino, rows)
 
@@ -118,8 +118,8 @@ class HiveTable:
         ]
 
     def shown(self, row: Row, part: Part) -> Row:
-        told = {name: row.get(name) for name in self.columns}
-        return {**told, "p": part} if self.partitioned else told
+        projected = {name: row.get(name) for name in self.columns}
+        return {**projected, "p": part} if self.partitioned else projected
 
     def rows_by_spark(self) -> list[Row]:
         """The same by Spark, whose Hive catalog it is."""

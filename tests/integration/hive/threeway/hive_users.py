@@ -24,26 +24,26 @@ class HiveUsers(HiveTable):
     def insert_into(self) -> str:
         rows = [(row, self.some_part()) for row in self.new_rows()]
         self._insert("INTO", rows)
-        return told(rows)
+        return describe_rows(rows)
 
     def overwrite_a_partition(self) -> str:
         """One with a value: Spark cannot name the other one where it has a place of its own."""
         part = self.some_part() or "x"
         rows = [(row, part) for row in self.new_rows()] if self.random.random() < 0.8 else []
         self._insert("OVERWRITE", rows, f"PARTITION (p={literal(part)})" if self.partitioned else "")
-        return f"{part}: {told(rows)}"
+        return f"{part}: {describe_rows(rows)}"
 
     def overwrite_by_values(self) -> str:
         """Only the partitions that rows come to are overwritten."""
         rows = [(row, self.some_part()) for row in self.new_rows()]
         self._insert("OVERWRITE", rows)
-        return told(rows)
+        return describe_rows(rows)
 
     def copy_a_file(self) -> str:
         part = self.listed_part()
         rows = self.new_rows()
         self.write_file(self.locations()[part], rows)
-        return f"{part}: {told([(row, part) for row in rows])}"
+        return f"{part}: {describe_rows([(row, part) for row in rows])}"
 
     def write_twice_in_a_second(self) -> str:
         """The second under the first one's name, or beside it."""
@@ -58,7 +58,7 @@ class HiveUsers(HiveTable):
         path = self.write_file(str(self.scratch / "to load"), rows)
         into = f"PARTITION (p={literal(part)})" if self.partitioned else ""
         self.engine.sql(f"LOAD DATA LOCAL INPATH '{path}' INTO TABLE {self.name} {into}")
-        return f"{part}: {told([(row, part) for row in rows])}"
+        return f"{part}: {describe_rows([(row, part) for row in rows])}"
 
     def remove_a_file(self) -> str:
         part = self.listed_part()
@@ -73,7 +73,7 @@ class HiveUsers(HiveTable):
         if path is None:
             return f"{part} has none"
         self.write_file(str(path.parent), rows, path.name)
-        return f"{part}: {path.name} {told([(row, part) for row in rows])}"
+        return f"{part}: {path.name} {describe_rows([(row, part) for row in rows])}"
 
     def move_a_file(self) -> str:
         """To another partition, under another name: by hand, or as LOAD DATA has it."""
@@ -117,7 +117,7 @@ class HiveUsers(HiveTable):
             with path.open("r+b") as file:
                 file.write(whole)
         self.make_old(path)
-        return f"{path.name}: {told([(row, None) for row in rows])}"
+        return f"{path.name}: {describe_rows([(row, None) for row in rows])}"
 
     def leave_unfinished_work(self) -> str:
         """What writers that died, or are at it, have in a partition's directory is none of its files."""
@@ -157,7 +157,7 @@ class HiveUsers(HiveTable):
         if rows:
             self.write_file(str(location), rows)
         self._alter(f"ADD PARTITION (p={literal(part)}) LOCATION '{location}'")
-        return f"{part}: {told([(row, part) for row in rows])}"
+        return f"{part}: {describe_rows([(row, part) for row in rows])}"
 
     def drop_partition(self) -> str:
         part = self.listed_part(named=True)
@@ -199,7 +199,7 @@ class HiveUsers(HiveTable):
         if is_more:
             self.write_file(str(location), rows)
         self._alter(f"PARTITION (p={literal(part)}) SET LOCATION '{location}'")
-        return f"{part}: {told([(row, part) for row in rows]) if is_more else 'as it was'}"
+        return f"{part}: {describe_rows([(row, part) for row in rows]) if is_more else 'as it was'}"
 
     def repair(self) -> str:
         """Directories that nobody told the metastore of, such as those of dropped partitions, become partitions."""
@@ -229,14 +229,14 @@ class HiveUsers(HiveTable):
             there = plain(hive.get_partition(database, other, [str(part)]).sd.location)
             self.write_file(there, rows)
             hive.exchange_partition({"p": str(part)}, database, other, database, name)
-        return f"{part}: {told([(row, part) for row in rows])}"
+        return f"{part}: {describe_rows([(row, part) for row in rows])}"
 
     def _elsewhere(self, word: str) -> AnyPath:
         """A directory outside of the table's, which no other table has."""
         return self.directory / f"{word} {self.written} of {self.root().name}"
 
-    def _alter(self, what: str) -> None:
-        self.engine.sql(f"ALTER TABLE {self.name} {what}")
+    def _alter(self, change: str) -> None:
+        self.engine.sql(f"ALTER TABLE {self.name} {change}")
 
 
 def copy(path: AnyPath, to: AnyPath) -> None:
@@ -245,7 +245,7 @@ def copy(path: AnyPath, to: AnyPath) -> None:
     set_time(to, path.stat().st_mtime_ns)
 
 
-def told(rows: Sequence[tuple[Row, Part]]) -> str:
+def describe_rows(rows: Sequence[tuple[Row, Part]]) -> str:
     return ", ".join(f"{row['id']}={row['v']} in {part}" for row, part in rows) or "no rows"
 
 

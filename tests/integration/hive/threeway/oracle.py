@@ -55,10 +55,10 @@ class Oracle:
         return replayed(self.base, [change for change in self.changes if change.commit > self.merged])
 
     @property
-    def given(self) -> int:
+    def through(self) -> int:
         """The changes that Hive was given in all of its partitions (decision 39, point 3)."""
         return min(
-            (ground.given for ground in self.grounds.values() if not ground.is_dropped), default=self.given_before
+            (ground.through for ground in self.grounds.values() if not ground.is_dropped), default=self.given_before
         )
 
     def part_of(self, row: Row | None) -> Part:
@@ -83,8 +83,8 @@ class Oracle:
 
     def placed(self, row: Row, part: Part) -> Row:
         """Hive keeps the partition in the directory's name."""
-        told = {name: row.get(name) for name in self.columns}
-        return {**told, "p": part} if self.partitioned else told
+        projected = {name: row.get(name) for name in self.columns}
+        return {**projected, "p": part} if self.partitioned else projected
 
     # -- Firn's side -----------------------------------------------------------------------------------------------
 
@@ -106,24 +106,24 @@ class Oracle:
         `standing` are those whose rows base has in exactly the files that Hive lists: nothing is to be written there.
         `before` is Hive as the metastore was pointed elsewhere, `after` as it has been since.
         """
-        given = self.given
+        given_to_all = self.through
         for part in {*self.grounds, *map(self.part_of, self.base.values()), *after} - self.waiting():
             ground = self.grounds.get(part)
             is_known = ground is not None and not ground.is_dropped
             if ground is not None and is_known and part in standing:
-                self.grounds[part] = replace(ground, given=max(ground.given, self.merged))
+                self.grounds[part] = replace(ground, through=max(ground.through, self.merged))
                 for file in ground.files:
                     self.knew.pop(file.source, None)
             elif is_known or self._in_base(part) or part not in before:
-                self._given(part, before, after, given)
+                self._place_partition(part, before, after, given_to_all)
         self.is_published = True
-        self.given_before = self.given
+        self.given_before = self.through
 
-    def _given(self, part: Part, before: Hive, after: Hive, given: int) -> None:
+    def _place_partition(self, part: Part, before: Hive, after: Hive, given_to_all: int) -> None:
         ground = self.grounds.get(part)
         known = None if ground is None or ground.is_dropped else Place(ground.location, ground.files)
         if before.get(part) != known:  # Hive has changed it: it stays where it is
-            self.grounds[part] = ground or Ground("", frozenset(), given, is_dropped=True)
+            self.grounds[part] = ground or Ground("", frozenset(), given_to_all, is_dropped=True)
         elif part in after:
             left = (ground.left,) if ground and known else ()
             watched = (*(ground.watched if ground else ()), *left)
@@ -131,7 +131,7 @@ class Oracle:
         else:
             assert not self._in_base(part), f"partition {part} was not given to Hive"
         if (gone := self.grounds.get(part)) and gone.is_dropped and not self._in_base(part):
-            self.grounds[part] = replace(gone, given=max(gone.given, self.merged))  # neither side has it
+            self.grounds[part] = replace(gone, through=max(gone.through, self.merged))  # neither side has it
 
     def gave_up(self, part: Part, wrote: Place) -> None:
         """What was written for a publish that Hive has overtaken is known, should the metastore be pointed there."""
@@ -148,7 +148,7 @@ class Oracle:
         most, grounds = self.most_given, dict(self.grounds)
         for part, ground in grounds.items():
             is_over = ground.is_dropped and not ground.watched
-            if is_over and ground.given >= most:
+            if is_over and ground.through >= most:
                 del self.grounds[part]
             else:
                 self.grounds[part] = replace(ground, is_refilling=False, lost=frozenset(), is_asleep=is_over)
@@ -156,7 +156,7 @@ class Oracle:
     @property
     def most_given(self) -> int:
         """The changes that some partition was given."""
-        return max((ground.given for ground in self.grounds.values()), default=self.given)
+        return max((ground.through for ground in self.grounds.values()), default=self.through)
 
     # -- sync ------------------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Oracle:
                     ground,
                     location=back[0].location,
                     files=back[0].files,
-                    given=back[0].given,
+                    through=back[0].through,
                     watched=(*others, ground.left),
                 )
 
@@ -209,15 +209,15 @@ class Oracle:
     def _know_again(self, part: Part, hive: Hive, changed: set[Part]) -> bool:
         """Whether files came that were known elsewhere; what they hold is noted (decision 64)."""
         gone = {file for part in changed for file in self._gone(part, hive)}
-        known = [(file, ground.given) for ground in self.grounds.values() for file in ground.files | ground.lost]
+        known = [(file, ground.through) for ground in self.grounds.values() for file in ground.files | ground.lost]
         known += [
-            (file, left.given) for ground in self.grounds.values() for left in ground.watched for file in left.files
+            (file, left.through) for ground in self.grounds.values() for left in ground.watched for file in left.files
         ]
         is_known = False
         for file in self._come(part, hive):
             same = [
-                (known_file, self.knew.get(known_file.source, given))
-                for known_file, given in known
+                (known_file, self.knew.get(known_file.source, through))
+                for known_file, through in known
                 if known_file.looks == file.looks
             ]
             if not same:
@@ -244,7 +244,7 @@ class Oracle:
         if self.is_published:  # a key may have lost its row to one that vanishes now (decision 39, point 5)
             again = {part for part, ground in self.grounds.items() if part in hive and not ground.is_dropped}
             read |= {part: self.grounds[part].files for part in again - standing - rebuilt}
-        since = min([self.given, *(ground.given for ground in self.grounds.values())])
+        since = min([self.through, *(ground.through for ground in self.grounds.values())])
         since = min([since, *(self.knew.get(file.source, since) for files in read.values() for file in files)])
         knew = {part: self._knew(part) for part in {*self.grounds, *hive}}
         dying = {file.source for part in rebuilt for file in self._gone(part, hive)} & self.live
@@ -261,7 +261,7 @@ class Oracle:
         keys |= {change.key for change in every if change.source in self.dead} | rows.keys()
         ground = rest | {key: self.placed(row.row, row.part) for key, row in rows.items()}
         if self.partitioned:
-            here = {key: knew.get(self.part_of(row), self.given) for key, row in ground.items()}
+            here = {key: knew.get(self.part_of(row), self.through) for key, row in ground.items()}
             here |= {key: row.knew for key, row in rows.items()}
             keys -= self._known(alive, [change for change in every if change.source in self.dead], here, lies)
         self.base = replayed(ground, [change for change in alive if change.key in keys])
@@ -272,14 +272,14 @@ class Oracle:
     def _knew(self, part: Part) -> int:
         """The changes that whoever wrote what Hive lists there could know."""
         ground = self.grounds.get(part)
-        return self.given if ground is None or ground.is_asleep else ground.given
+        return self.through if ground is None or ground.is_asleep else ground.through
 
     def _known(
         self, alive: list[Change], lost: list[Change], here: Mapping[Key, int], lies: set[tuple[Part, Key]]
     ) -> set[Key]:
         """Keys whose last change Hive's side knew, or whose row it has taken from where it was put (decision 39)."""
         last, most = {change.key: change for change in alive}, self.most_given
-        to = {part: ground.given for part, ground in self.grounds.items()}
+        to = {part: ground.through for part, ground in self.grounds.items()}
         fell = {change.key: change for change in lost if change.commit > to.get(self.part_of(change.row), most)}
         keys_lost = set[Key]()
         for key, change in last.items():
@@ -296,14 +296,14 @@ class Oracle:
         """The ground of a rebuilt partition."""
         ground, gone = self.grounds.get(part), self._gone(part, hive)
         for file in gone:
-            self.knew.setdefault(file.source, ground.given if ground else self.given)
+            self.knew.setdefault(file.source, ground.through if ground else self.through)
         if part not in hive:
             assert ground is not None
             self.grounds[part] = replace(
                 ground, files=frozenset(), lost=gone | ground.lost, is_refilling=True, is_dropped=True
             )
         elif ground is None:
-            self.grounds[part] = Ground(hive[part].location, hive[part].files, self.given, is_refilling=True)
+            self.grounds[part] = Ground(hive[part].location, hive[part].files, self.through, is_refilling=True)
         else:
             is_refilling = bool(gone) or ground.is_refilling or self._is_moved(part, hive)
             self.grounds[part] = replace(
@@ -332,7 +332,7 @@ class Oracle:
                 for at, row in enumerate(file.rows):
                     order = (file.mtime_ns, f"{file.directory}/{file.name}", at)
                     is_new = file in new.get(part, ()) and file.source not in self.decided
-                    held = self.knew.get(file.source, knew.get(part, self.given))
+                    held = self.knew.get(file.source, knew.get(part, self.through))
                     read_row = Read(row, part, file.source, is_new, order, held)
                     known = newest.get(row["id"])
                     if known is None or (known.added, known.order) < (read_row.added, read_row.order):
@@ -364,7 +364,7 @@ class Oracle:
             sources = {file.source for come in read.values() for file in come}
             self.live, self.dead = self.live | sources, self.dead - sources
         for part in added:
-            known = self.grounds.get(part, Ground("", frozenset(), self.given))
+            known = self.grounds.get(part, Ground("", frozenset(), self.through))
             self.grounds[part] = replace(
                 known,
                 location=hive[part].location,

@@ -52,16 +52,16 @@ class Left:
 
     location: str
     files: frozenset[File]
-    given: int
+    through: int
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What was last taken over of a partition; its files hold the changes up to `given`."""
+    """What was last taken over of a partition; its files hold the changes up to commit `through`."""
 
     location: str
     files: frozenset[File]
-    given: int
+    through: int
     lost: frozenset[File] = frozenset()
     is_refilling: bool = False
     """Whether it lost files a moment ago: what comes to it belongs to the same overwrite (decision 37)."""
@@ -74,7 +74,7 @@ class Ground:
 
     @property
     def left(self) -> Left:
-        return Left(self.location, self.files, self.given)
+        return Left(self.location, self.files, self.through)
 
 
 @dataclass(frozen=True)

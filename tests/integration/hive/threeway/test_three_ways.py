@@ -56,8 +56,8 @@ def run(history: History, seed: int) -> Counter[str]:
     try:
         history.run(STEPS, KILLS)
     except Exception as error:
-        told = "\n".join(history.said)
-        error.add_note(f"HISTORY_SEED={seed} on {history.name}:\n{told}")
+        story = "\n".join(history.said)
+        error.add_note(f"HISTORY_SEED={seed} on {history.name}:\n{story}")
         raise
     assert history.kills == KILLS
     assert history.weights.keys() <= {*history.done}

@@ -1,4 +1,4 @@
-"""Rows compared, and told in few words."""
+"""Rows compared, and described in few words."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from tests.integration.keyed.model import Row
 
 
-def told(changes: Iterable[tuple[int, Row | None]]) -> str:
+def describe_changes(changes: Iterable[tuple[int, Row | None]]) -> str:
     return ", ".join(f"{key}={row['v']} in {row.get('p')}" if row else f"{key} deleted" for key, row in changes)
 
 
-def same(actual: Mapping[Any, Any], expected: Mapping[Any, Any], what: str) -> None:
+def same(actual: Mapping[Any, Any], expected: Mapping[Any, Any], subject: str) -> None:
     """Fails with what differs, and with nothing else."""
     differing = [key for key in {*actual, *expected} if actual.get(key) != expected.get(key)]
     words = [f"{key} is {actual.get(key)} instead of {expected.get(key)}" for key in sorted(differing, key=str)]
-    assert not words, f"{what}: {'; '.join(words)}"
+    assert not words, f"{subject}: {'; '.join(words)}"
 
 
 def by_key(rows: Iterable[Row]) -> dict[int, Row]:
