@@ -24,6 +24,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(SqlUnitOfWork, "now", made.now)  # a bound method stays bound
-    return made
+    fake_clock = Clock()
+    monkeypatch.setattr(SqlUnitOfWork, "now", fake_clock.now)  # a bound method stays bound
+    return fake_clock

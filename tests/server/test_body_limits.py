@@ -51,11 +51,11 @@ class Body:
     """A body that never ends, whose parts are counted as they are taken."""
 
     def __init__(self) -> None:
-        self.taken = 0
+        self.byte_count = 0
 
     async def __call__(self) -> Message:
-        self.taken += len(PART)
-        assert self.taken < 200 * MIB, "it is read for ever"
+        self.byte_count += len(PART)
+        assert self.byte_count < 200 * MIB, "it is read for ever"
         return {"type": "http.request", "body": PART, "more_body": True}
 
 
@@ -81,7 +81,7 @@ def sent_to(app: ASGIApp, path: str, headers: Mapping[str, str]) -> tuple[int, i
         "root_path": "",
     }
     anyio.run(app, scope, body, send)
-    return statuses[0], body.taken
+    return statuses[0], body.byte_count
 
 
 LIMITED = [
@@ -98,8 +98,8 @@ LIMITED = [
 
 @pytest.mark.parametrize(("path", "limit"), LIMITED)
 def test_a_body_without_a_length_is_counted(app: ASGIApp, path: str, limit: int) -> None:
-    status, taken = sent_to(app, path, {"transfer-encoding": "chunked"})
-    assert (status, taken) == (413, limit + len(PART))
+    status, byte_count = sent_to(app, path, {"transfer-encoding": "chunked"})
+    assert (status, byte_count) == (413, limit + len(PART))
 
 
 @pytest.mark.parametrize(("path", "limit"), LIMITED)

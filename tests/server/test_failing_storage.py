@@ -83,13 +83,13 @@ def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
 def test_a_file_that_cannot_be_written_refuses_the_request_and_leaves_nothing(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, request_name: str, step: str
 ) -> None:
-    asked, before = REQUESTS[request_name], everything_in(lake)
-    with failing(monkeypatch, lake, step, skipped=asked.files - 1):
-        answer = lake.client.post(asked.path, json=asked.body)
-    assert answer.status_code == asked.refused, answer.text
-    assert answer.json()["error"]["code"] == asked.refused
+    metadata_request, before = REQUESTS[request_name], everything_in(lake)
+    with failing(monkeypatch, lake, step, skipped=metadata_request.files - 1):
+        answer = lake.client.post(metadata_request.path, json=metadata_request.body)
+    assert answer.status_code == metadata_request.refused, answer.text
+    assert answer.json()["error"]["code"] == metadata_request.refused
     assert everything_in(lake) == before
-    assert lake.client.post(asked.path, json=asked.body).status_code in (200, 204)
+    assert lake.client.post(metadata_request.path, json=metadata_request.body).status_code in (200, 204)
 
 
 def everything_in(lake: Lake) -> set[Path]:
@@ -137,28 +137,28 @@ def test_a_disk_that_fills_up_under_a_server_costs_no_acknowledged_commit(
 
     What SQLite could not write is not known to be undone: that is the one case in which a 500 is right.
     """
-    told: dict[int, set[str]] = {}
+    ids_by_answer: dict[int, set[str]] = {}
     with a_server(tmp_path / "data") as (process, url), httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
         assert http.post("/iceberg/v1/lake/namespaces", json={"namespace": ["db"]}).status_code == 200
-        made = http.post(f"{NAMESPACE}/tables", json={"name": "plain", "schema": COLUMNS})
-        assert made.status_code == 200
+        created = http.post(f"{NAMESPACE}/tables", json={"name": "plain", "schema": COLUMNS})
+        assert created.status_code == 200
         written = (tmp_path / "data" / "firn.db-wal").stat().st_size
         with limited(process.pid, written + 30 * size):
             for number in range(60):
                 key = f"k-{number}"
                 updates = [{"action": "set-properties", "updates": {key: "x" * size}}]
                 answer = http.post(f"{NAMESPACE}/tables/plain", json={"requirements": [], "updates": updates})
-                told.setdefault(answer.status_code, set()).add(key)
+                ids_by_answer.setdefault(answer.status_code, set()).add(key)
                 assert answer.status_code < 500 or answer.json()["error"]["type"] == "CommitStateUnknownException"
         again = http.post(f"{NAMESPACE}/tables/plain", json=SET)
         assert again.status_code == 200, again.text
-    assert told.keys() == {200, refusal}
+    assert ids_by_answer.keys() == {200, refusal}
     with open_database(f"sqlite:///{tmp_path / 'data' / 'firn.db'}") as opened:
         lake = a_lake(opened.database, tmp_path / "data")
         kept, left = lake.metadata(PLAIN)["properties"].keys(), nobodys_files(lake)
-    assert told[200] <= kept
-    assert refusal == 500 or not told[refusal] & kept
-    assert len(left) <= len(told.get(500, ()))
+    assert ids_by_answer[200] <= kept
+    assert refusal == 500 or not ids_by_answer[refusal] & kept
+    assert len(left) <= len(ids_by_answer.get(500, ()))
 
 
 @contextmanager

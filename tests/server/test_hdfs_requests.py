@@ -41,10 +41,10 @@ def test_a_name_node_that_stays_busy_is_a_503_with_its_words_and_the_request_may
 ) -> None:
     hdfs = FakeHdfs(tmp_path / "hdfs")
     hdfs.top.mkdir()
-    asked = []
+    refused_paths = []
 
     def refuse(path: str) -> None:
-        asked.append(path)
+        refused_paths.append(path)
         raise RuntimeError(error)
 
     monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: hdfs)
@@ -57,6 +57,6 @@ def test_a_name_node_that_stays_busy_is_a_503_with_its_words_and_the_request_may
     assert answer.status_code == 503, answer.text
     assert words in answer.json()["error"]["message"]
     assert hint in answer.text
-    assert len(asked) > 1, "it was asked again"
+    assert len(refused_paths) > 1, "it was asked again"
     assert lake.client.post(TABLES, json=body).status_code == 200
     assert [path.suffix for path in hdfs.top.rglob("*") if path.is_file()] == [".json"]

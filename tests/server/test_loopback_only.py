@@ -47,7 +47,7 @@ def client(plain_lake: Lake) -> Client:
     return plain_lake.client
 
 
-def asked(client: Client, method: str, path: str, headers: Mapping[str, str]) -> httpx.Response:
+def send_request(client: Client, method: str, path: str, headers: Mapping[str, str]) -> httpx.Response:
     return client.request(method, path, headers={"host": "127.0.0.1:8630", **headers})
 
 
@@ -55,7 +55,9 @@ def asked(client: Client, method: str, path: str, headers: Mapping[str, str]) ->
 def test_dns_rebinding_reaches_no_path(client: Client, method: str, path: str) -> None:
     """The browser asks 127.0.0.1 and names the attacker's host, which makes the page and the server one origin."""
     host = "rebound.example:8630"
-    answer = asked(client, method, path, {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"})
+    answer = send_request(
+        client, method, path, {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
+    )
     assert answer.status_code == 403
     if method != "HEAD":
         assert "rebound.example" in answer.text
@@ -65,7 +67,7 @@ def test_dns_rebinding_reaches_no_path(client: Client, method: str, path: str) -
 @pytest.mark.parametrize(("method", "path"), PATHS)
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8630"])
 def test_a_foreign_page_reaches_no_path(client: Client, method: str, path: str, origin: str) -> None:
-    assert asked(client, method, path, {"origin": origin}).status_code == 403
+    assert send_request(client, method, path, {"origin": origin}).status_code == 403
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
@@ -73,15 +75,15 @@ def test_a_foreign_page_reaches_no_path(client: Client, method: str, path: str, 
 def test_a_browser_that_names_no_origin_still_says_that_the_site_is_foreign(
     client: Client, method: str, path: str, site: str
 ) -> None:
-    assert asked(client, method, path, {"sec-fetch-site": site, "sec-fetch-mode": "no-cors"}).status_code == 403
+    assert send_request(client, method, path, {"sec-fetch-site": site, "sec-fetch-mode": "no-cors"}).status_code == 403
 
 
 def test_a_link_on_another_site_opens_a_page_of_the_console_and_nothing_else(client: Client) -> None:
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
-    assert asked(client, "GET", "/c/lake/tables", link).status_code != 403
-    assert asked(client, "GET", "/api/v1/catalogs", link).status_code == 403
-    assert asked(client, "GET", TABLE, link).status_code == 403
-    assert asked(client, "POST", "/c/lake/tables", link).status_code == 403
+    assert send_request(client, "GET", "/c/lake/tables", link).status_code != 403
+    assert send_request(client, "GET", "/api/v1/catalogs", link).status_code == 403
+    assert send_request(client, "GET", TABLE, link).status_code == 403
+    assert send_request(client, "POST", "/c/lake/tables", link).status_code == 403
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_an_older_data_directory_is_warned_of_and_its_database_closed(tmp_path: 
     (tmp_path / "data" / "firn.db").touch(mode=0o644)
     with serving(tmp_path / "data"):
         assert mode_of(tmp_path / "data" / "firn.db") == 0o600
-    said = [json.loads(line) for line in (tmp_path / "data.log").read_text().splitlines() if line.startswith("{")]
-    assert [line["mode"] for line in said if "chmod 700" in line["message"]] == ["755"]
+    log_lines = [json.loads(line) for line in (tmp_path / "data.log").read_text().splitlines() if line.startswith("{")]
+    assert [line["mode"] for line in log_lines if "chmod 700" in line["message"]] == ["755"]
 
 
 def test_the_databases_log_is_as_private_as_the_database(tmp_path: Path) -> None:

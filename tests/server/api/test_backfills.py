@@ -80,10 +80,10 @@ def test_a_backfill_beside_the_runs_is_requested_shown_and_computed(api: Api, st
 
 
 def test_the_list_has_pages(api: Api, stage: PipelineStage) -> None:
-    made = [post(api, body=WHERE)["id"] for _ in range(3)]
+    backfill_ids = [post(api, body=WHERE)["id"] for _ in range(3)]
     page = get(api, "?limit=2")
     rest = get(api, f"?limit=2&cursor={page['next_cursor']}")
-    assert [entry["id"] for entry in (*page["items"], *rest["items"])] == made[::-1]
+    assert [entry["id"] for entry in (*page["items"], *rest["items"])] == backfill_ids[::-1]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_a_replay_is_requested(api: Api, stage: PipelineStage) -> None:
     assert view is not None
     tried = api.http.post(path, json={"dry_run": True})
     assert (tried.status_code, tried.json()["id"], tried.json()["since"]) == (202, "", view.id)
-    made = api.http.post(path, json={"checkpoint": view.id}).json()
-    assert (made["where"], made["total"], get(api)["items"]) == (None, 1, [made])
+    backfill = api.http.post(path, json={"checkpoint": view.id}).json()
+    assert (backfill["where"], backfill["total"], get(api)["items"]) == (None, 1, [backfill])
     sent = [{"checkpoint": "x"}, {"at": "2020-01-01T00:00:00Z"}, {"at": "2020-01-01T00:00:00"}, {"at": "soon"}]
     assert [api.http.post(path, json=body).status_code for body in sent] == [404, 404, 422, 422]
     assert api.http.post(path.replace("daily", "rank"), json={}).status_code == 409

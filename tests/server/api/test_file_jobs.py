@@ -20,7 +20,7 @@ from tests.server.lake import ORDERS, PLAIN
 STORES = [["db", "orders", "base"], ["db", "orders", "change"]]
 
 
-def asked(api: Api, table: TableName, kind: str, body: Any = None) -> tuple[Job, Json]:
+def request_job(api: Api, table: TableName, kind: str, body: Any = None) -> tuple[Job, Json]:
     """The job that comes of it, and what its optimizer would be told."""
     answer = api.post(f"{table}/jobs", {"kind": kind, "options": body or {}})
     services = api.lake.services
@@ -31,7 +31,7 @@ def asked(api: Api, table: TableName, kind: str, body: Any = None) -> tuple[Job,
 
 def test_a_rewrite_is_as_the_policy_says_and_takes_what_there_is(api: Api) -> None:
     api.lake.create(PLAIN, **{"firn.rewrite.strategy": "sort", "firn.rewrite.sort-order": "note, id"})
-    job, task = asked(api, PLAIN, "rewrite")
+    job, task = request_job(api, PLAIN, "rewrite")
     assert (job.kind, task["strategy"], task["sort_order"]) == (JobKind.REWRITE, "sort", ["note", "id"])
     assert (task["min_files"], task["filter"], task["everything"]) == (2, None, False)
     assert (task["max_job_bytes"], task["max_delete_ratio"]) == (10 * 2**30, 0.2)
@@ -40,9 +40,9 @@ def test_a_rewrite_is_as_the_policy_says_and_takes_what_there_is(api: Api) -> No
 def test_what_is_asked_of_one_rewrite_wins_over_the_policy(api: Api) -> None:
     api.lake.create(PLAIN, **{"firn.rewrite.filter": "id > 1"})
     body = {"strategy": "zorder", "sort_order": ["id", "note"], "where": "note = 'x'", "everything": True}
-    _, task = asked(api, PLAIN, "rewrite", body)
-    said = (task["strategy"], task["sort_order"], task["filter"], task["everything"])
-    assert said == ("zorder", ["id", "note"], "note = 'x'", True)
+    _, task = request_job(api, PLAIN, "rewrite", body)
+    chosen = (task["strategy"], task["sort_order"], task["filter"], task["everything"])
+    assert chosen == ("zorder", ["id", "note"], "note = 'x'", True)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_keyed_tables_have_their_stores_packed(api: Api) -> None:
     api.lake.create_keyed(ORDERS)
     tasks = {}
     for kind in ("rewrite", "compact", "rewrite-deletes", "rewrite-manifests"):
-        job, tasks[kind] = asked(api, ORDERS, kind)
+        job, tasks[kind] = request_job(api, ORDERS, kind)
         good(api.http.post(f"/api/v1/jobs/{job.id}/cancel"))
     assert (tasks["rewrite"]["parts"], tasks["rewrite-deletes"]["parts"]) == (STORES[0], STORES[0])
     assert (tasks["compact"]["parts"], tasks["compact"]["pack_merged"]) == (STORES[1], False)
@@ -78,7 +78,7 @@ def test_a_plain_table_has_no_change_store(api: Api) -> None:
     status, message, _ = api.refused("POST", "db.plain/jobs", {"kind": "compact"})
     assert status == 400
     assert "not compact" in message
-    assert asked(api, PLAIN, "rewrite-manifests")[1]["tables"] == [["db", "plain"]]
+    assert request_job(api, PLAIN, "rewrite-manifests")[1]["tables"] == [["db", "plain"]]
 
 
 def test_planned_jobs_wait_for_as_many_files_as_the_policy_says(api: Api) -> None:

@@ -30,10 +30,14 @@ def test_the_default_group_is_always_there_and_can_be_set(api: Api) -> None:
 
 
 def test_a_group_is_made_once_changed_and_dropped(api: Api) -> None:
-    made = good(api.http.post(GROUPS, json={"name": "nightly", "description": "large tables"}))
+    created = good(api.http.post(GROUPS, json={"name": "nightly", "description": "large tables"}))
     assert refused(api, "POST", "", {"name": "nightly"}) == (409, "group nightly already exists")
     changed = good(api.http.put(f"{GROUPS}/nightly", json={"reserved_slots": 0}))
-    assert (changed["reserved_slots"], changed["description"], changed["created_at"]) == (0, "", made["created_at"])
+    assert (changed["reserved_slots"], changed["description"], changed["created_at"]) == (
+        0,
+        "",
+        created["created_at"],
+    )
     assert [group["name"] for group in good(api.http.get(GROUPS))] == ["default", "nightly"]
     assert api.http.delete(f"{GROUPS}/nightly").status_code == 204
     assert refused(api, "PUT", "/nightly", {}) == (404, "group nightly does not exist")
@@ -48,9 +52,9 @@ def test_the_list_says_how_many_optimizers_are_wanted_and_work_where_the_server_
 
 
 def test_what_is_not_named_of_a_group_stays(api: Api) -> None:
-    made = good(api.http.post(GROUPS, json={"name": "nightly", "description": "large tables"}))
+    created = good(api.http.post(GROUPS, json={"name": "nightly", "description": "large tables"}))
     changed = good(api.http.patch(f"{GROUPS}/nightly", json={"reserved_slots": 0}))
-    assert changed == made | {"reserved_slots": 0}
+    assert changed == created | {"reserved_slots": 0}
     assert good(api.http.get(f"{GROUPS}/nightly")) == changed
     assert good(api.http.patch(f"{GROUPS}/default", json={"catalog_quota": 0.5}))["reserved_slots"] == 1
     assert refused(api, "PATCH", "/nightly", {"catalog_quota": 0})[0] == 400
@@ -60,12 +64,12 @@ def test_what_is_not_named_of_a_group_stays(api: Api) -> None:
 def test_what_is_not_named_of_a_launch_stays(administered: Api) -> None:
     path = f"{GROUPS}/default/launch"
     wanted = {"kind": "spark-submit", "conf": {"spark.a": "b"}, "memory_limit": 2**35, "scaling": {"maximum": 3}}
-    made = good(administered.http.put(path, json=wanted))
+    stored = good(administered.http.put(path, json=wanted))
     changed = good(
         administered.http.patch(path, json={"memory": "4g", "memory_limit": None, "scaling": {"idle_seconds": 5}})
     )
-    scaling = made["scaling"] | {"idle_seconds": 5}
-    assert changed == made | {"memory": "4g", "memory_limit": None, "scaling": scaling}
+    scaling = stored["scaling"] | {"idle_seconds": 5}
+    assert changed == stored | {"memory": "4g", "memory_limit": None, "scaling": scaling}
     assert good(administered.http.patch(path, json={"py_files": ["p.py"]}))["py_files"] == ["p.py"]
     assert refused(administered, "PATCH", "/default/launch", {"memory": "much"})[0] == 400
     assert refused(administered, "PATCH", "/nowhere/launch", {})[0] == 404
@@ -83,9 +87,9 @@ def test_settings_for_a_cluster_are_stored_and_removed(administered: Api) -> Non
         "jars": ["hdfs:///iceberg.jar"],
         "file_systems": ["hdfs://b"],
     }
-    made = good(administered.http.patch(path, json={"kind": "spark-submit", **cluster}))
-    assert {name: made[name] for name in cluster} == cluster
-    assert good(administered.http.get(path)) == made
+    stored = good(administered.http.patch(path, json={"kind": "spark-submit", **cluster}))
+    assert {name: stored[name] for name in cluster} == cluster
+    assert good(administered.http.get(path)) == stored
     assert refused(administered, "PATCH", "/default/launch", {"proxy_user": "ann"})[0] == 400
     changed = good(administered.http.patch(path, json={"keytab": None, "principal": None, "proxy_user": "ann"}))
     assert (changed["keytab"], changed["proxy_user"], changed["queue"]) == (None, "ann", "etl")

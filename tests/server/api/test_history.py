@@ -114,12 +114,15 @@ def test_a_schema_change_of_a_keyed_table_is_told_of_both_stores(api: Api) -> No
     api.lake.commit(
         altered(BASE, {"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1})
     )
-    told = {
+    described = {
         event["table"]: words(event)
         for event in api.history("db.orders", kind="schema")
         if event["operation"] == "alter"
     }
-    assert told == {"db.orders.base": ["added column price (int)"], "db.orders.change": ["added column price (int)"]}
+    assert described == {
+        "db.orders.base": ["added column price (int)"],
+        "db.orders.change": ["added column price (int)"],
+    }
 
 
 def test_a_history_is_filtered_and_paged(api: Api) -> None:

@@ -87,8 +87,8 @@ def test_an_optimizer_may_tell_anything(orders: Api) -> None:
     orders.lake.append(BASE)
     counted(orders, {"keys": "many", "surplus_rows": True, "sample": [{"key": 7}, {"key": {"id": None}, "files": [1]}]})
     shown = orders.get("db.orders")["keys"]
-    told = [{"key": {"id": "None"}, "rows": 0, "files": ["1"], "more_files": 0}]
-    assert (shown["keys"], shown["surplus_rows"], shown["sample"]) == (0, 0, told)
+    sample = [{"key": {"id": "None"}, "rows": 0, "files": ["1"], "more_files": 0}]
+    assert (shown["keys"], shown["surplus_rows"], shown["sample"]) == (0, 0, sample)
 
 
 def test_a_dry_run_counts_nothing_and_says_what_would_be_read(orders: Api) -> None:

@@ -73,10 +73,12 @@ def register(http: Client, start: str, end: str, **more: str) -> dict[str, str]:
 def commit_nothing(lake: Lake, snapshot_id: int, summary: dict[str, str]) -> None:
     """A commit without rows whose manifest list is in storage, so that the server can append to it."""
     metadata = lake.metadata(CHANGE)
-    made = lake.services.image_writes.files.append(
+    snapshot_update = lake.services.image_writes.files.append(
         metadata, SentRows(upserts=()), snapshot_id=snapshot_id, now_ms=metadata["last-updated-ms"] + 1, summary=summary
     )
-    lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
+    lake.commit(
+        TableCommit(name=CHANGE, requirements=snapshot_update.requirements(), updates=snapshot_update.updates())
+    )
 
 
 def test_a_log_shows_its_position_its_end_and_its_lag(http: Client, lake: Lake, clusters: FakeClusters) -> None:

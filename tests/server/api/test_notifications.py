@@ -259,8 +259,8 @@ def test_a_secret_of_another_rule_is_of_no_use(stage: Stage) -> None:
     stage.create()
     stage.create(name="other")
     with stage.services.database.writing() as uow:
-        one, other = uow.notification_rules.get("ops"), uow.notification_rules.get("other")
-        uow.notification_rules.put(replace(one, sealed_url=other.sealed_url))
+        ops, other = uow.notification_rules.get("ops"), uow.notification_rules.get("other")
+        uow.notification_rules.put(replace(ops, sealed_url=other.sealed_url))
     result = stage.http.post(f"{RULES}/ops/test").json()
     assert (result["accepted"], "cannot be decrypted" in result["error"]) == (False, True)
 

@@ -62,8 +62,8 @@ def test_launches_are_counted_by_group_and_by_where_they_stand(administered: Api
                 busy_at=now,
             )
             uow.launches.put(launched)
-    told = samples(administered, "firn_launches")
-    assert (told['group="default",state="working"'], told['group="default",state="failed"']) == (1, 2)
+    launches = samples(administered, "firn_launches")
+    assert (launches['group="default",state="working"'], launches['group="default",state="failed"']) == (1, 2)
     assert administered.http.get("/api/v1/groups").json()[0]["working"] == 1
 
 
@@ -85,7 +85,7 @@ def test_a_worker_that_is_just_starting_is_no_reason_to_fail(tmp_path: Path, mon
 def test_every_metric_is_on_the_operators_page(api: Api) -> None:
     """Dashboard and alerts are written after that page."""
     page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text("utf-8")
-    told = set(re.findall(r"^# HELP (firn_\w+)", api.http.get("/metrics").text, re.MULTILINE))
+    metric_names = set(re.findall(r"^# HELP (firn_\w+)", api.http.get("/metrics").text, re.MULTILINE))
     # Of counters and histograms the library also says since when they count.
-    told = {name for name in told if not name.endswith("_created")}
-    assert told == set(re.findall(r"`(firn_[a-z_]+)(?:\{[^}]*\})?`", page))
+    metric_names = {name for name in metric_names if not name.endswith("_created")}
+    assert metric_names == set(re.findall(r"`(firn_[a-z_]+)(?:\{[^}]*\})?`", page))

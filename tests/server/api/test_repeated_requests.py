@@ -40,8 +40,8 @@ def dropped_with_files(api: Api) -> tuple[str, str]:
 
 def test_an_undrop_is_answered_with_what_came_back(api: Api) -> None:
     entry_id, _ = dropped_with_files(api)
-    said = again(api, "POST", f"{DROPPED}/{entry_id}/undrop", {"to": "db.back"})
-    assert said["restored"] == [{"id": entry_id, "kind": "table", "name": "db.back"}]
+    answer = again(api, "POST", f"{DROPPED}/{entry_id}/undrop", {"to": "db.back"})
+    assert answer["restored"] == [{"id": entry_id, "kind": "table", "name": "db.back"}]
     assert [event["operation"] for event in api.history("db.back")].count("undrop") == 1
 
 
@@ -90,12 +90,12 @@ def test_a_rollback_is_done_already(api: Api) -> None:
 
 
 def test_what_is_created_is_there_and_is_not_made_twice(api: Api, tmp_path: Any) -> None:
-    said = refused_again(api, "/api/v1/catalogs/lake/tables", {"name": "db.t", "columns": COLUMNS})
-    assert said == (409, "Table already exists: db.t")
+    refusal = refused_again(api, "/api/v1/catalogs/lake/tables", {"name": "db.t", "columns": COLUMNS})
+    assert refusal == (409, "Table already exists: db.t")
     keyed = {"name": "db.k", "columns": COLUMNS, "primary_key": ["id"]}
     assert refused_again(api, "/api/v1/catalogs/lake/tables", keyed) == (409, "Table already exists: db.k")
-    said = refused_again(api, "/api/v1/catalogs/lake/namespaces", {"name": "sales"})
-    assert said == (409, "Namespace already exists: sales")
+    refusal = refused_again(api, "/api/v1/catalogs/lake/namespaces", {"name": "sales"})
+    assert refusal == (409, "Namespace already exists: sales")
     assert refused_again(api, "/api/v1/groups", {"name": "nightly"}) == (409, "group nightly already exists")
     body = {"name": "other", "warehouse": tmp_path.as_uri()}
     assert refused_again(api, "/api/v1/catalogs", body) == (409, "catalog 'other' already exists")

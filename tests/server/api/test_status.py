@@ -42,16 +42,16 @@ def _fields(table_status: TableStatus) -> dict[str, Any]:
     return {name: getattr(table_status, name) for name in TableStatus.__slots__}
 
 
-def page_of(api: Api, **asked: Any) -> Any:
-    return good(api.http.get(TABLES, params=asked))
+def page_of(api: Api, **params: Any) -> Any:
+    return good(api.http.get(TABLES, params=params))
 
 
-def listed(api: Api, **asked: Any) -> list[str]:
+def listed(api: Api, **params: Any) -> list[str]:
     """All pages, one after another."""
     names: list[str] = []
     cursor = None
     while True:
-        page = page_of(api, limit=2, **asked, **({"cursor": cursor} if cursor else {}))
+        page = page_of(api, limit=2, **params, **({"cursor": cursor} if cursor else {}))
         names += [listed_table["name"] for listed_table in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:
@@ -93,18 +93,18 @@ def test_a_dropped_table_is_on_no_list(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "params",
     [{"sort": "health", "cursor": "WyJ4IiwgIngiXQ"}, {"sort": "last_commit", "cursor": "WyIxIiwgIngiXQ"}],
     ids=["no number", "no moment"],
 )
-def test_a_cursor_of_another_list_is_refused(api: Api, asked: dict[str, str]) -> None:
-    answer = api.http.get(TABLES, params=asked)
+def test_a_cursor_of_another_list_is_refused(api: Api, params: dict[str, str]) -> None:
+    answer = api.http.get(TABLES, params=params)
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, "invalid page cursor")
 
 
-@pytest.mark.parametrize("asked", [{"sort": "smell"}, {"health_below": "-1"}, {"health_below": "1000"}], ids=str)
-def test_an_order_or_a_health_that_does_not_exist_is_refused(api: Api, asked: dict[str, str]) -> None:
-    assert 400 <= api.http.get(TABLES, params=asked).status_code < 500
+@pytest.mark.parametrize("params", [{"sort": "smell"}, {"health_below": "-1"}, {"health_below": "1000"}], ids=str)
+def test_an_order_or_a_health_that_does_not_exist_is_refused(api: Api, params: dict[str, str]) -> None:
+    assert 400 <= api.http.get(TABLES, params=params).status_code < 500
 
 
 def assert_hours(hours: list[dict[str, Any]], now: datetime, ended: dict[datetime, tuple[int, int, int]]) -> None:
@@ -134,20 +134,20 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
         for ended in (hour_ago, day_ago, just_before, now - timedelta(days=3)):
             uow.jobs.add(a_job(JobStatus.SUCCEEDED, ended_at=ended, result=result, kind=JobKind.EXPIRE))
         uow.jobs.add(a_job(JobStatus.FAILED, ended_at=hour_ago, result={"freed_bytes": "nonsense"}))
-    said = good(api.http.get("/api/v1/status"))
-    (waiting,) = said["queue"]
+    overview = good(api.http.get("/api/v1/status"))
+    (waiting,) = overview["queue"]
     assert (waiting["group"], waiting["kind"], waiting["jobs"]) == ("night", "rewrite", 1)
     assert 2_990 < waiting["oldest_seconds"] < 3_300
-    groups = {group["name"]: group for group in said["groups"]}
+    groups = {group["name"]: group for group in overview["groups"]}
     assert {name: (group["running"], group["waiting"]) for name, group in groups.items()} == {
         "default": (1, 0),
         "night": (0, 1),
     }
-    assert (said["last_hour"]["jobs"], said["last_hour"]["bytes_freed"]) == (2, 7)
-    assert (said["last_day"]["jobs"], said["last_day"]["bytes_rewritten"]) == (4, 300)
-    assert_hours(said["hours"], now, {hour_ago: (1, 1, 7), day_ago: (1, 0, 7), just_before: (1, 0, 7)})
-    assert [job["kind"] for job in said["overdue"]] == ["rewrite"]
-    assert said["due_tables"] == 3  # a plain table, and the two stores of a keyed one
+    assert (overview["last_hour"]["jobs"], overview["last_hour"]["bytes_freed"]) == (2, 7)
+    assert (overview["last_day"]["jobs"], overview["last_day"]["bytes_rewritten"]) == (4, 300)
+    assert_hours(overview["hours"], now, {hour_ago: (1, 1, 7), day_ago: (1, 0, 7), just_before: (1, 0, 7)})
+    assert [job["kind"] for job in overview["overdue"]] == ["rewrite"]
+    assert overview["due_tables"] == 3  # a plain table, and the two stores of a keyed one
 
 
 def test_slots_are_those_of_living_optimizers(api: Api) -> None:
@@ -183,8 +183,8 @@ def test_what_a_schedule_wants_of_a_table_that_cannot_have_it_is_done_with_the_r
     job = api.lake.services.planner.run_now(LAKE, PLAIN, JobKind.STATISTICS, {})
     with api.lake.services.database.writing() as uow:
         uow.jobs.put(replace(job, params={"state": state}))
-    asked = {"optimizer_id": api.lake.optimizer(), "kinds": ["statistics"], "wait_seconds": 0}
-    assert api.http.post("/api/v1/leases", json=asked).status_code == 204
+    lease_request = {"optimizer_id": api.lake.optimizer(), "kinds": ["statistics"], "wait_seconds": 0}
+    assert api.http.post("/api/v1/leases", json=lease_request).status_code == 204
     with api.lake.services.database.reading() as uow:
         job = uow.jobs.get(job.id)
     reason = "firn.statistics.columns: the table has no column nowhere"
@@ -207,7 +207,7 @@ def test_an_optimizer_may_be_larger_than_a_32_bit_number_says(api: Api) -> None:
     comes = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
     mine = api.http.post("/api/v1/optimizers", json=comes).json()["id"]
     memory = {"heap_used": 3 * 2**30, "heap_max": 48 * 2**30, "rss": 64 * 2**30}
-    asked = {"optimizer_id": mine, "kinds": ["merge"], "wait_seconds": 0, "memory": memory}
-    assert api.http.post("/api/v1/leases", json=asked).status_code == 204
+    lease_request = {"optimizer_id": mine, "kinds": ["merge"], "wait_seconds": 0, "memory": memory}
+    assert api.http.post("/api/v1/leases", json=lease_request).status_code == 204
     (shown,) = api.http.get("/api/v1/optimizers").json()
     assert shown["memory"] == memory

@@ -10,5 +10,5 @@ _ASKED = "import sys, server.__main__; print([name for name in ('pyarrow', 'pand
 
 def test_a_server_starts_without_pyarrow() -> None:
     """It is a third of the start of every server and of every worker."""
-    told = subprocess.run([sys.executable, "-c", _ASKED], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", _ASKED], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

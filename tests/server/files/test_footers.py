@@ -273,9 +273,9 @@ def test_formats_are_told_and_forgotten_while_files_are_read(tmp_path: Path) -> 
 
 
 def statistics(low: bytes, high: bytes) -> Statistics:
-    made = Statistics()
-    made.min_value, made.max_value = low, high
-    return made
+    collected = Statistics()
+    collected.min_value, collected.max_value = low, high
+    return collected
 
 
 @given(st.lists(st.text(), min_size=1))
@@ -341,6 +341,6 @@ def test_a_file_is_known_again_by_its_digest_and_told_from_others(tmp_path: Path
     first, other = written("a", 1, 2, 3), written("b", 1, 3, 3)
     shutil.copy(tmp_path / "a", tmp_path / "moved")
     moved, gone = (tmp_path / "moved").as_uri(), (tmp_path / "gone").as_uri()
-    told = [Footers(Storage(), a_schema(("n", "long"))).read(at, form).digest for at in (first, other, moved)]
-    assert told[0] == told[2] != told[1]
-    assert list(files.digests([first, other, moved, gone])) == [*told, None]
+    digests = [Footers(Storage(), a_schema(("n", "long"))).read(at, form).digest for at in (first, other, moved)]
+    assert digests[0] == digests[2] != digests[1]
+    assert list(files.digests([first, other, moved, gone])) == [*digests, None]

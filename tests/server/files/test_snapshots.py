@@ -135,10 +135,10 @@ def test_only_manifests_that_hold_removed_files_are_written_again(table: Registe
     table.commit([file])
     table.commit([two, three])
     before = {m["manifest_path"] for m in manifests_of(table)}
-    made = table.commit([], [three.stats.location])
+    snapshot_update = table.commit([], [three.stats.location])
     after = manifests_of(table)
     assert len(before & {m["manifest_path"] for m in after}) == 1
-    assert len(made.written) == 2  # one manifest and the list
+    assert len(snapshot_update.written) == 2  # one manifest and the list
     assert sorted(m["added_snapshot_id"] for m in after) == [1001, 1003]
     assert sorted(
         entry["sequence_number"] for m in after for entry in Manifests(Storage(), table.metadata).entries(m)

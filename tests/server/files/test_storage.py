@@ -29,8 +29,8 @@ class AllRemote(Storage):
 
 @pytest.fixture(params=[Storage, AllRemote], ids=["local", "remote"])
 def storage(request: pytest.FixtureRequest) -> Storage:
-    made: Storage = request.param()
-    return made
+    opened_storage: Storage = request.param()
+    return opened_storage
 
 
 @pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}"])

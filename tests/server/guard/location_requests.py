@@ -50,9 +50,9 @@ def renamed(manifest_list: bytes, old: str, new: str) -> bytes:
 
     reader: Any = fastavro.reader(io.BytesIO(manifest_list))
     lines: list[Any] = [{**line, "manifest_path": new} for line in reader if line["manifest_path"] == old]
-    made = io.BytesIO()
-    fastavro.writer(made, reader.writer_schema, lines)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    fastavro.writer(buffer, reader.writer_schema, lines)
+    return buffer.getvalue()
 
 
 Request = tuple[str, str, Any]

@@ -32,7 +32,7 @@ REACHED = 299
 class Record:
     """What the guard and the route have seen of one request."""
 
-    asked: GuardedRequest | None = None
+    request: GuardedRequest | None = None
     requirements: list[Requirement] = field(default_factory=list)
     values: dict[str, Any] | None = None
     """The arguments of the endpoint; None when it was not reached."""
@@ -46,7 +46,7 @@ class Recording:
     record: Record
 
     async def send(self, method: str, path: str, **how: Any) -> Record:
-        self.record.asked, self.record.values = None, None
+        self.record.request, self.record.values = None, None
         self.record.requirements.clear()
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://firn", trust_env=False) as client:
@@ -99,9 +99,9 @@ def _recorder(route: APIRoute, record: Record) -> Any:
 
 
 def _spied(rule: Rule, record: Record) -> Rule:
-    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
-        record.asked = asked
-        for requirement in rule.requirements(asked):
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        record.request = request
+        for requirement in rule.requirements(request):
             record.requirements.append(requirement)
             yield requirement
 

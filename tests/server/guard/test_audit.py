@@ -137,8 +137,10 @@ def test_a_change_to_access_tells_what_was_given_to_whom(server: Guarded, http: 
     ask("POST", "services", {"name": "etl"})
     ask("POST", "services/etl/disable")
     ask("POST", "roles/analysts/grants", {"on": {}, "privileges": ["list"]})
-    told = [(entry.method, entry.target, entry.detail) for entry in reversed(logged(server.services.database))]
-    assert told == [
+    logged_changes = [
+        (entry.method, entry.target, entry.detail) for entry in reversed(logged(server.services.database))
+    ]
+    assert logged_changes == [
         ("POST", "role analysts", ""),
         ("POST", "role analysts", "read, list on lake.sales"),
         ("POST", "role analysts", "read on lake.sales"),

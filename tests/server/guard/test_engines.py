@@ -35,12 +35,14 @@ class Site:
         oauth = {"oauth2-server-uri": f"{self.url}/iceberg/v1/oauth/tokens"}
         return RestCatalog("lake", uri=f"{self.url}/iceberg", warehouse="lake", **oauth, **properties)
 
-    def asked(self, **form: str) -> httpx.Response:
+    def request_token(self, **form: str) -> httpx.Response:
         return self.http.post("/iceberg/v1/oauth/tokens", data=form)
 
     def access_token(self) -> str:
         name, _, secret = self.credential.partition(":")
-        answer = self.asked(grant_type="client_credentials", client_id=name, client_secret=secret, scope="catalog")
+        answer = self.request_token(
+            grant_type="client_credentials", client_id=name, client_secret=secret, scope="catalog"
+        )
         assert answer.status_code == 200, answer.text
         token: str = answer.json()["access_token"]
         return token
@@ -64,8 +66,8 @@ def test_pyiceberg_works_with_a_credential_and_sees_what_it_may(site: Site) -> N
     assert catalog.list_namespaces() == [("open",), ("secret",)]
     assert catalog.list_tables("secret") == [("secret", "t")]
     assert catalog.list_views("secret") == []
-    made = catalog.create_table(("open", "mine"), Schema(NestedField(1, "id", LongType())))
-    made.transaction().set_properties(a="b").commit_transaction()
+    table = catalog.create_table(("open", "mine"), Schema(NestedField(1, "id", LongType())))
+    table.transaction().set_properties(a="b").commit_transaction()
     catalog.drop_table(("open", "mine"))
     with pytest.raises(NoSuchTableError):
         catalog.load_table(("secret", "orders", "base"))
@@ -87,10 +89,10 @@ def test_pyiceberg_works_with_a_token_until_it_is_revoked(site: Site) -> None:
 def test_a_wrong_secret_is_refused_in_oauths_own_words(site: Site) -> None:
     with pytest.raises(OAuthError, match="invalid_client"):
         site.catalog(credential=f"{site.credential}0")
-    answer = site.asked(grant_type="client_credentials", client_id="nobody", client_secret="x")
+    answer = site.request_token(grant_type="client_credentials", client_id="nobody", client_secret="x")
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
-    assert site.asked(grant_type="password").json()["error"] == "unsupported_grant_type"
-    assert site.asked().json()["error"] == "invalid_request"
+    assert site.request_token(grant_type="password").json()["error"] == "unsupported_grant_type"
+    assert site.request_token().json()["error"] == "invalid_request"
     assert site.http.post("/iceberg/v1/oauth/tokens", json={}).json()["error"] == "invalid_request"
 
 
@@ -107,7 +109,7 @@ def test_a_client_may_say_who_it_is_in_the_header(site: Site) -> None:
 
 def test_an_access_token_is_renewed_by_exchange_as_java_does(site: Site) -> None:
     first = site.access_token()
-    answer = site.asked(
+    answer = site.request_token(
         grant_type=EXCHANGE, subject_token=first, subject_token_type=ACCESS_TOKEN, scope="catalog"
     ).json()
     assert answer["access_token"] != first
@@ -120,20 +122,22 @@ def test_what_was_exchanged_for_a_bearer_token_ends_with_it(site: Site) -> None:
     bearer = site.guarded.token("ada", Grant(on("secret"), Privilege.READ))
     exchanged = bearer.text
     for _ in range(2):
-        answer = site.asked(grant_type=EXCHANGE, subject_token=exchanged, subject_token_type=ACCESS_TOKEN)
+        answer = site.request_token(grant_type=EXCHANGE, subject_token=exchanged, subject_token_type=ACCESS_TOKEN)
         exchanged = answer.json()["access_token"]
     assert site.catalog(token=exchanged).list_tables("secret")
     admin = site.guarded.services.access.token_checker.check(site.guarded.admin.text)
     site.guarded.services.access.tokens.revoke(admin, bearer.id)
     with pytest.raises(UnauthorizedError):
         site.catalog(token=exchanged)
-    answer = site.asked(grant_type=EXCHANGE, subject_token=exchanged, subject_token_type=ACCESS_TOKEN)
+    answer = site.request_token(grant_type=EXCHANGE, subject_token=exchanged, subject_token_type=ACCESS_TOKEN)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
 
 
 def test_nobody_acts_for_somebody_else(site: Site) -> None:
     token = site.access_token()
-    answer = site.asked(grant_type=EXCHANGE, subject_token=token, subject_token_type=ACCESS_TOKEN, actor_token=token)
+    answer = site.request_token(
+        grant_type=EXCHANGE, subject_token=token, subject_token_type=ACCESS_TOKEN, actor_token=token
+    )
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 

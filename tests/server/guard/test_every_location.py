@@ -54,8 +54,8 @@ def baseline(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) ->
             lake.services.tables.create(LAKE, TableDefinition(name=name, schema=COLUMNS))
         append_files(lake, HIDDEN)
         lake.create_keyed(KEYED)
-        made = lake.client.request(*_view(name="v")[:2], json=_view(name="v")[2])
-        assert made.status_code == 200, made.text
+        created = lake.client.request(*_view(name="v")[:2], json=_view(name="v")[2])
+        assert created.status_code == 200, created.text
         hidden = lake.metadata(HIDDEN)
         manifest_list = hidden["snapshots"][-1]["manifest-list"]
         manifest = lake.services.committer.manifest_lists.named(manifest_list)[0]

@@ -170,7 +170,7 @@ class Site:
     http: httpx.Client
     tokens: Mapping[str, str]
 
-    def ask(self, who: str | None, app: str, method: str, template: str) -> httpx.Response:
+    def ask(self, caller: str | None, app: str, method: str, template: str) -> httpx.Response:
         key = f"{method} {template}"
         of_engines = app == "/iceberg/v1"
         path = template.replace(":path}", "}").format(
@@ -207,7 +207,7 @@ class Site:
             backfill_id="00000000-0000-4000-8000-000000000000",
             version=1,
         )
-        headers = {} if who is None else bearer(self.tokens[who])
+        headers = {} if caller is None else bearer(self.tokens[caller])
         return self.http.request(method, f"{app}{path}", json=BODIES.get(key), params=QUERIES.get(key), headers=headers)
 
 
@@ -265,9 +265,9 @@ def test_what_is_open_to_everybody_is_what_the_rules_say_and_documents() -> None
 
 @pytest.mark.parametrize(("app", "method", "path"), GUARDED, ids=str)
 def test_nobody_gets_in_without_a_good_token(site: Site, app: str, method: str, path: str) -> None:
-    for who in (None, "garbage", "made up", "cut", "expired", "revoked"):
-        answer = site.ask(who, app, method, path)
-        assert answer.status_code == 401, who
+    for caller in (None, "garbage", "made up", "cut", "expired", "revoked"):
+        answer = site.ask(caller, app, method, path)
+        assert answer.status_code == 401, caller
         assert answer.headers["www-authenticate"].startswith("Bearer")
         if method != "HEAD":
             kind = "type" if app == "/iceberg/v1" else "code"

@@ -275,9 +275,9 @@ def test_every_route_whose_rule_looks_at_its_body_or_query_is_in_this_test(
     current = ""
 
     def noting(read: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(asked: GuardedRequest, *args: Any) -> Any:
+        def noted(request: GuardedRequest, *args: Any) -> Any:
             looked.add(current)
-            return read(asked, *args)
+            return read(request, *args)
 
         return noted
 
@@ -295,15 +295,15 @@ def test_every_route_whose_rule_looks_at_its_body_or_query_is_in_this_test(
 
 def _agree(key: str, record: Record) -> None:
     """What the route was called with is what the guard has judged."""
-    asked, values = record.asked, record.values
+    request, values = record.request, record.values
     if values is None:
         return
-    assert asked is not None
+    assert request is not None
     body = named(values, "body") if "body" in values or "call" in values else None
     if isinstance(body, BaseModel):
-        assert asked.model(type(body)) == body
+        assert request.model(type(body)) == body
     elif body is not None:
-        assert body is asked._body
+        assert body is request._body
     demanded = {(requirement.privilege, requirement.on) for requirement in record.requirements}
     assert BY_CONTENT[key](values) <= demanded
 

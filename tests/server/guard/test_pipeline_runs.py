@@ -34,7 +34,7 @@ NEEDED = (
 class Site:
     """A server with access control, an optimizer, and owners with some grants."""
 
-    made: Guarded
+    server: Guarded
     http: httpx.Client
     optimizer: str
     optimizer_id: str = ""
@@ -86,27 +86,27 @@ def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def owner(site: Site) -> str:
-    return site.made.token("owner", *NEEDED).text
+    return site.server.token("owner", *NEEDED).text
 
 
 @pytest.mark.parametrize("missing", range(len(NEEDED)))
 def test_each_privilege_is_needed_to_put_a_pipeline(site: Site, missing: int) -> None:
     grants = [grant for number, grant in enumerate(NEEDED) if number != missing]
     seen = (Grant(on("secret", table="t"), Privilege.LIST), Grant(on("open"), Privilege.LIST))
-    answer = site.put(site.made.token("other", *grants, *seen).text)
+    answer = site.put(site.server.token("other", *grants, *seen).text)
     assert answer.status_code == 403
-    assert site.http.get("/api/v1/pipelines/q", headers=bearer(site.made.admin)).status_code == 404
+    assert site.http.get("/api/v1/pipelines/q", headers=bearer(site.server.admin)).status_code == 404
 
 
 def test_a_hidden_input_does_not_exist(site: Site) -> None:
-    answer = site.put(site.made.token("other", *NEEDED[1:]).text)
+    answer = site.put(site.server.token("other", *NEEDED[1:]).text)
     assert (answer.status_code, answer.json()["error"]["message"]) == (404, "Table does not exist: secret.t")
 
 
 def test_an_owner_sees_and_drops_a_pipeline_and_others_do_not(site: Site, owner: str) -> None:
     assert site.put(owner).status_code == 200
-    stranger = site.made.token("stranger", Grant(on("secret"), Privilege.WRITE)).text
-    reader = site.made.token("reader", Grant(on("open"), Privilege.READ)).text
+    stranger = site.server.token("stranger", Grant(on("secret"), Privilege.WRITE)).text
+    reader = site.server.token("reader", Grant(on("open"), Privilege.READ)).text
 
     def names(token: str) -> list[str]:
         listed = site.send(token, "GET", "/api/v1/pipelines").json()["items"]
@@ -164,7 +164,7 @@ def test_dropped_rows_need_the_rights_of_a_target(site: Site, owner: str) -> Non
     drops = {"name": "known", "kind": "expect", "severity": "drop", "condition": "id > 0"}
     body: dict[str, Any] = {"tables": [{**DEFINED, "validators": [drops]}]}
     site.send(owner, "POST", TABLES, {"name": "daily", "schema": COLUMNS})
-    alone = site.made.token("alone", NEEDED[0], Grant(on("open", table="daily"), Privilege.WRITE)).text
+    alone = site.server.token("alone", NEEDED[0], Grant(on("open", table="daily"), Privilege.WRITE)).text
     assert site.put(alone).status_code == 200
     assert site.put(alone, **body).status_code in (403, 404)
     assert site.put(owner, **body).status_code == 200
@@ -184,7 +184,7 @@ def test_a_run_checks_the_rights_of_its_owner_again(site: Site, owner: str) -> N
     lease = site.begin(owner)
     site.send(site.optimizer, "POST", TABLES, {"name": "daily", "schema": COLUMNS}, lease)
     assert site.pin(lease).status_code == 200
-    with site.made.services.database.writing() as uow:
+    with site.server.services.database.writing() as uow:
         uow.roles.revoke(RoleName("role-of-owner"), NEEDED[0])
     refused = site.pin(lease)
     assert (refused.status_code, "may not read lake.secret.t" in refused.text) == (409, True)
@@ -198,7 +198,7 @@ def test_a_disabled_owner_runs_nothing(site: Site, owner: str) -> None:
     site.put(owner)
     lease = site.begin(owner)
     site.send(site.optimizer, "POST", TABLES, {"name": "daily", "schema": COLUMNS}, lease)
-    site.send(site.made.admin.text, "POST", "/api/v1/users/owner/disable")
+    site.send(site.server.admin.text, "POST", "/api/v1/users/owner/disable")
     refused = site.pin(lease)
     assert (refused.status_code, "disabled or removed" in refused.text) == (409, True)
 
@@ -209,7 +209,7 @@ def test_an_optimizer_opens_the_files_of_a_run_and_no_others(site: Site, owner: 
 
     def check(namespace: str) -> int:
         path = f"/iceberg/v1/lake/namespaces/{namespace}/tables/t"
-        location = site.send(site.made.admin.text, "GET", path).json()["metadata"]["location"]
+        location = site.send(site.server.admin.text, "GET", path).json()["metadata"]["location"]
         body = {"locations": [f"{location}/data/a.parquet"]}
         return site.send(site.optimizer, "POST", f"/api/v1/leases/{lease}/locations", body).status_code
 
@@ -225,9 +225,9 @@ WITH_CODE: dict[str, Any] = {
 
 def test_code_needs_the_setting_and_the_rights_of_an_optimizer(site: Site) -> None:
     """Code can do all that the optimizer can; the server itself never runs it."""
-    owner = site.made.token("coder", *NEEDED).text
+    owner = site.server.token("coder", *NEEDED).text
     refused = site.put(owner, **WITH_CODE)
     assert (refused.status_code, "maintain" in refused.text) == (403, True)
-    trusted = site.made.token("trusted", *NEEDED, Grant(SERVER, Privilege.MAINTAIN)).text
+    trusted = site.server.token("trusted", *NEEDED, Grant(SERVER, Privilege.MAINTAIN)).text
     refused = site.put(trusted, **WITH_CODE)
     assert (refused.status_code, "this server allows no Python in pipelines" in refused.text) == (400, True)

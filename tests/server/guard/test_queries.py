@@ -108,16 +108,16 @@ def test_rows_are_not_read_any_more_without_the_right(http: httpx.Client, guarde
 def test_saved_queries_are_shared_by_choice(http: httpx.Client, guarded_server: Guarded, reader: Secret) -> None:
     other = guarded_server.token("query-sharer", Grant(on("open"), Privilege.READ))
     body = {"name": "mine", "statement": "SELECT 1", "catalog": "lake"}
-    made = http.post("/api/v1/saved-queries", json=body, headers=bearer(reader)).json()
+    saved_query = http.post("/api/v1/saved-queries", json=body, headers=bearer(reader)).json()
 
     def seen_by(token: Secret) -> list[str]:
         return [saved["id"] for saved in http.get("/api/v1/saved-queries", headers=bearer(token)).json()]
 
-    assert made["id"] in seen_by(reader)
-    assert made["id"] not in seen_by(other)
-    path = f"/api/v1/saved-queries/{made['id']}"
+    assert saved_query["id"] in seen_by(reader)
+    assert saved_query["id"] not in seen_by(other)
+    path = f"/api/v1/saved-queries/{saved_query['id']}"
     assert http.put(path, json=body | {"shared": True}, headers=bearer(other)).status_code == 404
     assert http.put(path, json=body | {"shared": True}, headers=bearer(reader)).status_code == 200
-    assert made["id"] in seen_by(other)
+    assert saved_query["id"] in seen_by(other)
     assert http.delete(path, headers=bearer(other)).status_code == 404
     assert http.delete(path, headers=bearer(reader)).status_code == 204

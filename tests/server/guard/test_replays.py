@@ -69,9 +69,9 @@ def test_an_answer_under_an_idempotency_key_is_for_who_asked_first(server: Guard
     first = server.token("first", *(Grant(on("secret"), privilege) for privilege in (Privilege.CREATE, Privilege.READ)))
     other = server.token("other", Grant(on("secret"), Privilege.CREATE))
     key, request = str(uuid4()), {"name": "made", "schema": COLUMNS}
-    made = http.post(TABLES, json=request, headers=keyed(first, key))
-    assert made.status_code == 200
-    assert http.post(TABLES, json=request, headers=keyed(first, key)).json() == made.json()
+    created = http.post(TABLES, json=request, headers=keyed(first, key))
+    assert created.status_code == 200
+    assert http.post(TABLES, json=request, headers=keyed(first, key)).json() == created.json()
     repeated = http.post(TABLES, json=request, headers=keyed(other, key))
     assert repeated.status_code == 409
     assert "metadata" not in repeated.json()
@@ -84,8 +84,8 @@ def test_a_refusal_under_an_idempotency_key_is_for_who_asked_first_too(server: G
         for name in ("first", "other")
     )
     key = str(uuid4())
-    taken = {"name": "t", "schema": COLUMNS}
-    assert http.post(TABLES, json=taken, headers=keyed(other, key)).status_code == 409
+    body = {"name": "t", "schema": COLUMNS}
+    assert http.post(TABLES, json=body, headers=keyed(other, key)).status_code == 409
     assert http.post(TABLES, json={"name": "made", "schema": COLUMNS}, headers=keyed(first, key)).status_code == 200
 
 
@@ -93,9 +93,9 @@ def test_a_key_stays_its_owners_with_another_token(server: Guarded, http: Client
     """Engines renew theirs between two tries."""
     first = server.token("first", *(Grant(on("secret"), privilege) for privilege in (Privilege.CREATE, Privilege.READ)))
     key, request = str(uuid4()), {"name": "made", "schema": COLUMNS}
-    made = http.post(TABLES, json=request, headers=keyed(first, key))
+    created = http.post(TABLES, json=request, headers=keyed(first, key))
     again = http.post(TABLES, json=request, headers=keyed(server.another_token("first"), key))
-    assert (again.status_code, again.json()) == (200, made.json())
+    assert (again.status_code, again.json()) == (200, created.json())
 
 
 def test_a_dry_run_of_an_upgrade_in_text_is_no_dry_run(server: Guarded, http: Client) -> None:

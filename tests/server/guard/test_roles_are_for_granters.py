@@ -93,12 +93,12 @@ def test_a_role_that_gives_nothing_yet_is_given_by_administrators_alone(
 ) -> None:
     """Anybody could take it, and had whatever was granted to it afterwards."""
     server.services.access.roles.create("future", "")
-    for who, name in ((reader, "reader"), (lead, "lead")):
+    for caller, name in ((reader, "reader"), (lead, "lead")):
         for method in ("PUT", "DELETE"):
-            answer = http.request(method, f"{ROLES}/future/members/{name}", headers=bearer(who))
+            answer = http.request(method, f"{ROLES}/future/members/{name}", headers=bearer(caller))
             assert answer.status_code == 403
-    given = http.request("PUT", f"{ROLES}/future/members/reader", headers=bearer(server.admin))
-    assert [role["role"] for role in given.json()["roles"]] == ["future", "role-of-reader"]
+    assigned = http.request("PUT", f"{ROLES}/future/members/reader", headers=bearer(server.admin))
+    assert [role["role"] for role in assigned.json()["roles"]] == ["future", "role-of-reader"]
 
 
 def test_who_gives_a_role_learns_of_no_other_role_of_the_one_who_gets_it(
@@ -108,8 +108,8 @@ def test_who_gives_a_role_learns_of_no_other_role_of_the_one_who_gets_it(
     server.services.access.roles.create("team", "")
     admin = server.services.access.token_checker.check(server.admin.text)
     server.services.access.roles.grant(admin, RoleName("team"), on("open"), [Privilege.READ])
-    given = http.request("PUT", f"{ROLES}/team/members/other", headers=bearer(lead)).json()
-    assert [role["role"] for role in given["roles"]] == ["team"]
+    answer = http.request("PUT", f"{ROLES}/team/members/other", headers=bearer(lead)).json()
+    assert [role["role"] for role in answer["roles"]] == ["team"]
 
 
 def test_an_administrator_without_other_privileges_sees_who_has_what(server: Guarded, http: Client) -> None:

@@ -35,14 +35,14 @@ def names(hits: list[Json]) -> set[tuple[str, str, str]]:
 def test_a_caller_finds_what_she_may_see(guarded_server: Guarded, http: Client) -> None:
     reader = guarded_server.token("search-reader", Grant(on("open"), Privilege.READ))
     lister = guarded_server.token("search-lister", Grant(on(), Privilege.LIST))
-    one = guarded_server.token("search-one", Grant(on("secret", table="t"), Privilege.READ))
+    token = guarded_server.token("search-one", Grant(on("secret", table="t"), Privilege.READ))
     nobody = guarded_server.token("search-nobody")
     everything = names(search(http, guarded_server.admin, "t"))
     assert {("table", "open.t", "name"), ("table", "secret.t", "name")} <= everything
     assert names(search(http, reader, "t")) == {("table", "open.t", "name")}
     assert {name for _, name, _ in names(search(http, lister, "t"))} == {"open.t", "secret.t"}
-    assert ("job", "secret.t", "table") in names(search(http, one, "t"))
-    assert names(search(http, one, "t")) - {("job", "secret.t", "table")} == {("table", "secret.t", "name")}
+    assert ("job", "secret.t", "table") in names(search(http, token, "t"))
+    assert names(search(http, token, "t")) - {("job", "secret.t", "table")} == {("table", "secret.t", "name")}
     for text in ("t", "secret", "v", "orders", "p", "id note", str(guarded_server.job_id)):
         assert names(search(http, nobody, text)) == set()
 
@@ -50,8 +50,8 @@ def test_a_caller_finds_what_she_may_see(guarded_server: Guarded, http: Client) 
 def test_columns_need_the_privilege_to_read(guarded_server: Guarded, http: Client) -> None:
     reader = guarded_server.token("column-reader", Grant(on("open"), Privilege.READ))
     lister = guarded_server.token("column-lister", Grant(on(), Privilege.LIST))
-    found = {name for _, name, _ in names(search(http, guarded_server.admin, "note"))}
-    assert {"open.t", "secret.t", "secret.orders", "secret.v"} <= found
+    column_names = {name for _, name, _ in names(search(http, guarded_server.admin, "note"))}
+    assert {"open.t", "secret.t", "secret.orders", "secret.v"} <= column_names
     assert names(search(http, reader, "note")) == {("table", "open.t", "column")}
     assert names(search(http, reader, "t note")) == {("table", "open.t", "column")}
     assert names(search(http, lister, "note")) == set()

@@ -51,10 +51,10 @@ def writing(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Writing]:
     server = guarded(opened_sqlite.database, tmp_path)
     token = server.token("writer", Grant(on("secret"), Privilege.WRITE), Grant(on("open"), Privilege.LIST))
     with listening(server.app) as url, client_of(url) as http:
-        made = Writing(server=server, http=http, token=token, body={})
-        made.body.update(made.new_append())
-        assert made.asks() == (200, "")
-        yield made
+        writing_client = Writing(server=server, http=http, token=token, body={})
+        writing_client.body.update(writing_client.new_append())
+        assert writing_client.asks() == (200, "")
+        yield writing_client
 
 
 UNKNOWN = (500, "CommitStateUnknownException")

@@ -41,17 +41,17 @@ def places(value: Any, above: Path = ()) -> Iterator[Path]:
 
 def spoiled(body: Any, rng: Random) -> Any:
     """The body with a few places spoiled."""
-    made = deepcopy(body)
+    changed = deepcopy(body)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        known = list(places(made))
+        known = list(places(changed))
         if not known:
-            return made
+            return changed
         *above, last = rng.choice(known)
-        holder = made
+        holder = changed
         for key in above:
             holder = holder[key]
         _spoil(holder, last, rng)
-    return made
+    return changed
 
 
 def _spoil(holder: Any, key: Any, rng: Random) -> None:

@@ -40,20 +40,20 @@ Where = tuple[str | int, ...]
 
 def with_null(body: Json, where: Where) -> Json:
     """The body with one of its places null."""
-    made = deepcopy(body)
-    holder: Any = made
+    changed = deepcopy(body)
+    holder: Any = changed
     for key in where[:-1]:
         holder = holder[key]
     assert where[-1] in holder, where  # a field that is not there is no test of it
     holder[where[-1]] = None
-    return made
+    return changed
 
 
-def wrong(asked: dict[Where, str], answers: dict[Where, tuple[int, str]]) -> dict[Where, tuple[int, str]]:
+def wrong(expected: dict[Where, str], answers: dict[Where, tuple[int, str]]) -> dict[Where, tuple[int, str]]:
     """The answers that are not what the table says."""
     return {
         where: answers[where]
-        for where, means in asked.items()
+        for where, means in expected.items()
         if answers[where][0] // 100 != (4 if means is REFUSED else 2)
     }
 

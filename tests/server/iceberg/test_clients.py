@@ -70,12 +70,12 @@ def test_duckdb_keeps_its_own_keys_where_the_catalog_hands_out_none(lake: Lake) 
     properties = {"firn.storage.s3.region": "eu-west-1", "firn.storage.s3.endpoint": "http://s3"}
     lake.services.namespaces.change_catalog_properties(LAKE, updates=properties, removals=[])
     asks = {"X-Iceberg-Access-Delegation": "vended-credentials"}
-    told = {
+    defaults = {
         name: lake.client.get(f"{TABLES}/asks", headers={**headers, **asks}).json()["config"]
         for name, headers in (("duckdb", DUCKDB), ("pyiceberg", PYICEBERG))
     }
-    assert told["duckdb"] == {}
-    assert told["pyiceberg"]["s3.endpoint"] == "http://s3"
+    assert defaults["duckdb"] == {}
+    assert defaults["pyiceberg"]["s3.endpoint"] == "http://s3"
 
 
 def test_a_staged_table_has_a_directory_for_its_metadata(lake: Lake) -> None:

@@ -70,24 +70,24 @@ def state(lake: Lake) -> object:
 
 @every_mutation
 def test_a_repeated_request_is_answered_alike_and_changes_nothing(lake: Lake, mutation: Mutation) -> None:
-    asked = sender(lake, mutation)
+    request_sender = sender(lake, mutation)
     before = state(lake)
-    first = asked.send()
+    first = request_sender.send()
     assert first.status_code in (200, 204), first.text
     assert state(lake) != before
     mutation.undo(lake)
     after = state(lake)
-    again = asked.send()
+    again = request_sender.send()
     assert (again.status_code, again.content) == (first.status_code, first.content)
     assert state(lake) == after
 
 
 @every_mutation
 def test_a_request_sent_by_many_at_once_has_one_effect(lake: Lake, mutation: Mutation) -> None:
-    asked = sender(lake, mutation)
+    request_sender = sender(lake, mutation)
     _ = lake.client
     with ThreadPoolExecutor(4) as pool:
-        answers = [future.result() for future in [pool.submit(asked.send) for _ in range(4)]]
+        answers = [future.result() for future in [pool.submit(request_sender.send) for _ in range(4)]]
     assert {answer.status_code for answer in answers} <= {200, 204}
     assert len({answer.content for answer in answers}) == 1
 
@@ -97,18 +97,18 @@ def test_a_request_sent_by_many_at_once_has_one_effect(lake: Lake, mutation: Mut
 def test_a_server_killed_at_a_request_answers_it_when_it_comes_again(
     lake: Lake, mutation: Mutation, *, committed: bool
 ) -> None:
-    asked = sender(lake, mutation)
+    request_sender = sender(lake, mutation)
     if committed:
         lake.database.kill_after_commit()
     else:
         lake.database.kill_before_commit()
     with pytest.raises(Killed):
-        asked.send()
+        request_sender.send()
     restarted = a_lake(lake.database.real, lake.warehouse.parent)
-    first = asked.send(restarted)
+    first = request_sender.send(restarted)
     assert first.status_code in (200, 204), first.text
     after = state(restarted)
-    assert asked.send(restarted).status_code == first.status_code
+    assert request_sender.send(restarted).status_code == first.status_code
     assert state(restarted) == after
 
 
@@ -137,17 +137,24 @@ def test_a_refusal_stays_one(lake: Lake, mutation: Mutation) -> None:
 @every_mutation
 def test_a_request_whose_twin_was_refused_meanwhile_is_not_applied(lake: Lake, mutation: Mutation) -> None:
     """The twin went through another server and was refused there; this one was judged before that and is slow."""
-    asked = sender(lake, mutation)
+    request_sender = sender(lake, mutation)
     before, files = state(lake), lake.metadata_files()
-    told = orjson.dumps({"error": {"message": "Requirement failed", "type": "CommitFailedException", "code": 409}})
+    answer_body = orjson.dumps(
+        {"error": {"message": "Requirement failed", "type": "CommitFailedException", "code": 409}}
+    )
 
     def refuse_twin() -> None:
         with lake.database.real.writing() as uow:
-            settle(uow, Idempotency(key=asked.key, fingerprint=asked.fingerprint), status=409, body=told)
+            settle(
+                uow,
+                Idempotency(key=request_sender.key, fingerprint=request_sender.fingerprint),
+                status=409,
+                body=answer_body,
+            )
 
     lake.database.meanwhile.append(refuse_twin)
-    answer = asked.send()
-    assert (answer.status_code, answer.content) == (409, told)
+    answer = request_sender.send()
+    assert (answer.status_code, answer.content) == (409, answer_body)
     assert state(lake) == before
     assert lake.metadata_files() == files
 
@@ -157,19 +164,19 @@ ASKING = ("/metrics", "/plan", "/plan/{plan-id}", "/tasks", "/sign", "/oauth/tok
 
 def test_no_mutation_is_forgotten() -> None:
     """Every advertised route that changes something is above; reports, plans and tokens change nothing of a table."""
-    asked = {f"{mutation.method} {mutation.path.removeprefix('/iceberg')}" for mutation in MUTATIONS.values()}
+    tested_routes = {f"{mutation.method} {mutation.path.removeprefix('/iceberg')}" for mutation in MUTATIONS.values()}
     changing = [
         endpoint for endpoint in ENDPOINTS if endpoint.startswith(("POST", "DELETE")) and not endpoint.endswith(ASKING)
     ]
     templates = [(route, re.compile(re.sub(r"\\{.*?\\}", "[^/]+", re.escape(route)))) for route in changing]
-    assert [route for route, template in templates if not any(map(template.fullmatch, asked))] == []
+    assert [route for route, template in templates if not any(map(template.fullmatch, tested_routes))] == []
 
 
 def test_a_key_belongs_to_one_request(lake: Lake) -> None:
-    asked = sender(lake, MUTATIONS["create table"])
-    assert asked.send().status_code == 200
+    request_sender = sender(lake, MUTATIONS["create table"])
+    assert request_sender.send().status_code == 200
     body = orjson.dumps({"name": "other", "schema": COLUMNS})
-    answer = Sender(lake, asked.mutation, body, asked.key).send()
+    answer = Sender(lake, request_sender.mutation, body, request_sender.key).send()
     assert answer.status_code == 400
     assert "another request" in answer.json()["error"]["message"]
 
@@ -182,24 +189,24 @@ def test_a_key_that_is_no_uuid_is_refused(lake: Lake, key: str) -> None:
 
 
 def test_a_key_is_the_same_in_capitals(lake: Lake) -> None:
-    asked = sender(lake, MUTATIONS["create table"])
-    first = asked.send()
-    again = Sender(lake, asked.mutation, asked.content, asked.key.upper()).send()
+    request_sender = sender(lake, MUTATIONS["create table"])
+    first = request_sender.send()
+    again = Sender(lake, request_sender.mutation, request_sender.content, request_sender.key.upper()).send()
     assert again.content == first.content
 
 
 def test_a_refusal_that_cannot_be_stored_is_not_told(lake: Lake) -> None:
     lake.create()
-    asked = sender(lake, MUTATIONS["create table"])
+    request_sender = sender(lake, MUTATIONS["create table"])
     lake.database.refuse()
-    answer = asked.send()
+    answer = request_sender.send()
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 
 
 @pytest.mark.parametrize("name", ["commit", "commit transaction", "create by commit"])
 def test_a_keyed_commit_that_meets_a_dead_database_may_come_again(lake: Lake, name: str) -> None:
-    asked = sender(lake, MUTATIONS[name])
+    request_sender = sender(lake, MUTATIONS[name])
     lake.database.refuse()
-    answer = asked.send()
+    answer = request_sender.send()
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    assert asked.send().status_code in (200, 204)
+    assert request_sender.send().status_code in (200, 204)

@@ -202,8 +202,8 @@ def pointer(lake: Lake, name: TableName) -> str | None:
 @given(seed=seeds)
 def test_a_malformed_view_commit_changes_nothing(wire: Wire, seed: int) -> None:
     rng, number = Random(seed), next(_numbers)
-    made = {"name": f"v{number}", "schema": COLUMNS, "view-version": SQL, "properties": {"a": "b"}}
-    assert wire.post("lake/namespaces/db/views", made) == 200
+    view = {"name": f"v{number}", "schema": COLUMNS, "view-version": SQL, "properties": {"a": "b"}}
+    assert wire.post("lake/namespaces/db/views", view) == 200
     version = {**SQL, "representations": [{"type": "sql", "sql": "select 2", "dialect": "spark"}]}
     replaced: list[Json] = [
         {"action": "add-view-version", "view-version": version},

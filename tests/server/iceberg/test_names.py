@@ -94,24 +94,24 @@ def test_a_plus_in_a_path_is_a_space_where_icebergs_java_library_wrote_it(
 def test_a_namespace_tells_where_its_tables_are_put_unless_its_owner_has_said(lake: Lake) -> None:
     create_namespace(lake, "a b")
     create_namespace(lake, "a b", "c")
-    told = lake.client.get(at("namespaces", "a b\x1fc")).json()["properties"]
+    properties = lake.client.get(at("namespaces", "a b\x1fc")).json()["properties"]
     table = create(lake, "a b\x1fc", "t").json()["metadata"]["location"]
-    assert table.rpartition("/")[0] == told["location"]
-    asked = {"updates": {"location": "file:///elsewhere", "owner": "me"}}
-    lake.client.post(f"{at('namespaces', 'a b')}/properties", json=asked)
-    assert lake.client.get(at("namespaces", "a b")).json()["properties"] == asked["updates"]
+    assert table.rpartition("/")[0] == properties["location"]
+    update = {"updates": {"location": "file:///elsewhere", "owner": "me"}}
+    lake.client.post(f"{at('namespaces', 'a b')}/properties", json=update)
+    assert lake.client.get(at("namespaces", "a b")).json()["properties"] == update["updates"]
 
 
 @pytest.mark.parametrize("odd", [odd for odd in ODD if len(odd) < 100])
 def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     client, root = lake.client, "/api/v1/catalogs/lake"
     namespace, table = join_name([odd]), join_name([odd, odd])
-    made = client.post(f"{root}/namespaces", json={"name": namespace})
-    assert (made.status_code, made.json()["name"]) == (201, namespace)
+    created = client.post(f"{root}/namespaces", json={"name": namespace})
+    assert (created.status_code, created.json()["name"]) == (201, namespace)
     assert namespace in [namespace_["name"] for namespace_ in client.get(f"{root}/namespaces").json()["items"]]
     body = {"name": table, "columns": [{"name": "id", "type": "long"}], "primary_key": ["id"]}
-    made = client.post(f"{root}/tables", json=body)
-    assert made.status_code == 201, made.text
+    created = client.post(f"{root}/tables", json=body)
+    assert created.status_code == 201, created.text
     shown = client.get(f"{root}/tables/{quote(table, safe='')}").json()
     assert (shown["namespace"], shown["name"], shown["kind"]) == (namespace, odd, "keyed")
     assert shown["stores"]["base"]["name"] == join_name([odd, odd, "base"])
@@ -257,9 +257,9 @@ def test_names_that_look_alike_are_one_name(lake: Lake, catalog: str, first: str
 
 def test_catalogs_that_look_alike_are_one_catalog(lake: Lake, tmp_path: Path) -> None:
     body = {"warehouse": (tmp_path / "more").as_uri()}
-    made = lake.client.post("/api/v1/catalogs", json={"name": "\u1112\u1161\u11ab", **body})
+    created = lake.client.post("/api/v1/catalogs", json={"name": "\u1112\u1161\u11ab", **body})
     again = lake.client.post("/api/v1/catalogs", json={"name": "한", **body})
-    assert (made.status_code, again.status_code) == (201, 409)
+    assert (created.status_code, again.status_code) == (201, 409)
     assert "differ only in their Unicode code points" in again.json()["error"]["hint"]
 
 

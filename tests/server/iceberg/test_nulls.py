@@ -115,7 +115,7 @@ def test_committing(lake: Lake) -> None:
 
 def test_committing_to_several_tables(lake: Lake) -> None:
     lake.create()
-    asked: dict[Where, str] = {
+    expected: dict[Where, str] = {
         ("table-changes",): REFUSED,
         ("table-changes", 0, "identifier"): REFUSED,
         ("table-changes", 0, "requirements"): MISSING,
@@ -124,10 +124,10 @@ def test_committing_to_several_tables(lake: Lake) -> None:
     path = "/iceberg/v1/lake/transactions/commit"
     answers = {
         where: (answer.status_code, answer.text[:200])
-        for where in asked
+        for where in expected
         for answer in [lake.client.post(path, json=with_null({"table-changes": [COMMIT]}, where))]
     }
-    assert wrong(asked, answers) == {}
+    assert wrong(expected, answers) == {}
 
 
 REQUIREMENTS: list[tuple[Json, dict[str, str]]] = [
@@ -264,7 +264,7 @@ UPDATES: list[tuple[Json, dict[Where, str]]] = [
 
 
 def test_updates(lake: Lake) -> None:
-    asked = {(update["action"], *where): means for update, fields in UPDATES for where, means in fields.items()}
+    expected = {(update["action"], *where): means for update, fields in UPDATES for where, means in fields.items()}
     answers: dict[Where, tuple[int, str]] = {}
     for update, fields in UPDATES:
         for where in fields:
@@ -276,7 +276,7 @@ def test_updates(lake: Lake) -> None:
             answers[update["action"], *where] = (answer.status_code, answer.text[:200])
             if answer.is_success:
                 assert nulls(answer.json()["metadata"]) == []
-    assert wrong(asked, answers) == {}
+    assert wrong(expected, answers) == {}
 
 
 def test_refs(lake: Lake) -> None:
@@ -284,8 +284,8 @@ def test_refs(lake: Lake) -> None:
     lake.append(PLAIN)
     ref = REF | {"snapshot-id": lake.metadata(PLAIN)["current-snapshot-id"]}
     optional = ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
-    asked = dict.fromkeys(optional, MISSING) | dict.fromkeys(("ref-name", "type", "snapshot-id"), REFUSED)
-    for field, means in asked.items():
+    expected = dict.fromkeys(optional, MISSING) | dict.fromkeys(("ref-name", "type", "snapshot-id"), REFUSED)
+    for field, means in expected.items():
         answer = lake.client.post(f"{TABLES}/plain", json={"updates": [with_null(ref, (field,))]})
         assert answer.is_success is (means is MISSING), (field, answer.text)
     assert nulls(lake.metadata(PLAIN)["refs"]) == []
@@ -365,12 +365,12 @@ def test_registering_and_renaming(lake: Lake) -> None:
 
 def test_planning_a_scan(lake: Lake) -> None:
     lake.create()
-    asked = {
+    expected = {
         **dict.fromkeys(("snapshot-id", "start-snapshot-id", "end-snapshot-id", "min-rows-requested"), MISSING),
         **dict.fromkeys(("select", "stats-fields", "case-sensitive", "use-snapshot-schema"), MISSING),
         "filter": REFUSED,
     }
-    for field, means in asked.items():
+    for field, means in expected.items():
         answer = lake.client.post(f"{TABLES}/plain/plan", json={field: None})
         assert answer.is_success is (means is MISSING), (field, answer.text)
     assert lake.client.post(f"{TABLES}/plain/tasks", json={"plan-task": None}).status_code == 400

@@ -87,21 +87,21 @@ def test_what_stays_is_told_once_while_names_come_and_go_on_both_sides_of_the_pa
     passing = [f"n{number:02}" for number in range(2, 40, 4)]
     for name in sorted([*STAYING, *passing]):
         add(lake, kind, name)
-    told: list[str] = []
+    listed_names: list[str] = []
     token: str | None = ""
     while token is not None:
         page = ask(lake, kind, pageSize=3, pageToken=token)
         names, token = names_in(page), page["next-page-token"]
-        add(lake, kind, f"m{len(told):02}")  # before what was told
+        add(lake, kind, f"m{len(listed_names):02}")  # before what was told
         add(lake, kind, f"{names[-1]}x")  # right after it
         going = [name for name in names if name in passing]  # the name that the token stands for among them
         going += [name for name in passing if name > names[-1]][-1:]
         for name in going:
             remove(lake, kind, name)
         passing = [name for name in passing if name not in going]
-        told += names
-    assert [name for name in told if name in STAYING] == STAYING
-    assert len(told) == len(set(told))
+        listed_names += names
+    assert [name for name in listed_names if name in STAYING] == STAYING
+    assert len(listed_names) == len(set(listed_names))
 
 
 @each_list

@@ -82,8 +82,8 @@ def test_a_percent_sign_is_one_for_every_client_but_pyiceberg(server: ServerProc
     for name, below in (("twice a b", "spaces"), ("twice%20a%20b", "signs")):
         catalog.create_namespace((name,))
         catalog.create_namespace((name, below))
-    asked = {"parent": "twice%20a%20b"}
-    listed = server.http.get("/iceberg/v1/lake/namespaces", params=asked).json()["namespaces"]
+    params = {"parent": "twice%20a%20b"}
+    listed = server.http.get("/iceberg/v1/lake/namespaces", params=params).json()["namespaces"]
     assert listed == [["twice%20a%20b", "signs"]]
     assert catalog.list_namespaces(("twice a b",)) == [("twice a b", "spaces")]
 
@@ -175,8 +175,8 @@ def test_lists_come_in_pages(catalog: RestCatalog, server: ServerProcess, space:
 def test_a_primary_key_in_the_properties_makes_a_keyed_table(
     catalog: RestCatalog, server: ServerProcess, space: str
 ) -> None:
-    made = catalog.create_table((space, "orders"), SCHEMA, properties={"firn.primary-key": "id"})
-    assert made.metadata.schema().find_field("id").required
+    table = catalog.create_table((space, "orders"), SCHEMA, properties={"firn.primary-key": "id"})
+    assert table.metadata.schema().find_field("id").required
     assert catalog.list_tables((space, "orders")) == [(space, "orders", "base"), (space, "orders", "change")]
     assert catalog.list_tables(space) == [(space, "orders")]
     assert catalog.list_views(space) == []

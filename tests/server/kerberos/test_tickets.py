@@ -41,7 +41,7 @@ class FakeLibrary:
     holder: str | None = None
     seconds: int = 0
     kdc: GssError | None = None
-    asked: list[str] = field(default_factory=list)
+    requested_principals: list[str] = field(default_factory=list)
     clock_offset: int = 0
 
     def __call__(self, principal: str | None, store: Mapping[str, str] | None) -> Ticket:
@@ -68,7 +68,7 @@ class FakeLibrary:
         self.holder, self.seconds = holder, seconds
 
     def _grant(self, principal: str) -> Ticket:
-        self.asked.append(principal)
+        self.requested_principals.append(principal)
         if self.kdc is not None:
             raise self.kdc
         return Ticket(principal=principal, seconds=36_000)
@@ -122,7 +122,7 @@ def test_the_status_needs_no_kdc(tickets: KeytabTickets, library: FakeLibrary) -
     assert status.error is None
     assert status.expires_at is not None
     assert 590 < (status.expires_at - datetime.now(UTC)).total_seconds() <= 600
-    assert library.asked == []
+    assert library.requested_principals == []
 
 
 def test_an_expired_ticket_that_cannot_be_renewed_is_explained(tickets: KeytabTickets, library: FakeLibrary) -> None:
@@ -180,9 +180,9 @@ def test_a_ticket_of_a_wrong_clock_is_replaced_once_the_clock_is_right(
     library.kdc, library.clock_offset = None, 2
     tickets.activate()
     assert read_clock_offset(library.cache) == 2
-    library.asked.clear()
+    library.requested_principals.clear()
     tickets.activate()
-    assert library.asked == []
+    assert library.requested_principals == []
 
 
 def test_a_cache_that_tells_no_clock_has_none(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 with Path(os.environ["RECORD"]).open("a", encoding="utf-8") as record:
     properties = next((b for a, b in zip(sys.argv, sys.argv[1:], strict=False) if a == "--properties-file"), None)
-    told = {
+    recorded = {
         "argv": sys.argv[1:],
         "env": {key: value for key, value in os.environ.items() if key in ("FIRN_TOKEN", "FIRN_SECRET", "TZ")},
         "cwd": str(Path.cwd()),
         "properties": properties and Path(properties).read_text(encoding="utf-8"),
         "pid": os.getpid(),
     }
-    record.write(json.dumps(told) + "\n")
+    record.write(json.dumps(recorded) + "\n")
 script = os.environ["SCRIPT"]
 if script == "dies":
     sys.stderr.write("Exception in thread main: the cluster is full\n")

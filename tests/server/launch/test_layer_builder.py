@@ -34,13 +34,17 @@ def accept(_: Sequence[str]) -> None:
 
 
 def test_it_builds_and_asks_for_each_file_first(stores: KeyedStores, builder: LayerBuilderProcess) -> None:
-    asked: list[str] = []
-    stores.build = lambda task: builder.build(task, asked.extend)
+    requested_files: list[str] = []
+    stores.build = lambda task: builder.build(task, requested_files.extend)
     location, _ = stores.write_image()
     assert {r["id"]: r["qty"] for r in read_rows(location)} == {1: 10, 2: 21, 3: 30}
-    names = {Path(file).name for file in asked}
+    names = {Path(file).name for file in requested_files}
     assert "000000_0" in names  # base's file
-    assert {Path(file).suffix for file in asked} == {"", ".avro", ".parquet"}  # the manifests and the changes, too
+    assert {Path(file).suffix for file in requested_files} == {
+        "",
+        ".avro",
+        ".parquet",
+    }  # the manifests and the changes, too
 
 
 def test_a_file_that_may_not_be_opened_ends_the_build(stores: KeyedStores, builder: LayerBuilderProcess) -> None:

@@ -86,16 +86,16 @@ def is_alive(pid: int) -> bool:
 
 def test_it_is_given_words_and_no_shell_reads_them(launcher: Processes, record: Path) -> None:
     process = launcher.start(ID, a_command(launcher, record, "runs"))
-    (told,) = noted(record)
-    assert told["argv"] == [
+    (recorded,) = noted(record)
+    assert recorded["argv"] == [
         *("--master", "yarn", "--deploy-mode", "client", "--name", "firn-optimizer-nightly-nightly-1"),
         *("--driver-memory", "2g", "--properties-file", str(launcher.directory / ID / "spark.conf")),
         *("--load-spark-defaults", "/app.py"),
         *("--server", "http://s", "--group", "nightly", "--slots", "2", "--launch", "nightly-1", "--tied"),
     ]
-    assert told["properties"].splitlines()[0] == "spark.a=it's\\ $(touch\\ here)\\ `b`;\\ c"
-    assert told["cwd"] == str(launcher.directory / ID)
-    assert told["pid"] == process.pid
+    assert recorded["properties"].splitlines()[0] == "spark.a=it's\\ $(touch\\ here)\\ `b`;\\ c"
+    assert recorded["cwd"] == str(launcher.directory / ID)
+    assert recorded["pid"] == process.pid
     assert status_of(launcher) is None
     seen = launcher.inspect(ID)
     assert seen is not None
@@ -104,8 +104,8 @@ def test_it_is_given_words_and_no_shell_reads_them(launcher: Processes, record: 
 
 def test_of_the_servers_own_settings_it_sees_nothing_but_its_token(launcher: Processes, record: Path) -> None:
     launcher.start(ID, a_command(launcher, record, "runs"))
-    (told,) = noted(record)
-    assert {key: value for key, value in told["env"].items() if key.startswith("FIRN_")} == {"FIRN_TOKEN": "firn_t"}
+    (recorded,) = noted(record)
+    assert {key: value for key, value in recorded["env"].items() if key.startswith("FIRN_")} == {"FIRN_TOKEN": "firn_t"}
 
 
 def test_what_it_reads_is_readable_by_nobody_else(launcher: Processes, record: Path) -> None:

@@ -22,9 +22,9 @@ Run = list[QueryProcess]
 
 @pytest.fixture
 def engines() -> Iterator[Run]:
-    made: Run = []
-    yield made
-    for engine in made:
+    started: Run = []
+    yield started
+    for engine in started:
         engine.stop()
 
 
@@ -36,9 +36,9 @@ def an_engine(engines: Run, program: str, seconds: float = 20.0) -> QueryProcess
 
 
 def run(engine: QueryProcess, *, canceled: threading.Event | None = None) -> list[QueryMessage]:
-    taken: list[QueryMessage] = []
-    engine.run(TASK, lambda _view, _files: None, taken.append, (canceled or threading.Event()).is_set)
-    return taken
+    messages: list[QueryMessage] = []
+    engine.run(TASK, lambda _view, _files: None, messages.append, (canceled or threading.Event()).is_set)
+    return messages
 
 
 @pytest.mark.parametrize("line", ["nonsense", '{"open": 1}', ""])
@@ -50,8 +50,8 @@ def test_a_process_that_talks_nonsense_or_ends_fails_the_query_alone(engines: Ru
 
 
 def test_what_the_process_says_of_failures_becomes_an_error(engines: Run) -> None:
-    said = {'{"refused":{"message":"no"}}': Invalid, '{"gone":"f"}': NotFound, '{"error":"x"}': Unavailable}
-    for line, kind in said.items():
+    error_by_line = {'{"refused":{"message":"no"}}': Invalid, '{"gone":"f"}': NotFound, '{"error":"x"}': Unavailable}
+    for line, kind in error_by_line.items():
         with pytest.raises(kind):
             run(an_engine(engines, f"print({line!r})"))
 

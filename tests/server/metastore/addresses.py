@@ -26,17 +26,17 @@ def nobody() -> str:
 
 @pytest.fixture
 def connect() -> Iterator[Callable[..., HiveMetastore]]:
-    made: list[HiveMetastore] = []
+    clients: list[HiveMetastore] = []
 
     def connecting(*uris: str, connections: int = 2, patience: float = 30) -> HiveMetastore:
         settings = MetastoreSettings(
             uris=uris, connections=connections, connect_timeout_seconds=patience, read_timeout_seconds=patience
         )
-        made.append(HiveMetastore(settings))
-        return made[-1]
+        clients.append(HiveMetastore(settings))
+        return clients[-1]
 
     yield connecting
-    for client in made:
+    for client in clients:
         client.close()
 
 

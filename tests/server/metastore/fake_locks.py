@@ -18,7 +18,7 @@ class _Entry:
     full_name: str
     names: frozenset[str]
     """`""` is the whole table."""
-    who: str
+    holder: str
 
     def meets(self, full_name: str, name: str) -> bool:
         return self.full_name == full_name and (not name or "" in self.names or name in self.names)
@@ -42,7 +42,7 @@ class FakeLocks:
 
     def holder(self, full_name: str, name: str) -> str | None:
         """Who has locked a partition."""
-        return next((entry.who for entry in self.entries.values() if entry.meets(full_name, name)), None)
+        return next((entry.holder for entry in self.entries.values() if entry.meets(full_name, name)), None)
 
     def holders(self, full_name: str) -> list[LockHolder]:
         """The locks of others."""
@@ -54,17 +54,17 @@ class FakeLocks:
         ]
 
     @contextmanager
-    def others(self, full_name: str, *names: str, who: str = "hive@elsewhere") -> Iterator[None]:
+    def others(self, full_name: str, *names: str, holder: str = "hive@elsewhere") -> Iterator[None]:
         """Another program's lock for the block, of the whole table without names."""
-        entry = self.add(full_name, names or ("",), who)
+        entry = self.add(full_name, names or ("",), holder)
         try:
             yield
         finally:
             self.entries.pop(entry, None)
 
-    def add(self, full_name: str, names: Collection[str], who: str) -> int:
+    def add(self, full_name: str, names: Collection[str], holder: str) -> int:
         number = next(self.ids)
-        self.entries[number] = _Entry(full_name, frozenset(names), who)
+        self.entries[number] = _Entry(full_name, frozenset(names), holder)
         return number
 
     def time_out(self) -> None:
@@ -91,7 +91,7 @@ class FakeLock:
             self.busy = dict.fromkeys(self._names, "nobody, but hive.locks=require") if self._locks.are_needed else {}
             return self
         holders = {name: self._locks.holder(self._full_name, name) for name in self._names}
-        self.busy = {name: who for name, who in holders.items() if who is not None}
+        self.busy = {name: holder for name, holder in holders.items() if holder is not None}
         if rest := [name for name in self._names if name not in self.busy]:
             self._entry = self._locks.add(self._full_name, rest, "firn")
         return self

@@ -68,7 +68,7 @@ class HiveSide:
         self.client.add_primary_key(AddPrimaryKeyRequest(keys))
 
     def add_table(self, table: HiveTable) -> None:
-        made = Table(
+        hive_table = Table(
             dbName=table.database,
             tableName=table.name,
             tableType=table.type,
@@ -82,9 +82,9 @@ class HiveSide:
         try:
             self.read_table(table.database, table.name)
         except NoSuchObjectException:
-            self.client.create_table(made)
+            self.client.create_table(hive_table)
         else:
-            self.client.alter_table(table.database, table.name, made)
+            self.client.alter_table(table.database, table.name, hive_table)
 
     def read_table(self, database: str, name: str) -> Table:
         """The table as a client of Hive 2 gets it: by the one call for it that all Hives still answer."""
@@ -119,13 +119,13 @@ class HiveSide:
         self.client.drop_table(database, name, deleteData=False)
 
     def add_partition(self, database: str, name: str, partition: HivePartition) -> None:
-        made = _partition(database, name, partition)
+        added = _partition(database, name, partition)
         try:
             self.client.get_partition(database, name, list(partition.values))
         except NoSuchObjectException:
-            self.client.add_partitions([made])
+            self.client.add_partitions([added])
         else:
-            self.client.alter_partition(database, name, made)
+            self.client.alter_partition(database, name, added)
 
     def add_partitions(self, database: str, name: str, partitions: Sequence[HivePartition]) -> None:
         self.client.add_partitions([_partition(database, name, partition) for partition in partitions])

@@ -93,8 +93,8 @@ def test_a_token_goes_with_every_request() -> None:
 
 
 def test_a_credential_is_changed_into_a_token_and_again_when_that_has_run_out() -> None:
-    other, given = Other(), iter(["first", "second"])
-    other.answers["/iceberg/v1/oauth/tokens"] = lambda _: httpx.Response(200, json={"access_token": next(given)})
+    other, secrets = Other(), iter(["first", "second"])
+    other.answers["/iceberg/v1/oauth/tokens"] = lambda _: httpx.Response(200, json={"access_token": next(secrets)})
 
     def listed(request: httpx.Request) -> httpx.Response:
         is_good = request.headers["authorization"] == "Bearer second"

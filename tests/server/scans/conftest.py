@@ -33,12 +33,12 @@ def client(lake: Lake) -> Iterator[httpx.Client]:
 @pytest.fixture
 def table(lake: Lake) -> LakeTable:
     """Version 3, partitioned by day, with deletes of each kind."""
-    made = LakeTable(lake.warehouse / "t", [[("d", "day")], []], version=3)
-    first, two = made.add(0, [a_row(1), a_row(2)])
-    made.commit()
-    made.delete_by_vector(first)
-    made.delete_positions(two, scope="bounds")
-    made.delete_equal(made.spec_ids[1], ["id"], [a_row(2)])
-    made.commit("delete")
-    lake.services.tables.register(LAKE, PLAIN, stored(made))
-    return made
+    lake_table = LakeTable(lake.warehouse / "t", [[("d", "day")], []], version=3)
+    first, two = lake_table.add(0, [a_row(1), a_row(2)])
+    lake_table.commit()
+    lake_table.delete_by_vector(first)
+    lake_table.delete_positions(two, scope="bounds")
+    lake_table.delete_equal(lake_table.spec_ids[1], ["id"], [a_row(2)])
+    lake_table.commit("delete")
+    lake.services.tables.register(LAKE, PLAIN, stored(lake_table))
+    return lake_table

@@ -111,12 +111,12 @@ class LakeTable:
 
     def partition_of(self, spec_id: int, row: Row) -> tuple[Any, ...]:
         """Where a row belongs, by the transforms' own rules."""
-        made = []
+        values = []
         for part in self.manifests().spec(spec_id).json_fields:
             name = next(name for name, number in IDS.items() if number == part["source-id"])
             transform = parse_transform(part["transform"]).transform(parse_primitive_type(KINDS[name]))
-            made.append(None if part["transform"] == "void" else transform(row[name]))
-        return tuple(made)
+            values.append(None if part["transform"] == "void" else transform(row[name]))
+        return tuple(values)
 
     def add(self, spec_id: int, rows: Sequence[Row]) -> list[Data]:
         """Data files of these rows, one a partition."""
@@ -151,15 +151,15 @@ class LakeTable:
         for old in [delete for delete in self.deletes if delete.kind == "vector" and delete.scope == of.path]:
             self.drop(old)
         path = f"{self.place}/data/{next(self._numbers)}.puffin" if beside is None else beside.path
-        made = Delete(path, "vector", of.spec_id, of.partition, self.next_sequence_number, of.path)
-        return self._add(made, referenced_data_file=of.path, content_offset=4, content_size_in_bytes=40)
+        vector = Delete(path, "vector", of.spec_id, of.partition, self.next_sequence_number, of.path)
+        return self._add(vector, referenced_data_file=of.path, content_offset=4, content_size_in_bytes=40)
 
     def delete_equal(self, spec_id: int, columns: Sequence[str], rows: Sequence[Row]) -> list[Delete]:
         """Equality deletes of what these rows hold in `columns`, one a partition."""
         groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in rows:
             groups[self.partition_of(spec_id, row)].append(row)
-        made = []
+        deletes = []
         for partition, group in groups.items():
             values = tuple(tuple(row[name] for name in columns) for row in group)
             path = f"{self.place}/data/{next(self._numbers)}-equality.parquet"
@@ -173,8 +173,8 @@ class LakeTable:
                 columns=tuple(columns),
                 values=values,
             )
-            made.append(self._add(delete, equality_ids=[IDS[name] for name in columns], **stats))
-        return made
+            deletes.append(self._add(delete, equality_ids=[IDS[name] for name in columns], **stats))
+        return deletes
 
     def commit(self, operation: str = "append") -> int:
         """A snapshot with what was added since; its id comes back."""
@@ -245,8 +245,8 @@ class LakeTable:
                 file["partition"] = spec.record(spec.values(file["partition"], entry["names"]))
                 entry["status"] = Status.DELETED if file["file_path"] == gone else Status.EXISTING
             content = Content.POSITION_DELETES if manifest["content"] else Content.DATA
-            made = self._written(manifests, entries, spec.spec_id, content, manifest["added_snapshot_id"])
-            kept.append({**made, **{k: manifest[k] for k in ("sequence_number", "first_row_id") if k in manifest}})
+            rewritten = self._written(manifests, entries, spec.spec_id, content, manifest["added_snapshot_id"])
+            kept.append({**rewritten, **{k: manifest[k] for k in ("sequence_number", "first_row_id") if k in manifest}})
             kept[-1]["min_sequence_number"] = manifest["min_sequence_number"]
         self._manifests = kept
 
@@ -279,12 +279,12 @@ class LakeTable:
         return manifests.write(location, entries, manifests.spec(spec_id), content, snapshot_id)
 
     def _give_row_ids(self) -> int:
-        given = 0
+        id_count = 0
         for manifest in self._manifests:
             if manifest["content"] == 0 and manifest.get("first_row_id") is None:
-                manifest["first_row_id"] = self.metadata["next-row-id"] + given
-                given += manifest["added_rows_count"] + manifest["existing_rows_count"]
-        return given
+                manifest["first_row_id"] = self.metadata["next-row-id"] + id_count
+                id_count += manifest["added_rows_count"] + manifest["existing_rows_count"]
+        return id_count
 
     def _apply(self, updates: Sequence[Json]) -> None:
         now_ms = self.metadata["last-updated-ms"] + 1
@@ -292,11 +292,11 @@ class LakeTable:
 
 
 def _spec(fields: Sequence[tuple[str, str]]) -> Json:
-    made = [
+    spec_fields = [
         {"name": f"{name}_{transform.partition('[')[0]}", "source-id": IDS[name], "transform": transform}
         for name, transform in fields
     ]
-    return {"fields": made}
+    return {"fields": spec_fields}
 
 
 def is_nan(value: Any) -> bool:
@@ -305,22 +305,22 @@ def is_nan(value: Any) -> bool:
 
 def column_statistics(rows: Sequence[Row]) -> dict[str, dict[int, Any]]:
     """Exact counts and bounds, but text is cut to two characters, as long text is."""
-    made: dict[str, dict[int, Any]] = defaultdict(dict)
+    statistics: dict[str, dict[int, Any]] = defaultdict(dict)
     for name in rows[0]:
         values = [row[name] for row in rows]
         known = [value for value in values if value is not None and not is_nan(value)]
         number, kind = IDS[name], parse_primitive_type(KINDS[name])
-        made["value_counts"][number] = len(values)
-        made["null_value_counts"][number] = values.count(None)
+        statistics["value_counts"][number] = len(values)
+        statistics["null_value_counts"][number] = values.count(None)
         if KINDS[name] == "double":
-            made["nan_value_counts"][number] = sum(map(is_nan, values))
+            statistics["nan_value_counts"][number] = sum(map(is_nan, values))
         if known:
             lower, upper = min(known), max(known)
             if isinstance(lower, str):
                 lower, upper = lower[:2], upper if len(upper) <= 2 else upper[:1] + chr(ord(upper[1]) + 1)
-            made["lower_bounds"][number] = to_bytes(kind, lower)
-            made["upper_bounds"][number] = to_bytes(kind, upper)
-    return dict(made)
+            statistics["lower_bounds"][number] = to_bytes(kind, lower)
+            statistics["upper_bounds"][number] = to_bytes(kind, upper)
+    return dict(statistics)
 
 
 def a_row(number: int, **more: Any) -> Row:

@@ -91,11 +91,11 @@ def packed_zeros(size: int) -> bytes:
 
 
 def a_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as made:
+    with socket.socket(socket.AF_UNIX) as bound:
         here = Path.cwd()
         os.chdir(path.parent)  # names of sockets are short
         try:
-            made.bind(path.name)
+            bound.bind(path.name)
         finally:
             os.chdir(here)
 

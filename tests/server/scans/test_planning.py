@@ -77,8 +77,10 @@ def perform(table: LakeTable, action: str, *args: Any) -> None:
 
 def rule_of(table: LakeTable) -> FileRule:
     allowed = AllowedLocations(catalog="lake", roots=())
-    given = [table.metadata["location"]]
-    return FileRule(table="t", allowed=allowed, own=(), hive_locations=given, others=lambda _: (), links=Storage())
+    own_locations = [table.metadata["location"]]
+    return FileRule(
+        table="t", allowed=allowed, own=(), hive_locations=own_locations, others=lambda _: (), links=Storage()
+    )
 
 
 def planned(table: LakeTable, body: Json) -> list[FileTask]:
@@ -92,19 +94,23 @@ def paths(files: Iterable[FileTask]) -> list[str]:
 
 
 @settings(max_examples=60)
-@given(history=histories(), asked=FILTERS)
+@given(history=histories(), filter_expression=FILTERS)
 def test_no_file_with_a_matching_row_is_left_out_and_residuals_decide_as_the_filter_does(
-    history: Any, asked: Any
+    history: Any, filter_expression: Any
 ) -> None:
     with TemporaryDirectory() as place:
         table = built(Path(place), history)
-        files_by_path = {file.content["file-path"]: file for file in planned(table, {"filter": asked})}
+        files_by_path = {file.content["file-path"]: file for file in planned(table, {"filter": filter_expression})}
         for data in table.data:
-            matching = [row for row in data.rows if says(asked, row)]
-            assert data.path in files_by_path or not matching, (asked, data)
+            matching = [row for row in data.rows if says(filter_expression, row)]
+            assert data.path in files_by_path or not matching, (filter_expression, data)
             if data.path in files_by_path:
                 residual = to_json(files_by_path[data.path].residual)
-                assert [row for row in data.rows if says(residual, row)] == matching, (asked, residual, data)
+                assert [row for row in data.rows if says(residual, row)] == matching, (
+                    filter_expression,
+                    residual,
+                    data,
+                )
         assert files_by_path.keys() <= {data.path for data in table.data}
 
 
@@ -152,19 +158,22 @@ def needed(delete: Delete, data: Data) -> bool:
 
 
 @settings(max_examples=60)
-@given(history=histories(), asked=FILTERS)
-def test_the_tasks_of_a_plan_are_the_whole_in_pieces(history: Any, asked: Any) -> None:
+@given(history=histories(), filter_expression=FILTERS)
+def test_the_tasks_of_a_plan_are_the_whole_in_pieces(history: Any, filter_expression: Any) -> None:
     with TemporaryDirectory() as place:
         table = built(Path(place), history)
-        files, scan = ManifestScans(Storage()), Scan.of(table.metadata, ScanRequest.parse({"filter": asked}))
+        files, scan = (
+            ManifestScans(Storage()),
+            Scan.of(table.metadata, ScanRequest.parse({"filter": filter_expression})),
+        )
         rule = rule_of(table)
         sizes = files.sizes(scan, rule)
-        pieces = [told(files.tasks(scan, task, rule)) for task in cut_tasks(sizes, SMALL)]
-        every = told(files.tasks(scan, plan_whole_scan(sizes), rule))
+        pieces = [describe_tasks(files.tasks(scan, task, rule)) for task in cut_tasks(sizes, SMALL)]
+        every = describe_tasks(files.tasks(scan, plan_whole_scan(sizes), rule))
         assert sorted(chain.from_iterable(pieces), key=repr) == sorted(every, key=repr)
 
 
-def told(files: Iterable[FileTask]) -> list[tuple[Mapping[str, Any], Any, list[str]]]:
+def describe_tasks(files: Iterable[FileTask]) -> list[tuple[Mapping[str, Any], Any, list[str]]]:
     return [
         (file.content, to_json(file.residual), sorted(delete.content["file-path"] for delete in file.deletes))
         for file in files

@@ -225,10 +225,10 @@ def test_the_schema_is_that_of_the_table_or_on_request_of_the_snapshot(lake: Lak
     )
     lake.services.tables.register(LAKE, PLAIN, stored(table))
     scans, snapshot = lake.services.scans, table.metadata["snapshots"][0]["snapshot-id"]
-    asked = {"snapshot-id": snapshot, "filter": {"type": "eq", "term": "id", "value": 1}}
-    assert len(scans.plan(LAKE, PLAIN, {**asked, "use-snapshot-schema": True}).files) == 1
+    plan_request = {"snapshot-id": snapshot, "filter": {"type": "eq", "term": "id", "value": 1}}
+    assert len(scans.plan(LAKE, PLAIN, {**plan_request, "use-snapshot-schema": True}).files) == 1
     with pytest.raises(Invalid, match="Cannot find field 'id'"):
-        scans.plan(LAKE, PLAIN, asked)
+        scans.plan(LAKE, PLAIN, plan_request)
 
 
 def test_a_table_of_five_thousand_files_is_planned_in_tasks_and_one_of_its_partitions_at_once(lake: Lake) -> None:

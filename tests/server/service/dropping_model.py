@@ -102,17 +102,17 @@ class DroppingHistory(RuleBasedStateMachine):
         del self.dropped[entry_id]
 
     @precondition(lambda self: self.dropped)
-    @rule(data=st.data(), asked=st.booleans())
-    def end(self, data: st.DataObject, asked: bool) -> None:  # noqa: FBT001 (drawn)
+    @rule(data=st.data(), by_request=st.booleans())
+    def end(self, data: st.DataObject, by_request: bool) -> None:  # noqa: FBT001 (drawn)
         """By a person, or because its time is over."""
         entry_id = data.draw(st.sampled_from(sorted(self.dropped)))
         _, known = self.dropped.pop(entry_id)
-        if asked:
+        if by_request:
             self.lake.services.purges.purge(LAKE, entry_id)
         else:
             age(self.lake, entry_id)
         purge_all(self.lake)
-        (self.purged if asked or known.purge else self.forgotten).append(known)
+        (self.purged if by_request or known.purge else self.forgotten).append(known)
 
     @rule(space=st.sampled_from(["db", "other"]))
     def drop_namespace(self, space: str) -> None:

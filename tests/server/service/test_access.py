@@ -110,8 +110,8 @@ def test_a_caller_that_was_read_before_a_change_is_not_remembered_after_it(
     secret = a_user(access, admin, "ada")
     looks = access.token_checker._by_token
 
-    def revoked_meanwhile(given: Secret) -> object:
-        attempts = looks(given)
+    def revoked_meanwhile(checked_secret: Secret) -> object:
+        attempts = looks(checked_secret)
         access.tokens.revoke(admin, secret.id)
         return attempts
 

@@ -69,8 +69,8 @@ def ask(lake: Lake, table: str = str(PLAIN)) -> TableColumnsOut:
     return TableColumnsOut.read(answer.json())
 
 
-def column(found: TableColumnsOut, name: str) -> ColumnStatisticsOut:
-    return next(column for column in found.columns if column.name == name)
+def column(table_columns: TableColumnsOut, name: str) -> ColumnStatisticsOut:
+    return next(column for column in table_columns.columns if column.name == name)
 
 
 def test_figures_are_added_up_over_files(lake: Lake) -> None:
@@ -78,13 +78,13 @@ def test_figures_are_added_up_over_files(lake: Lake) -> None:
     first = a_file(nulls={1: 0, 3: 4}, lower={1: long(5), 3: b"b"}, upper={1: long(9), 3: b"\xc3\xa4\x1b"})
     second = a_file(nulls={1: 0, 3: 10}, lower={1: long(-2)}, upper={1: long(7)})
     write(lake, [first, second])
-    found = ask(lake)
-    assert (found.rows, found.files, found.files_read, found.notes) == (20, 2, 2, [])
-    ids, names, nested = (column(found, name) for name in ("id", "name", "at.x"))
+    columns_out = ask(lake)
+    assert (columns_out.rows, columns_out.files, columns_out.files_read, columns_out.notes) == (20, 2, 2, [])
+    ids, names, nested = (column(columns_out, name) for name in ("id", "name", "at.x"))
     assert (ids.nulls, ids.nulls_are, ids.lower, ids.upper, ids.range_is) == (0, "exact", "-2", "9", "exact")
     assert (ids.bytes, names.bytes) == (80, 200)
     assert (names.nulls, names.lower, names.upper, names.range_is) == (14, "b", "ä\ufffd", "bound"), "texts are cut"
-    assert (names.comment, names.distinct, found.columns[-1].name) == ("of a person", None, "at.x")
+    assert (names.comment, names.distinct, columns_out.columns[-1].name) == ("of a person", None, "at.x")
     assert (nested.nulls, nested.nulls_are, nested.lower, nested.range_is) == (None, "partial", None, "partial")
 
 
@@ -105,10 +105,10 @@ def test_deletes_and_pending_changes_make_figures_bounds(lake: Lake, monkeypatch
         counts.has_deletes = True
 
     monkeypatch.setattr(StoredColumnStatistics, "add_up", with_deletes)
-    found = ask(lake)
-    ids, names = column(found, "id"), column(found, "name")
+    columns_out = ask(lake)
+    ids, names = column(columns_out, "id"), column(columns_out, "name")
     assert (ids.range_is, names.nulls_are) == ("bound", "bound")
-    assert "delete files hide rows" in found.notes[0]
+    assert "delete files hide rows" in columns_out.notes[0]
 
 
 def test_a_state_is_counted_once_and_the_next_one_anew(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,12 +135,12 @@ def test_of_very_many_files_a_part_is_read_and_partitions_of_all(lake: Lake, mon
     for number in (1, 2, 3):
         bounds = {1: long(number), 2: day(number)}
         write(lake, [a_file(nulls={1: 0, 2: 0}, partition=number, lower=bounds, upper=bounds)])
-    found = ask(lake)
-    assert (found.files, found.files_read) == (3, 1)
-    ids, days = column(found, "id"), column(found, "day")
+    columns_out = ask(lake)
+    assert (columns_out.files, columns_out.files_read) == (3, 1)
+    ids, days = column(columns_out, "id"), column(columns_out, "day")
     assert (ids.range_is, ids.nulls_are, days.nulls_are) == ("partial", "partial", "partial")
     assert (days.lower, days.upper, days.range_is) == ("1970-01-02", "1970-01-04", "exact")
-    assert found.notes == [
+    assert columns_out.notes == [
         "1 of 3 files are counted, because the table has very many; ranges of partition columns include all files"
     ]
 
@@ -167,8 +167,8 @@ def test_distinct_values_come_from_the_metadata_of_statistics_files(lake: Lake) 
     files = [file(7, 1, "5", sequence=1), file(8, 1, "6", sequence=2), file(9, 1, "7", sequence=3)]
     odd = [file(9, 2, "many"), file(9, 3, None), file(9, 4, "-1"), file(9, 5, "9" * 30), file(9, 6, "1", kind="other")]
     metadata = {"statistics": [*files, *odd, {"snapshot-id": 9}]}
-    found = read_distinct_values(metadata, 7)
-    assert {key: (values.estimate, values.snapshot_id) for key, values in found.items()} == {1: (5, 7)}
+    columns_out = read_distinct_values(metadata, 7)
+    assert {key: (values.estimate, values.snapshot_id) for key, values in columns_out.items()} == {1: (5, 7)}
     assert read_distinct_values(metadata, None)[1].estimate == 7
     assert read_distinct_values({}, 7) == {}
 

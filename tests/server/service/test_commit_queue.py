@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from server.service.commit.commit_queue import MOST_OVERTAKEN, CommitQueue
 
 
-def waiting(commit_queue: CommitQueue, thing: str) -> int:
-    return len(commit_queue._queues.get(thing, ()))
+def waiting(commit_queue: CommitQueue, name: str) -> int:
+    return len(commit_queue._queues.get(name, ()))
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -18,33 +18,33 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_turns_come_in_the_order_of_arrival() -> None:
-    commit_queue, came = CommitQueue(), []
+    commit_queue, order = CommitQueue(), []
 
     def take(number: int) -> None:
         with commit_queue.wait(["t"]):
-            came.append(number)
+            order.append(number)
 
     with ThreadPoolExecutor(5) as pool, commit_queue.wait(["t"]):
         for number in range(5):
             pool.submit(take, number)
             until(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
-        assert came == []
-    assert came == [0, 1, 2, 3, 4]
+        assert order == []
+    assert order == [0, 1, 2, 3, 4]
 
 
 def in_order(commit_queue: CommitQueue, waiters: list[tuple[str, bool]]) -> list[str]:
     """The order in which these get their turn, who came in this one while somebody else had it."""
-    came: list[str] = []
+    order: list[str] = []
 
     def take(name: str, *, job: bool) -> None:
         with commit_queue.wait(["t"], job=job):
-            came.append(name)
+            order.append(name)
 
     with ThreadPoolExecutor(len(waiters)) as pool, commit_queue.wait(["t"]):
         for number, (name, job) in enumerate(waiters):
             pool.submit(take, name, job=job)
             until(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
-    return came
+    return order
 
 
 def test_a_users_commit_goes_before_a_jobs_that_came_first() -> None:
@@ -53,9 +53,9 @@ def test_a_users_commit_goes_before_a_jobs_that_came_first() -> None:
 
 def test_a_job_is_let_pass_before_it_starves() -> None:
     users = [(f"u{number}", False) for number in range(MOST_OVERTAKEN + 3)]
-    came = in_order(CommitQueue(), [("first", True), ("second", True), *users])
-    assert came.index("first") == MOST_OVERTAKEN
-    assert came[-1] == "second"
+    order = in_order(CommitQueue(), [("first", True), ("second", True), *users])
+    assert order.index("first") == MOST_OVERTAKEN
+    assert order[-1] == "second"
 
 
 def test_one_thing_does_not_wait_for_another() -> None:
@@ -72,9 +72,9 @@ def test_one_thing_does_not_wait_for_another() -> None:
 def test_two_who_want_the_same_two_do_not_wait_for_ever() -> None:
     commit_queue, done = CommitQueue(), []
 
-    def take(things: list[str]) -> None:
+    def take(names: list[str]) -> None:
         for _ in range(200):
-            with commit_queue.wait(things):
+            with commit_queue.wait(names):
                 done.append(1)
 
     threads = [threading.Thread(target=take, args=(order,)) for order in (["a", "b"], ["b", "a"], ["a", "b", "c"])]

@@ -18,15 +18,15 @@ OTHER = TableName(("db",), "other")
 @pytest.fixture
 def turns(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> list[Collection[str]]:
     """At which tables this server has asked for a turn."""
-    asked: list[Collection[str]] = []
+    requested_turns: list[Collection[str]] = []
 
     @contextmanager
     def turn(tables: Collection[str]) -> Iterator[None]:
-        asked.append(tables)
+        requested_turns.append(tables)
         yield
 
     monkeypatch.setattr(lake.database, "lock_commits", turn)
-    return asked
+    return requested_turns
 
 
 def commit(lake: Lake, name: TableName = PLAIN) -> None:

@@ -114,20 +114,20 @@ def test_what_was_exchanged_ends_when_any_token_before_it_is_revoked(
 def test_a_token_made_with_another_ends_when_that_one_is_revoked(access: Access, admin: Caller) -> None:
     access.principals.add_person("ada")
     first = access.tokens.create(admin, TokenRequest(name="first", owner="ada"))
-    made = access.tokens.create(access.token_checker.check(first.secret.text), TokenRequest(name="made with it"))
-    exchanged = access.tokens.exchange(made.secret.text)
-    assert (made.token.origin, exchanged.token.origin) == (first.token.id, made.token.id)
+    derived = access.tokens.create(access.token_checker.check(first.secret.text), TokenRequest(name="made with it"))
+    exchanged = access.tokens.exchange(derived.secret.text)
+    assert (derived.token.origin, exchanged.token.origin) == (first.token.id, derived.token.id)
     access.tokens.revoke(admin, first.token.id)
-    assert not is_good(access, made.secret)
+    assert not is_good(access, derived.secret)
     assert not is_good(access, exchanged.secret)
 
 
 def test_a_token_that_is_given_to_somebody_stays_when_the_administrators_ends(access: Access, admin: Caller) -> None:
     access.principals.add_person("ada")
-    given = access.tokens.create(admin, TokenRequest(name="x", owner="ada"))
+    token = access.tokens.create(admin, TokenRequest(name="x", owner="ada"))
     assert admin.token_id is not None
     access.tokens.revoke(admin, admin.token_id)
-    assert is_good(access, given.secret)
+    assert is_good(access, token.secret)
 
 
 def test_a_revoked_token_that_is_still_remembered_makes_no_other(access: Access, admin: Caller) -> None:
@@ -152,7 +152,7 @@ def test_an_exchange_while_its_token_is_revoked_leaves_nothing_good(
 ) -> None:
     """The revocation waits for the exchange, or the exchange finds the token revoked."""
     parent = access.tokens.exchange(service.secret.text)
-    holds, revoking, made = Event(), Event(), list[Issued]()
+    holds, revoking, issued = Event(), Event(), list[Issued]()
     issue = access.tokens._issue_access_token.__func__  # type: ignore[attr-defined]
 
     def slow(*args: object) -> Issued:
@@ -161,13 +161,13 @@ def test_an_exchange_while_its_token_is_revoked_leaves_nothing_good(
         return issue(access.tokens, *args)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(type(access.tokens), "_issue_access_token", lambda _self, *args: slow(*args))
-    worker = Thread(target=lambda: made.append(access.tokens.exchange(parent.secret.text)))
+    worker = Thread(target=lambda: issued.append(access.tokens.exchange(parent.secret.text)))
     worker.start()
     assert holds.wait(10)
     access.tokens.revoke(admin, service.token.id)
     worker.join(10)
-    assert len(made) == 1
-    assert not is_good(access, made[0].secret)
+    assert len(issued) == 1
+    assert not is_good(access, issued[0].secret)
 
 
 def test_a_token_of_the_issuer_ends_what_was_exchanged_for_it(access: Access, database: Database) -> None:
@@ -203,13 +203,13 @@ def test_a_token_stays_findable_until_its_chain_is_over(access: Access, database
 def test_making_a_token_tells_nobody_which_roles_and_catalogs_there_are(access: Access, admin: Caller) -> None:
     access.principals.add_person("ada")
     ada = access.token_checker.check(access.tokens.create(admin, TokenRequest(name="x", owner="ada")).secret.text)
-    said = set()
+    messages = set()
     for role in ("admin", "no-such-role"):
         with pytest.raises(Forbidden) as refused:
             access.tokens.create(ada, TokenRequest(name="x", roles=[RoleName(role)]))
-        said.add(refused.value.message.replace(role, "ROLE"))
+        messages.add(refused.value.message.replace(role, "ROLE"))
     for catalog in (a_catalog().name, CatalogName("no-such-catalog")):
         with pytest.raises(NoSuchCatalog) as unseen:
             access.tokens.create(ada, TokenRequest(name="x", catalogs=[catalog]))
-        said.add(unseen.value.message.replace(catalog, "CATALOG"))
-    assert len(said) == 2
+        messages.add(unseen.value.message.replace(catalog, "CATALOG"))
+    assert len(messages) == 2

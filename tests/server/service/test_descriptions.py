@@ -106,9 +106,9 @@ def test_a_column_that_is_added_at_the_same_time_stays(
     lake.create_keyed(ORDERS)
     interrupted(monkeypatch, lambda: add_column(lake, table, "added"))
     lake.services.descriptions.change_table(LAKE, PLAIN if table == PLAIN else ORDERS, change(id=MONEY))
-    found = comments(lake.metadata(table))
-    assert found["id"] == "gross, in cents"
-    assert "added" in found
+    column_comments = comments(lake.metadata(table))
+    assert column_comments["id"] == "gross, in cents"
+    assert "added" in column_comments
 
 
 def test_labels_of_two_people_at_once_both_stay(plain: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,8 +207,8 @@ def test_a_stop_that_people_take_back_is_taken_back_of_the_launch(working: Stage
     optimizers.drain(mine, "night", stop=True)
     working.fleet.scale(DEFAULT_GROUP, 0, 1)
     working.fleet.activate()
-    (asked,) = working.launches
-    assert (asked.status, asked.reason, asked.asked_at is None) == (LaunchStatus.DRAINING, "night", False)
+    (stopping,) = working.launches
+    assert (stopping.status, stopping.reason, stopping.asked_at is None) == (LaunchStatus.DRAINING, "night", False)
     optimizers.undrain(mine)
     working.fleet.activate()
     assert (working.table_statuses, working.launches[0].asked_at) == ([LaunchStatus.WORKING], None)

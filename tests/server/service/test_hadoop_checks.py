@@ -24,7 +24,7 @@ class Clusters:
     """File systems by address; each has an error or none."""
 
     errors: dict[str, str | None]
-    asked: list[str] = field(default_factory=list)
+    checked_locations: list[str] = field(default_factory=list)
 
     def select(self, locations: Collection[str]) -> list[str]:
         return [location for location in locations if location.startswith("hdfs:")]
@@ -33,12 +33,12 @@ class Clusters:
         return "/".join(location.split("/")[:3])
 
     def ping(self, location: str) -> FileSystemStatus:
-        self.asked.append(location)
+        self.checked_locations.append(location)
         address = self.get_address(location)
         return FileSystemStatus(address=address, name_nodes=("n:1",), user="firn", error=self.errors[address])
 
     def examine(self, location: str) -> Iterator[Finding]:
-        self.asked.append(location)
+        self.checked_locations.append(location)
         yield OK
 
     def can_rename(self, location: str, directory: str) -> bool:
@@ -74,13 +74,13 @@ def test_clusters_are_shown_with_their_catalogs_and_asked_twice_a_minute(databas
     checks = build(database, clusters, x="hdfs://a/x", y="hdfs://b/y", z="hdfs://a/z", local="file:///w")
     shown = [(status.address, status.catalogs, status.error) for status in checks.show()]
     assert shown == [("hdfs://a", ("x", "z"), None), ("hdfs://b", ("y",), "Connection refused")]
-    assert len(clusters.asked) == 2
+    assert len(clusters.checked_locations) == 2
     checks.show()
     checks.show()
-    assert len(clusters.asked) == 2
+    assert len(clusters.checked_locations) == 2
     with pytest.raises(ClusterDown, match="hdfs://b does not answer: Connection refused"):
         checks.activate()
-    assert len(clusters.asked) == 4
+    assert len(clusters.checked_locations) == 4
 
 
 def test_a_ticket_belongs_to_the_state(database: Database) -> None:

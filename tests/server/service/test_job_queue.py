@@ -36,16 +36,16 @@ def _whatever_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("server.service.jobs.leases.admit", lambda _uow, job: job)
 
 
-def taken(lake: Lake, by: str) -> Job | None:
-    given = lake.services.jobs.take(by, list(JobKind))
-    return None if given is None else given.job
+def take_job(lake: Lake, by: str) -> Job | None:
+    leased_job = lake.services.jobs.take(by, list(JobKind))
+    return None if leased_job is None else leased_job.job
 
 
 def test_the_earliest_deadline_is_first_and_of_two_the_one_that_was_planned_first(lake: Lake) -> None:
     late, middle, other, early = (a_job(deadline=NOW + timedelta(minutes=minute)) for minute in (3, 2, 2, 1))
     pending(lake, late, middle, other, early)
     mine = optimizer(lake, 8)
-    assert [job.id for _ in range(4) if (job := taken(lake, mine))] == [early.id, middle.id, other.id, late.id]
+    assert [job.id for _ in range(4) if (job := take_job(lake, mine))] == [early.id, middle.id, other.id, late.id]
 
 
 def test_long_jobs_leave_the_reserved_slots_to_short_ones(lake: Lake) -> None:
@@ -53,26 +53,26 @@ def test_long_jobs_leave_the_reserved_slots_to_short_ones(lake: Lake) -> None:
     short = a_job(deadline=NOW + timedelta(hours=1))
     pending(lake, *long)
     mine = optimizer(lake, 3)
-    assert [job.id for _ in range(2) if (job := taken(lake, mine))] == [job.id for job in long[:2]]
+    assert [job.id for _ in range(2) if (job := take_job(lake, mine))] == [job.id for job in long[:2]]
     assert not lake.services.jobs.has_work(GROUP, list(JobKind))  # or its optimizers would ask again at once, for ever
-    assert taken(lake, mine) is None
+    assert take_job(lake, mine) is None
     pending(lake, short)
     assert lake.services.jobs.has_work(GROUP, list(JobKind))
-    taken_job = taken(lake, mine)
+    taken_job = take_job(lake, mine)
     assert taken_job is not None
     assert taken_job.id == short.id
 
 
 def test_a_group_of_one_slot_runs_long_jobs_too(lake: Lake) -> None:
     pending(lake, a_job(is_long=True))
-    assert taken(lake, optimizer(lake, 1)) is not None
+    assert take_job(lake, optimizer(lake, 1)) is not None
 
 
 def test_a_group_says_itself_how_many_slots_are_reserved(lake: Lake) -> None:
     lake.services.groups.change(Group(name=GROUP, reserved_slots=0))
     pending(lake, *(a_job(is_long=True) for _ in range(3)))
     mine = optimizer(lake, 3)
-    assert all(taken(lake, mine) for _ in range(3))
+    assert all(take_job(lake, mine) for _ in range(3))
 
 
 def test_slots_of_optimizers_that_fell_silent_do_not_count(lake: Lake) -> None:
@@ -80,21 +80,21 @@ def test_slots_of_optimizers_that_fell_silent_do_not_count(lake: Lake) -> None:
     with lake.services.database.writing() as uow:
         uow.optimizers.record_heartbeat(silent, uow.now() - timedelta(hours=1), {})
     pending(lake, *(a_job(is_long=True) for _ in range(3)))
-    assert taken(lake, mine) is not None
-    assert taken(lake, mine) is None
+    assert take_job(lake, mine) is not None
+    assert take_job(lake, mine) is None
 
 
 def test_other_groups_do_not_count(lake: Lake) -> None:
     pending(lake, a_job(is_long=True, group="night", status=JobStatus.RUNNING), a_job(is_long=True))
     optimizer(lake, 10, "night")
-    assert taken(lake, optimizer(lake, 2)) is not None
+    assert take_job(lake, optimizer(lake, 2)) is not None
 
 
 def test_of_many_that_take_at_once_no_two_get_the_last_slot_for_long_jobs(lake: Lake) -> None:
     pending(lake, *(a_job(is_long=True) for _ in range(8)))
     workers = [optimizer(lake, 1) for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:
-        jobs = list(pool.map(lambda number: taken(lake, workers[number % 4]), range(8)))
+        jobs = list(pool.map(lambda number: take_job(lake, workers[number % 4]), range(8)))
     assert sum(job is not None for job in jobs) == 3
 
 
@@ -102,28 +102,32 @@ def test_a_job_that_goes_back_keeps_its_deadline(lake: Lake) -> None:
     job = a_job(deadline=NOW - timedelta(days=1))
     pending(lake, job, a_job(deadline=NOW))
     mine = optimizer(lake, 1)
-    assert taken(lake, mine) is not None
+    assert take_job(lake, mine) is not None
     lake.services.optimizers.unregister(mine)
-    again = taken(lake, optimizer(lake, 1))
+    again = take_job(lake, optimizer(lake, 1))
     assert again is not None
     assert (again.id, again.deadline) == (job.id, job.deadline)
 
 
 def test_what_somebody_has_asked_for_goes_before_what_is_overdue_at_every_second_lease(lake: Lake) -> None:
     overdue = [a_job(deadline=NOW - timedelta(hours=hour)) for hour in (3, 2, 1)]
-    asked = [a_job(deadline=NOW + timedelta(minutes=minute), params={"state": REQUESTED}) for minute in (1, 2, 3, 4)]
-    pending(lake, *overdue, *asked)
+    requested = [
+        a_job(deadline=NOW + timedelta(minutes=minute), params={"state": REQUESTED}) for minute in (1, 2, 3, 4)
+    ]
+    pending(lake, *overdue, *requested)
     mine = optimizer(lake, 8)
-    order = [job.id for _ in range(7) if (job := taken(lake, mine))]
-    mixed = [asked[0], overdue[0], asked[1], overdue[1], asked[2], overdue[2], asked[3]]
+    order = [job.id for _ in range(7) if (job := take_job(lake, mine))]
+    mixed = [requested[0], overdue[0], requested[1], overdue[1], requested[2], overdue[2], requested[3]]
     assert order == [job.id for job in mixed]
 
 
 def test_what_was_asked_for_in_another_group_takes_no_turn(lake: Lake) -> None:
-    asked = {"state": REQUESTED}
-    pending(lake, a_job(group="night", params=asked), a_job(deadline=NOW - timedelta(hours=1)), a_job(params=asked))
-    assert taken(lake, optimizer(lake, 1, "night")) is not None
-    job = taken(lake, optimizer(lake, 1))
+    requested = {"state": REQUESTED}
+    pending(
+        lake, a_job(group="night", params=requested), a_job(deadline=NOW - timedelta(hours=1)), a_job(params=requested)
+    )
+    assert take_job(lake, optimizer(lake, 1, "night")) is not None
+    job = take_job(lake, optimizer(lake, 1))
     assert job is not None
     assert job.was_requested
 
@@ -135,4 +139,4 @@ def test_asking_whether_there_is_work_locks_nothing(lake: Lake) -> None:
     mine = optimizer(lake, 1)
     with lake.services.database.reading() as uow:
         assert find_next_job(uow, Search(group=GROUP, kinds=list(JobKind), lease=timedelta(minutes=1))) == job
-        assert taken(lake, mine) is not None  # it would be skipped as locked
+        assert take_job(lake, mine) is not None  # it would be skipped as locked

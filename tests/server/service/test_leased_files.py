@@ -56,9 +56,9 @@ def test_both_stores_of_a_keyed_table_are_told(lake: Lake) -> None:
 )
 def test_a_hidden_tables_directory_is_refused_without_its_name(lake: Lake, lease: Lease, way: str) -> None:
     hidden = directory_of(lake, HIDDEN)
-    asked = way.format(hidden=hidden, own=directory_of(lake, PLAIN), name=hidden.rpartition("/")[2])
+    path = way.format(hidden=hidden, own=directory_of(lake, PLAIN), name=hidden.rpartition("/")[2])
     with pytest.raises(LocationRefused) as refused:
-        lake.services.leased_files.check(lease, [f"{directory_of(lake, PLAIN)}/data/", asked])
+        lake.services.leased_files.check(lease, [f"{directory_of(lake, PLAIN)}/data/", path])
     assert "db.hidden" not in f"{refused.value.message} {refused.value.hint}"
 
 

@@ -155,8 +155,8 @@ def asked_for_a_task(orders: Lake, monkeypatch: pytest.MonkeyPatch, error: Excep
     with monkeypatch.context() as patched:
         if error is not None:
             patched.setattr(Tasks, "build_for_lease", fails)
-        asked = {"optimizer_id": orders.optimizer(), "kinds": list(JobKind), "wait_seconds": 0}
-        answer = orders.client.post("/api/v1/leases", json=asked)
+        lease_request = {"optimizer_id": orders.optimizer(), "kinds": list(JobKind), "wait_seconds": 0}
+        answer = orders.client.post("/api/v1/leases", json=lease_request)
     with orders.services.database.reading() as uow:
         return answer.status_code, uow.jobs.list(limit=1).items[0]
 

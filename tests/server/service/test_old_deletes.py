@@ -17,12 +17,12 @@ START = datetime.now(UTC)
 @pytest.fixture
 def days(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the clock says, in days since the start."""
-    said = [0.0]
-    monkeypatch.setattr(SqlUnitOfWork, "now", lambda _: START + timedelta(days=said[0]))
-    return said
+    clock_days = [0.0]
+    monkeypatch.setattr(SqlUnitOfWork, "now", lambda _: START + timedelta(days=clock_days[0]))
+    return clock_days
 
 
-def told(lake: Lake, kind: JobKind = JobKind.CLEAN) -> object:
+def deletes_through(lake: Lake, kind: JobKind = JobKind.CLEAN) -> object:
     task = lake.services.tasks.build_unqueued_task(LAKE, ORDERS, kind, {}).task.model_dump()
     return task.get("clean", task)["deletes_through"]
 
@@ -37,10 +37,10 @@ def test_deletes_grow_old_whatever_expiry_has_left_of_the_snapshots(lake: Lake, 
     assert [snapshot["sequence-number"] for snapshot in metadata["snapshots"]] == [1, 2, 3]
     for moment, through in ((6.9, 0), (7.1, 1), (9.9, 1), (10.1, 2), (20, 3)):
         days[0] = moment
-        assert told(lake) == told(lake, JobKind.MERGE) == through
+        assert deletes_through(lake) == deletes_through(lake, JobKind.MERGE) == through
 
 
 def test_without_a_sequence_field_no_delete_is_kept(lake: Lake) -> None:
     lake.create_keyed()
     lake.append(CHANGE)
-    assert told(lake) is None
+    assert deletes_through(lake) is None

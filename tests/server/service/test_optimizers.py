@@ -34,9 +34,9 @@ def the_one(optimizers: Optimizers) -> OptimizerStatus:
 def test_an_optimizer_that_talks_differently_is_refused_with_a_reason(lake: Lake, protocol: int) -> None:
     with pytest.raises(
         Conflict, match=rf"Firn 9\.9\) speaks protocol {protocol}, the server .* speaks {PROTOCOL}"
-    ) as it:
+    ) as refusal:
         lake.services.optimizers.register(coming(protocol, "9.9"))
-    assert "install" in (it.value.hint or "")
+    assert "install" in (refusal.value.hint or "")
     assert lake.services.optimizers.list() == []
 
 

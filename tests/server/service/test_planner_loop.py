@@ -314,11 +314,11 @@ def test_what_a_group_has_used_is_looked_up_once_in_a_round_and_while_nothing_is
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner_loop, "BATCH", 1)
-    asked: list[bool] = []
+    lookups: list[bool] = []
     look_up = SqlQueue.pending_seconds
 
     def counted(queue: SqlQueue, group: GroupName) -> object:
-        asked.append(is_writing(queue.session))
+        lookups.append(is_writing(queue.session))
         return look_up(queue, group)
 
     monkeypatch.setattr(SqlQueue, "pending_seconds", counted)
@@ -327,7 +327,7 @@ def test_what_a_group_has_used_is_looked_up_once_in_a_round_and_while_nothing_is
         lake.create_keyed(name, **MERGE_SOON)
         lake.append(TableName(name.as_namespace, "change"))
     assert lake.services.planner_loop.run_once().planned == 3
-    assert asked == [False]
+    assert lookups == [False]
 
 
 def test_a_hundred_due_tables_take_several_batches_of_one_round(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

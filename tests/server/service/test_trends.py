@@ -213,13 +213,13 @@ def test_a_reader_sees_the_sum_of_what_she_may_read(lake: Lake) -> None:
         return last(of_scope(lake, namespace, Visibility(Rights.of(grants))), Measure.ROWS)
 
     read, crm = Privilege.READ, Securable(LAKE, ("crm",))
-    one = Securable.of(LAKE, mine)
+    grant = Securable.of(LAKE, mine)
     assert rows(Grant(Securable(LAKE), read)) == 321
-    assert rows(Grant(crm, read)) == rows(Grant(crm, read), Grant(one, read)) == 320
-    assert rows(Grant(one, read)) == rows(Grant(one, read), namespace=("crm",)) == 20
-    assert rows(Grant(one, read), Grant(Securable(LAKE, ("db",)), read)) == 21
+    assert rows(Grant(crm, read)) == rows(Grant(crm, read), Grant(grant, read)) == 320
+    assert rows(Grant(grant, read)) == rows(Grant(grant, read), namespace=("crm",)) == 20
+    assert rows(Grant(grant, read), Grant(Securable(LAKE, ("db",)), read)) == 21
     assert rows(Grant(crm, Privilege.LIST)) is None
-    assert rows(Grant(one, read), namespace=("db",)) is None
+    assert rows(Grant(grant, read), namespace=("db",)) is None
     assert rows(Grant(Securable(CatalogName("pond")), read)) is None
     assert rows(Grant(Securable.of(LAKE, TableName(("crm",), "gone")), read)) is None
 
@@ -314,8 +314,8 @@ def test_a_summary_shows_a_reader_of_parts_only_these(lake: Lake) -> None:
     assert [str(relation.name) for relation, _ in everything.worst] == ["db.other", str(PLAIN)]
     assert everything.counts is not None
     assert everything.counts.by_health == {"good": 0, "fair": 0, "poor": 2}
-    one = Visibility(Rights.of([Grant(Securable.of(LAKE, PLAIN), Privilege.READ)]))
-    summary = lake.services.summaries.of_catalog(LAKE, one)
+    grant = Visibility(Rights.of([Grant(Securable.of(LAKE, PLAIN), Privilege.READ)]))
+    summary = lake.services.summaries.of_catalog(LAKE, grant)
     assert [str(relation.name) for relation, _ in summary.worst] == [str(PLAIN)]
     assert summary.counts is None
     assert summary.now is not None

@@ -20,10 +20,10 @@ class Rows:
     """A table's worth of numbers, and how often it was asked."""
 
     def __init__(self, count: int) -> None:
-        self.count, self.asked = count, 0
+        self.count, self.fetches = count, 0
 
     def fetch(self, limit: int, cursor: str | None) -> Page[int]:
-        self.asked += 1
+        self.fetches += 1
         start = int(cursor or 0)
         items = list(range(start, min(start + limit, self.count)))
         return Page(items, str(start + limit) if start + limit < self.count else None)
@@ -60,7 +60,7 @@ def test_who_sees_everything_costs_one_query_a_page() -> None:
     rows = Rows(100)
     visible = Visibility(Rights.of([Grant(Securable(LAKE), Privilege.READ)]))
     assert len(visible.page(rows.fetch, lambda _: False, within=DB, limit=10, cursor=None).items) == 10
-    assert rows.asked == 1
+    assert rows.fetches == 1
 
 
 def test_without_access_control_everything_is_seen() -> None:

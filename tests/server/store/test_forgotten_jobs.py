@@ -88,7 +88,7 @@ def test_logs_and_commits_go_with_their_job(database: Database) -> None:
 
 
 def a_batch(job: Job, state: BatchState, **more: Any) -> OrphanBatch:
-    made = OrphanBatch(
+    batch = OrphanBatch(
         id=uuid4(),
         catalog=LAKE,
         relation_id=job.relation_id,
@@ -99,7 +99,7 @@ def a_batch(job: Job, state: BatchState, **more: Any) -> OrphanBatch:
         bytes=1,
         taken_at=LONG_AGO,
     )
-    return replace(made, **more)
+    return replace(batch, **more)
 
 
 @pytest.mark.parametrize("state", [BatchState.MOVING, BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING])

@@ -92,9 +92,9 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
         others = uow.hive.list(LAKE, HiveTableFilter(out_of_sync=False, state=HiveTableState.UPGRADED), limit=9).items
         assert [linked.name for linked in others] == ["same"]
         assert uow.relations.of_hives(LAKE, ["a.same", "a.paused"]).keys() == {"a.same"}
-        told = uow.baselines.summaries([same, differs])
-        assert (told[same].drift, told[same].drift_since, told[same].synced_at) == (None, None, NOW)
-        assert (told[differs].drift, told[differs].drift_since) == ("it is a view now", NOW.isoformat())
+        summaries = uow.baselines.summaries([same, differs])
+        assert (summaries[same].drift, summaries[same].drift_since, summaries[same].synced_at) == (None, None, NOW)
+        assert (summaries[differs].drift, summaries[differs].drift_since) == ("it is a view now", NOW.isoformat())
 
 
 def an_event(partition: str, **changes: object) -> HiveEvent:
@@ -112,8 +112,8 @@ def test_the_newest_events_of_a_table_are_kept(database: Database) -> None:
     with database.reading() as uow:
         newest = uow.baselines.events(table, limit=2)
         assert [(event.kind, event.partition) for event in newest.items] == [("added", "p=new"), ("published", "p=0")]
-        told = newest.items[1]
-        assert (told.rows, told.snapshot_id, told.at) == (5, 2**62, NOW)
+        published_event = newest.items[1]
+        assert (published_event.rows, published_event.snapshot_id, published_event.at) == (5, 2**62, NOW)
         following = uow.baselines.events(table, limit=1, cursor=newest.next_cursor)
         assert following.items[0].partition == f"p={EVENTS_KEPT - 1}"
         assert uow.baselines.events(table, partition="p=1", limit=9).items == [], "the oldest have gone"
@@ -126,7 +126,7 @@ def test_the_newest_events_of_a_table_are_kept(database: Database) -> None:
 
 def test_a_sync_of_thousands_of_partitions_is_told_in_short() -> None:
     many = [an_event(f"p={number}", rows=2) for number in range(7)]
-    told = shorten_events([*many, an_event("p=x", kind=HiveEventKind.DROPPED)], most=5)
-    assert told[:5] == many[:5]
-    assert (told[5].partition, told[5].partitions, told[5].files, told[5].rows) == (None, 2, 2, 4)
-    assert told[6].partition == "p=x"
+    events = shorten_events([*many, an_event("p=x", kind=HiveEventKind.DROPPED)], most=5)
+    assert events[:5] == many[:5]
+    assert (events[5].partition, events[5].partitions, events[5].files, events[5].rows) == (None, 2, 2, 4)
+    assert events[6].partition == "p=x"

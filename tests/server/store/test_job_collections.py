@@ -147,10 +147,10 @@ def test_what_an_optimizer_says_and_what_it_is_asked_do_not_undo_each_other(data
     optimizer = an_optimizer(memory={"rss": 1})
     with database.writing() as uow:
         uow.optimizers.put(optimizer)
-        asked = uow.optimizers.ask(optimizer.id, draining=True, stopping=True, reason="moving")
+        draining = uow.optimizers.ask(optimizer.id, draining=True, stopping=True, reason="moving")
         heard = uow.optimizers.record_heartbeat(optimizer.id, LATER, {})
-        assert asked == replace(optimizer, draining=True, stopping=True, reason="moving")
-        assert heard == replace(asked, last_seen_at=LATER)
+        assert draining == replace(optimizer, draining=True, stopping=True, reason="moving")
+        assert heard == replace(draining, last_seen_at=LATER)
         assert uow.optimizers.record_heartbeat(optimizer.id, LATER, {"rss": 2}) == replace(heard, memory={"rss": 2})
         assert uow.optimizers.record_heartbeat("gone", LATER, {}) is None
         assert uow.optimizers.ask("gone", draining=True, stopping=False, reason=None) is None

@@ -27,14 +27,14 @@ def a_document(name: str = "orders", *, namespace: tuple[str, ...] = ("sales",),
     return SearchDocument(namespace=namespace, name=name, described=texts, **values)  # type: ignore[arg-type]
 
 
-def names(found: Sequence[FoundDocument], *documents: SearchDocument) -> set[str]:
+def names(documents_found: Sequence[FoundDocument], *documents: SearchDocument) -> set[str]:
     by_key = {document.key: document.name for document in documents}
-    return {by_key[document.key] for document in found}
+    return {by_key[document.key] for document in documents_found}
 
 
 @pytest.fixture
 def documents(database: Database) -> list[SearchDocument]:
-    made = [
+    saved = [
         a_document("orders"),
         a_document("Order_Items", namespace=("sales", "eu")),
         a_document("Ärger-注文", namespace=("日本",), comment="Bestellungen – सभी"),
@@ -43,8 +43,8 @@ def documents(database: Database) -> list[SearchDocument]:
         a_document("legacy_orders", kind=DocumentKind.HIVE_TABLE, key="old.legacy_orders", namespace=("old",)),
     ]
     with database.writing() as uow:
-        assert uow.search_index.put(made) == len(made)
-    return made
+        assert uow.search_index.put(saved) == len(saved)
+    return saved
 
 
 def test_words_find_documents_by_names_and_by_columns_and_comments(
@@ -97,24 +97,24 @@ def test_words_find_documents_by_names_and_by_columns_and_comments(
 def test_no_text_is_syntax(database: Database, documents: list[SearchDocument], text: str) -> None:
     with database.reading() as uow:
         for find in (uow.search_index.by_name_words, uow.search_index.by_other_words, uow.search_index.by_any_words):
-            found = find(split_typed(text * 3 + " orders"), EVERYWHERE, limit=50)
-            assert names(found, *documents) <= {"orders", "legacy_orders"}
+            documents_found = find(split_typed(text * 3 + " orders"), EVERYWHERE, limit=50)
+            assert names(documents_found, *documents) <= {"orders", "legacy_orders"}
         uow.search_index.by_beginning(Typed.parse(text).text, EVERYWHERE, limit=50)
 
 
 def test_a_scope_leaves_out_other_places(database: Database, documents: list[SearchDocument]) -> None:
-    def found(*within: Securable, kinds: tuple[DocumentKind, ...] = tuple(DocumentKind)) -> set[str]:
+    def search(*within: Securable, kinds: tuple[DocumentKind, ...] = tuple(DocumentKind)) -> set[str]:
         scope = SearchScope(kinds=kinds, within=within)
         with database.reading() as uow:
             return names(uow.search_index.by_any_words(["order"], scope, limit=50), *documents)
 
-    assert found() == set()
-    assert found(Securable(POND)) == {"orders"}
-    assert found(Securable(LAKE, ("sales",))) == {"orders", "Order_Items", "customers"}
-    assert found(Securable(LAKE, ("sal",))) == set()
-    assert found(Securable(LAKE, ("sales",), "orders")) == {"orders"}
-    assert found(Securable(LAKE), kinds=(DocumentKind.HIVE_TABLE,)) == {"legacy_orders"}
-    assert found(Securable(LAKE), kinds=()) == set()
+    assert search() == set()
+    assert search(Securable(POND)) == {"orders"}
+    assert search(Securable(LAKE, ("sales",))) == {"orders", "Order_Items", "customers"}
+    assert search(Securable(LAKE, ("sal",))) == set()
+    assert search(Securable(LAKE, ("sales",), "orders")) == {"orders"}
+    assert search(Securable(LAKE), kinds=(DocumentKind.HIVE_TABLE,)) == {"legacy_orders"}
+    assert search(Securable(LAKE), kinds=()) == set()
 
 
 def test_only_documents_that_differ_are_written_and_their_old_words_are_gone(
@@ -128,7 +128,7 @@ def test_only_documents_that_differ_are_written_and_their_old_words_are_gone(
         assert uow.search_index.sources([RelationId(UUID(first.key))]) == {RelationId(UUID(first.key)): "2"}
         index = uow.search_index
         assert names(index.by_name_words(["bills"], EVERYWHERE, limit=50), renamed) == {"bills"}
-        keys = [found.key for found in index.by_any_words(["amount"], EVERYWHERE, limit=50)]
+        keys = [document.key for document in index.by_any_words(["amount"], EVERYWHERE, limit=50)]
         assert first.key not in keys
         index.remove(DocumentKind.TABLE, None, [first.key])
         assert not index.by_exact_name("bills", EVERYWHERE, limit=50)

@@ -267,8 +267,8 @@ def test_of_many_optimizers_each_gets_a_job_of_its_own(database: Database) -> No
             uow.jobs.put(a_job(JobStatus.RUNNING, id=job.id, subject_id=job.relation_id))
             return job.id
 
-    taken = [job for job in together(8, take) if job is not None]
-    assert sorted(map(str, taken)) == sorted(str(job.id) for job in jobs)
+    taken_jobs = [job for job in together(8, take) if job is not None]
+    assert sorted(map(str, taken_jobs)) == sorted(str(job.id) for job in jobs)
 
 
 def test_of_many_servers_one_leads(database: Database) -> None:

@@ -64,10 +64,10 @@ def reach(vault: Vault, name: TableName, *, write: bool) -> Reach:
 
 def test_a_reader_gets_credentials_to_read_and_a_writer_to_write(vault: Vault, url: str) -> None:
     vault.configure(STS)
-    for who, privilege, write in (("ada", READ, False), ("bob", WRITE, True), ("cyd", MAINTAIN, True)):
-        answer = loaded(vault.client(url, vault.token(who, privilege)))
+    for user, privilege, write in (("ada", READ, False), ("bob", WRITE, True), ("cyd", MAINTAIN, True)):
+        answer = loaded(vault.client(url, vault.token(user, privilege)))
         assert vault.cloud.policies[-1] == build_session_policy(reach(vault, TABLE, write=write))
-        assert vault.cloud.sessions[-1] == f"firn={who}=db.orders"
+        assert vault.cloud.sessions[-1] == f"firn={user}=db.orders"
         (credential,) = answer["storage-credentials"]
         assert credential["prefix"] == vault.location(TABLE)
         assert credential["config"].items() <= answer["config"].items()  # for older clients
@@ -77,7 +77,7 @@ def test_a_reader_gets_credentials_to_read_and_a_writer_to_write(vault: Vault, u
 
 def test_credentials_are_handed_out_again_to_the_same_caller_only(vault: Vault, url: str) -> None:
     vault.configure(STS)
-    ada, bob = (vault.client(url, vault.token(who, READ)) for who in ("ada", "bob"))
+    ada, bob = (vault.client(url, vault.token(user, READ)) for user in ("ada", "bob"))
     keys = [loaded(client)["config"]["s3.access-key-id"] for client in (ada, ada, bob)]
     assert keys[0] == keys[1] != keys[2]
     assert len(vault.cloud.sessions) == 2
@@ -115,10 +115,10 @@ def test_whoever_may_only_create_gets_no_credentials_for_what_is_there(vault: Va
     vault.configure(STS)
     client = vault.client(url, vault.token("cat", CREATE, table=None))
     body = {"name": "mine", "schema": definition(TABLE).schema}
-    made = client.post(PATH, json=body, headers=VENDED)
-    assert made.status_code == 200
-    assert "s3.access-key-id" not in made.text
-    assert made.json()["config"][REFUSED] == "it needs the privilege to read the table"
+    created = client.post(PATH, json=body, headers=VENDED)
+    assert created.status_code == 200
+    assert "s3.access-key-id" not in created.text
+    assert created.json()["config"][REFUSED] == "it needs the privilege to read the table"
     staged = client.post(PATH, json={**body, "name": "next", "stage-create": True}, headers=VENDED).json()
     assert staged["config"]["s3.access-key-id"]
     place = S3Place.of(staged["metadata"]["location"])
@@ -183,7 +183,7 @@ def test_a_client_is_never_told_to_keep_credentials_that_have_ended(vault: Vault
 def test_other_rights_are_another_answer(vault: Vault, url: str) -> None:
     vault.configure(STS)
     reader, writer = (
-        vault.client(url, vault.token(who, privilege)) for who, privilege in (("ada", READ), ("bob", WRITE))
+        vault.client(url, vault.token(user, privilege)) for user, privilege in (("ada", READ), ("bob", WRITE))
     )
     tag = reader.get(f"{PATH}/orders", headers=VENDED).headers["etag"]
     assert writer.get(f"{PATH}/orders", headers=VENDED | {"If-None-Match": tag}).status_code == 200
@@ -197,16 +197,16 @@ def test_without_vending_clients_are_told_where_the_storage_is(vault: Vault, url
     hints = {"s3.endpoint": vault.s3, "s3.region": "us-east-1", "client.region": "us-east-1"}
     assert hints.items() <= answer["config"].items()
     assert "storage-credentials" not in answer
-    told = vault.client(url).get("/iceberg/v1/config?warehouse=lake").json()["defaults"]
-    assert told == {**hints, "token-exchange-enabled": "false"}
+    defaults = vault.client(url).get("/iceberg/v1/config?warehouse=lake").json()["defaults"]
+    assert defaults == {**hints, "token-exchange-enabled": "false"}
     assert vault.client(url).get(f"{PATH}/orders/credentials").json() == {"storage-credentials": []}
 
 
 def test_static_keys_are_those_of_readers_or_of_writers(vault: Vault, url: str) -> None:
     vault.configure({"firn.storage.vending": "static"})
     answers = {
-        who: loaded(vault.client(url, vault.token(who, privilege)))["config"]["s3.access-key-id"]
-        for who, privilege in (("ada", READ), ("bob", WRITE))
+        user: loaded(vault.client(url, vault.token(user, privilege)))["config"]["s3.access-key-id"]
+        for user, privilege in (("ada", READ), ("bob", WRITE))
     }
     assert answers == {"ada": "AKIAREAD", "bob": "AKIAWRITE"}
 
@@ -264,8 +264,8 @@ def test_no_table_is_made_in_anothers_place_whether_or_not_access_is_handed_out(
 def test_no_commit_sends_a_tables_files_to_anothers_place(vault: Vault, url: str, update: dict[str, Any]) -> None:
     vault.configure(STS)
     client = vault.client(url, vault.token("bob", WRITE))
-    told = json.loads(json.dumps(update).replace("{other}", vault.location(OTHER)))
-    answer = client.post(f"{PATH}/orders", json={"requirements": [], "updates": [told]})
+    hostile_update = json.loads(json.dumps(update).replace("{other}", vault.location(OTHER)))
+    answer = client.post(f"{PATH}/orders", json={"requirements": [], "updates": [hostile_update]})
     assert answer.status_code == 400, answer.text
     assert loaded(client)["metadata"]["location"] == vault.location(TABLE)
 
@@ -334,10 +334,10 @@ def test_no_management_route_tells_the_servers_keys(vault: Vault, url: str) -> N
     vault.configure(STS)
     client = vault.client(url)
     paths = [path for method, path in route_rules.API if method == "GET" and path.count("{") == path.count("{catalog}")]
-    told = [client.get(f"/api/v1{path.format(catalog='lake')}").text for path in paths]
-    assert any(ROLE in text for text in told)
+    answers = [client.get(f"/api/v1{path.format(catalog='lake')}").text for path in paths]
+    assert any(ROLE in text for text in answers)
     secrets = [SERVERS_KEYS["s3.secret-access-key"], STATIC_KEYS["read_key_secret"], STATIC_KEYS["write_key_secret"]]
-    assert not [text for text in told for secret in secrets if secret in text]
+    assert not [text for text in answers for secret in secrets if secret in text]
 
 
 def test_keys_cannot_be_properties(vault: Vault, url: str) -> None:

@@ -24,9 +24,9 @@ def test_a_table_on_s3_is_read_in_a_stream(s3: str, bucket: str) -> None:
     opened: list[str] = []
     source = TableSource.open(named, file_io, lambda _view, files: opened.extend(files), 10)
     assert (Relation.of(source).paths, len(opened)) == ([], 1 + 2 + 2)
-    said: list[QueryMessage] = []
+    messages: list[QueryMessage] = []
     limits = QueryLimits(rows=10, result_bytes=1_000, memory_bytes=2**27, threads=1, files=10)
     statement = "WITH q AS (SELECT a FROM t) SELECT count(*), sum(x.a) FROM q x JOIN q y USING (a)"
     task = QueryTask(statement=statement, tables=[named], limits=limits, file_io=file_io)
-    run_query(task, lambda _view, _files: None, said.append)
-    assert [message.page.rows for message in said if message.page is not None] == [[["20", "190"]]]
+    run_query(task, lambda _view, _files: None, messages.append)
+    assert [message.page.rows for message in messages if message.page is not None] == [[["20", "190"]]]

@@ -162,8 +162,8 @@ class Listed:
 
 
 def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 100, **more: Any) -> ManifestEntry:
-    given: dict[str, Any] = {"partition": (TODAY,), "spec_id": 0, "sequence_number": 1} | more
-    return ManifestEntry(location=name, content=content, size=size, record_count=rows, **given)
+    entry_fields: dict[str, Any] = {"partition": (TODAY,), "spec_id": 0, "sequence_number": 1} | more
+    return ManifestEntry(location=name, content=content, size=size, record_count=rows, **entry_fields)
 
 
 def would_of(lake: Lake, kind: JobKind, files: Sequence[ManifestEntry], **params: Any) -> DryRunResult:

@@ -36,8 +36,8 @@ Fields = list[dict[str, Any]]
 def hive_has(beside: BesideHive, table: HiveFiles, text: str, **comments: str) -> None:
     """Hive's users alter the table's columns."""
     there = beside.metastore.table("db", table.short)
-    made = tuple(replace(column, comment=comments.get(column.name)) for column in columns(text))
-    beside.metastore.add_table(replace(there, storage=replace(there.storage, columns=made)))
+    new_columns = tuple(replace(column, comment=comments.get(column.name)) for column in columns(text))
+    beside.metastore.add_table(replace(there, storage=replace(there.storage, columns=new_columns)))
 
 
 def alter_here(beside: BesideHive, table: HiveFiles, change: Callable[[Fields], object]) -> None:

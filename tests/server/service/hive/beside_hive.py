@@ -213,14 +213,14 @@ def aged(path: Path, time_ns: int) -> None:
 
 
 def killed_at_every_step(
-    beside: BesideHive, made: Callable[[BesideHive], HiveFiles], act: Callable[[BesideHive, HiveFiles], object]
+    beside: BesideHive, create_table: Callable[[BesideHive], HiveFiles], act: Callable[[BesideHive, HiveFiles], object]
 ) -> Iterator[tuple[BesideHive, HiveFiles]]:
     """What is left when the process died at the first step of what it did, at the second, …, and the next did it again.
 
     Each time it is another table; it ends with the first that nobody dies at.
     """
     for step in count(1):
-        table = made(beside)
+        table = create_table(beside)
         beside.fuse.left = step
         try:
             act(beside, table)
@@ -237,9 +237,9 @@ def beside_hive(database: Database, directory: Path, *, of: BesideHive | None = 
     """A Firn beside a Hive of its own, or beside that of another Firn, of which it knows nothing."""
     metastore = FakeMetastore() if of is None else of.metastore
     metastore.add_database("db")
-    made = _composed(database, directory, metastore, count() if of is None else of.numbers)
-    made.services.namespaces.create_catalog(LAKE, made.warehouse.as_uri(), "thrift://fake:9083", {})
-    return made
+    composed = _composed(database, directory, metastore, count() if of is None else of.numbers)
+    composed.services.namespaces.create_catalog(LAKE, composed.warehouse.as_uri(), "thrift://fake:9083", {})
+    return composed
 
 
 def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers: Iterator[int]) -> BesideHive:

@@ -46,10 +46,10 @@ class Optimizer:
         with suppress(LeaseLost):  # the report had arrived
             self._once("report", lambda: beside.services.jobs.report(lease, outcome=None, error=None, result={}))
 
-    def _once(self, what: str, ask: Callable[[], object]) -> None:
-        if what not in self.done:
+    def _once(self, step: str, ask: Callable[[], object]) -> None:
+        if step not in self.done:
             ask()
-            self.done.add(what)
+            self.done.add(step)
 
     def _written(self, beside: BesideHive, lease: Lease) -> TableCommit:
         """What a job commits that has found no rows: to change when files came, to base when it is built anew."""

@@ -91,8 +91,8 @@ def test_a_key_is_looked_at_by_the_dry_run_and_given_to_the_job(site: Site) -> N
     name = site.table.name
     dry = site.run("hive", "convert", name, "--key", "id,nope", "--dry-run", "--json")
     assert (dry.code, [check["code"] for check in dry.json["checks"]]) == (1, ["key_unknown"])
-    told = site.run("hive", "convert", name, "--key", "id", "--sequence-field", "v", "--dry-run")
-    assert (told.code, "one that repeats, stops it" in told.err.replace("\n", " ")) == (0, True)
+    dry_run = site.run("hive", "convert", name, "--key", "id", "--sequence-field", "v", "--dry-run")
+    assert (dry_run.code, "one that repeats, stops it" in dry_run.err.replace("\n", " ")) == (0, True)
     alone = site.run("hive", "convert", name, "--sequence-field", "v", "--dry-run")
     assert (alone.code, "name the primary key too" in alone.err) == (2, True)
     with ThreadPoolExecutor(1) as pool:

@@ -147,17 +147,17 @@ def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive
 
 @pytest.mark.parametrize("spec", [None, KEY])
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("overrides", "reason"),
     [({"counted": 3}, "counted 3 rows in the Hive table and wrote 2"), ({"operation": "overwrite"}, "one")],
 )
 def test_other_rows_than_those_counted_are_refused(
-    beside: BesideHive, told: dict[str, object], reason: str, spec: KeySpec | None
+    beside: BesideHive, overrides: dict[str, object], reason: str, spec: KeySpec | None
 ) -> None:
     table = text_table(beside)
     beside.conversions.start(LAKE, table.name, spec=spec)
     optimizer = Optimizer(beside)
     lease, task = optimizer.take()
-    change = optimizer.written(task, **told)  # type: ignore[arg-type]
+    change = optimizer.written(task, **overrides)  # type: ignore[arg-type]
     with pytest.raises(CommitRefused, match=reason):
         optimizer.commit(lease, change)
     assert rows(beside, filled(beside.table_name(table), spec)) == []

@@ -33,7 +33,7 @@ def content(table: HiveFiles) -> dict[Path, bytes]:
 @pytest.mark.parametrize("key", [(), ("id",)])
 def test_a_table_that_hive_has_whole_is_given_back_as_it_was(beside: BesideHive, key: tuple[str, ...]) -> None:
     table = beside.hive_table()
-    before, told = content(table), beside.metastore.table("db", table.short)
+    before, hive_table = content(table), beside.metastore.table("db", table.short)
     beside.start(table, *key)
     beside.upgrades.activate()
     operation = ended(beside, beside.downgrades.start(LAKE, table.name))
@@ -41,7 +41,7 @@ def test_a_table_that_hive_has_whole_is_given_back_as_it_was(beside: BesideHive,
     assert operation.result["partitions"] == 2
     assert operation.result["published"] == 0
     assert not exists(beside, table)
-    assert (content(table), beside.metastore.table("db", table.short)) == (before, told)
+    assert (content(table), beside.metastore.table("db", table.short)) == (before, hive_table)
     beside.start(table, *key)
     beside.upgrades.activate()
     assert beside.live(table) == table.files()  # and back again

@@ -55,7 +55,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(site: Site, tmp_path: Path) -
     broken.write_bytes("table,primary_key\n".encode("utf-16"))
     huge = tmp_path / "huge.csv"
     huge.write_bytes(b"x" * 10_000_000)
-    for args, said in [
+    for args, message in [
         (["upgrade"], "no tables are named"),
         (["upgrade", "--where", "sise=1"], "no key 'sise'"),
         (["upgrade", "--where", "min_bytes=much"], "write a size"),
@@ -69,7 +69,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(site: Site, tmp_path: Path) -
     ]:
         refused = site.run("hive", *args)
         assert refused.code != 0, args
-        assert said in refused.err + refused.out, (args, refused.err, refused.out)
+        assert message in refused.err + refused.out, (args, refused.err, refused.out)
     client = connect(site.run.url)
     assert list(client.hive.waves()) == []
     for path in ("", "/migration", "/migration/csv"):

@@ -153,10 +153,10 @@ def test_a_table_that_is_renamed_is_missed_at_once_under_its_old_name(listener: 
     metastore = listener.beside.metastore
     listener.beside.syncs.planner.index.activate()
     listener.hears()
-    made, log = metastore.table("db", table.short), metastore.log
+    hive_table, log = metastore.table("db", table.short), metastore.log
     metastore.log = None
     metastore.drop_table("db", table.short)
-    metastore.add_table(replace(made, name="renamed"))
+    metastore.add_table(replace(hive_table, name="renamed"))
     metastore.log = log
     metastore.set_table_parameters("db", "renamed", {"a": "b"})
     assert listener.hears().hinted == 1

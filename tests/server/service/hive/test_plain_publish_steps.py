@@ -168,13 +168,13 @@ def test_a_late_row_that_is_taken_away_again_is_gone_here_too(beside: BesideHive
     beside.sync(table)
     late.unlink()
     assert beside.sync(table).message == "partitions lost files where they were before: 1"
-    given = {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
-    assert beside.live(table) == given
+    expected_files = {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
+    assert beside.live(table) == expected_files
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     for file in own:  # by whoever clears up where nobody reads
         Path(str(local_path(file))).unlink()
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
-    assert beside.live(table) == given
+    assert beside.live(table) == expected_files
 
 
 def test_an_overwrite_that_did_not_know_of_a_publish_is_a_conflict_that_hive_may_win(beside: BesideHive) -> None:

@@ -88,8 +88,8 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     job = leased(beside, table, x=(1, 7))  # asked for again meanwhile it is the same job
     assert job.lease.job_id == wish(beside, table).job
     done = beside.published.accept(job.lease, job.location, rows=job.rows)
-    told = {"switched": done.switched, "skipped": done.skipped, "remaining": done.remaining}
-    beside.services.jobs.report(job.lease, Outcome.COMMITTED, error=None, result=told)
+    report = {"switched": done.switched, "skipped": done.skipped, "remaining": done.remaining}
+    beside.services.jobs.report(job.lease, Outcome.COMMITTED, error=None, result=report)
     assert beside.publish_requests.is_open(relation_of(beside, table).id)
     beside.publishes.activate()
     assert not beside.publish_requests.is_open(relation_of(beside, table).id)

@@ -84,8 +84,8 @@ def assert_published(beside: BesideHive, table: HiveFiles, job: Leased) -> None:
     [partition] = beside.metastore.partitions("db", table.short, ["p=x"])
     assert (partition.parameters["numFiles"], partition.parameters["numRows"]) == ("1", "2")
     with beside.database.reading() as uow:
-        told = uow.baselines.events(relation_of(beside, table).id, limit=9).items
-    assert sorted((event.kind, event.partition, event.files, event.rows) for event in told) == [
+        events = uow.baselines.events(relation_of(beside, table).id, limit=9).items
+    assert sorted((event.kind, event.partition, event.files, event.rows) for event in events) == [
         ("published", "p=new", 1, 1),
         ("published", "p=x", 1, 2),
     ]
@@ -246,10 +246,10 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
     table = upgraded(beside, "id")
     merged(beside, table, part, 1, 7)
     job = leased(beside, table, **{part: (1, 7)})
-    asked: list[tuple[Any, ...]] = []
+    moves: list[tuple[Any, ...]] = []
 
     def unanswered(*args: Any, **_named: Any) -> None:
-        asked.append(args)
+        moves.append(args)
         raise CommitUnknown("no answer")
 
     with monkeypatch.context() as patched:
@@ -258,7 +258,7 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
         beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
         assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     table.add("x", 9)
-    beside.metastore.move(*asked[0])  # it arrives after all
+    beside.metastore.move(*moves[0])  # it arrives after all
     time.sleep(1.02 - time.time() % 1)  # until what was published is old enough to be believed
     outcome = beside.sync(table)
     assert beside.where(table, part) == f"{job.location}/p={part}"
@@ -269,7 +269,7 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
     assert staged is not None
     read = {file["location"] for unit in staged.task["units"] for file in unit["files"]}
     if part == "x":  # what came where it had been is heard, and what was published is known
-        assert read == {file for file in table.files() if "p=x" in file} - {asked[0][3]} - first_of(table)
+        assert read == {file for file in table.files() if "p=x" in file} - {moves[0][3]} - first_of(table)
     else:
         assert f"{job.location}/p=new/a.parquet" in read
 

@@ -123,11 +123,11 @@ def former(beside: BesideHive, request: pytest.FixtureRequest) -> Former:
     write(f"{second.location}/p=x/b.parquet", 1, 8)
     beside.published.accept(second.lease, second.location, rows=2)
     beside.services.jobs.report(second.lease, outcome=None, error=None, result={})
-    made = Former(beside, table, first, second.location)
-    made.baseline(lambda baseline: replace(baseline, watched=()))
+    superseded = Former(beside, table, first, second.location)
+    superseded.baseline(lambda baseline: replace(baseline, watched=()))
     forgotten(beside, table)
-    age(path for path in made.place.rglob("*") if path.is_file())
-    return made
+    age(path for path in superseded.place.rglob("*") if path.is_file())
+    return superseded
 
 
 def forgotten(beside: BesideHive, table: HiveFiles) -> None:
@@ -260,7 +260,7 @@ def register(former: Former, stats: Any) -> None:
     metadata = former.beside.metadata(former.table)
     assert metadata is not None
     entry = DataFileEntry(stats=stats, partition=("x",))
-    made = former.beside.upgrades.files.write_snapshot(
+    snapshot_update = former.beside.upgrades.files.write_snapshot(
         metadata,
         [entry],
         (),
@@ -269,7 +269,7 @@ def register(former: Former, stats: Any) -> None:
         summary_extra={"operation": "replace"},
     )
     name = TableName(former.beside.table_name(former.table).as_namespace, BASE)
-    change = TableCommit(name=name, requirements=made.requirements(), updates=made.updates())
+    change = TableCommit(name=name, requirements=snapshot_update.requirements(), updates=snapshot_update.updates())
     former.beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 

@@ -51,8 +51,8 @@ def test_a_check_tells_what_becomes_of_them(beside: BesideHive, rule: str) -> No
     report = beside.upgrades.checks.report(LAKE, table.name, (), {RULE: rule})
     assert report.eligible
     assert report.files == (3 if rule == "read" else 2)
-    [told] = [check for check in report.checks if check.code == "subdirectories"]
-    assert (told.status, "do not count" in told.message) == ("warn", rule == "ignore")
+    [subdirectory_check] = [check for check in report.checks if check.code == "subdirectories"]
+    assert (subdirectory_check.status, "do not count" in subdirectory_check.message) == ("warn", rule == "ignore")
     wanted = Wanted(tables=[table.name], properties={RULE: rule}, dry_run=True)
     started = beside.operations.start_many(LAKE, wanted)
     beside.upgrades.activate()
@@ -140,11 +140,11 @@ def test_hidden_names_count_at_no_level(beside: BesideHive) -> None:
 
 def test_a_keyed_table_gets_the_rows_of_files_that_come_below_as_upserts(beside: BesideHive) -> None:
     table = upgraded(beside, "read", "id")
-    came = below(table, 6)
+    late_file = below(table, 6)
     task = taken_over(beside, table)
     assert task["mode"] == "upsert"
-    assert [file["location"] for unit in task["units"] for file in unit["files"]] == [uri(came)]
-    came.unlink()
+    assert [file["location"] for unit in task["units"] for file in unit["files"]] == [uri(late_file)]
+    late_file.unlink()
     task = taken_over(beside, table)
     assert task["mode"] == "rebuild"
     assert len(task["dead"]) == 1, "the change that its rows became is left out from now on"
@@ -181,9 +181,9 @@ def test_partitions_whose_directories_lie_in_each_other_are_never_counted_twice(
     beside.metastore.add_partition("db", table.short, a_hive_partition("inner", storage=storage))
     below(table, 6)
     table.add("y", 7)
-    told = beside.sync(table)
-    assert told.conflict
-    assert "partitions p=x, p=inner have nested directories" in told.message
+    sync_outcome = beside.sync(table)
+    assert sync_outcome.conflict
+    assert "partitions p=x, p=inner have nested directories" in sync_outcome.message
     assert beside.live(table) == before | {uri(path) for path in (table.path / "p=y").iterdir()}
     report = beside.upgrades.checks.report(LAKE, table.name, (), {RULE: "read"})
     assert "shared_location" in {check.code for check in report.checks if check.status == "blocked"}
@@ -271,12 +271,12 @@ def test_a_partition_that_waited_goes_on_once_it_is_said(beside: BesideHive) -> 
         below(table, 6)
         assert beside.sync(table).conflict
         set_property(beside, table, RULE, rule)
-        told = beside.sync(table)
-        assert not told.conflict
-        assert (told.job is not None) == (rule == "read")
-        if told.job is not None:
+        sync_outcome = beside.sync(table)
+        assert not sync_outcome.conflict
+        assert (sync_outcome.job is not None) == (rule == "read")
+        if sync_outcome.job is not None:
             with beside.database.reading() as uow:
-                staged = uow.baselines.staged(told.job.id)
+                staged = uow.baselines.staged(sync_outcome.job.id)
             assert staged is not None
             assert staged.task["mode"] == "upsert", "it came after the upgrade"
 

@@ -39,8 +39,8 @@ def test_a_published_partition_is_flat_and_what_late_writers_put_below_is_heard(
     make_due(beside, table)
     beside.syncs.activate()
     with beside.database.reading() as uow:
-        told = uow.jobs.active_of(relation_of(beside, table).id)
-        staged = uow.baselines.staged(told.id) if told else None
+        active_job = uow.jobs.active_of(relation_of(beside, table).id)
+        staged = uow.baselines.staged(active_job.id) if active_job else None
     assert staged is not None, "its directory's own time tells of it"
     assert [file["location"] for unit in staged.task["units"] for file in unit["files"]] == [uri(late)]
 
@@ -48,11 +48,11 @@ def test_a_published_partition_is_flat_and_what_late_writers_put_below_is_heard(
 def test_a_partition_made_where_another_one_was_is_no_late_news_of_that(beside: BesideHive) -> None:
     table = upgraded(beside, "read", "id")
     published(beside, table, x=(1, 2, 4, 5, 7))
-    came = below(table, 8, sub="mine")
-    storage = a_storage(uri(came.parent), "id bigint; v string")
+    late_file = below(table, 8, sub="mine")
+    storage = a_storage(uri(late_file.parent), "id bigint; v string")
     beside.metastore.add_partition("db", table.short, a_hive_partition("mine", storage=storage))
-    told = beside.sync(table)
-    assert told.message == "partitions new: 1"
+    sync_outcome = beside.sync(table)
+    assert sync_outcome.message == "partitions new: 1"
 
 
 def test_ignoring_what_was_read_points_hive_back_nowhere(beside: BesideHive) -> None:
@@ -61,8 +61,8 @@ def test_ignoring_what_was_read_points_hive_back_nowhere(beside: BesideHive) -> 
     job = published(beside, table, x=(1, 2, 4, 5, 7))
     set_property(beside, table, RULE, "ignore")
     table.add("x", 8)
-    told = beside.sync(table)
-    assert told.message == "partitions written to where they were before: 1"
+    sync_outcome = beside.sync(table)
+    assert sync_outcome.message == "partitions written to where they were before: 1"
     assert beside.where(table, "x") == f"{job.location}/p=x"
 
 

@@ -21,10 +21,10 @@ A_DAY_NS = 86_401 * 10**9
 @pytest.fixture
 def table(beside: BesideHive) -> HiveFiles:
     """Upgraded, and its partition x published once."""
-    made = upgraded(beside, "id")
-    merged(beside, made, "x", 1, 7)
-    publish(beside, made)
-    return made
+    upgraded_table = upgraded(beside, "id")
+    merged(beside, upgraded_table, "x", 1, 7)
+    publish(beside, upgraded_table)
+    return upgraded_table
 
 
 def publish(beside: BesideHive, table: HiveFiles) -> None:

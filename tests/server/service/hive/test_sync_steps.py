@@ -135,8 +135,8 @@ def test_a_metastore_that_does_not_answer_is_told_until_it_does(beside: BesideHi
     beside.metastore.answers = False
     for _ in range(2):
         assert beside.syncs.planner.index.activate().unavailable == ("lake: the metastore does not answer",)
-    assert (told := away()) is not None
-    assert told.reason == "the metastore does not answer"
+    assert (outage := away()) is not None
+    assert outage.reason == "the metastore does not answer"
     beside.metastore.answers = True
     beside.syncs.planner.index.activate()
     assert away() is None

@@ -78,19 +78,19 @@ def split_name(beside: BesideHive, job: Job) -> set[str]:
     return {unit["values"][0] for unit in staged_for(beside, job).task["units"]}
 
 
-@pytest.mark.parametrize("made", [plain, keyed, trusting])
-@pytest.mark.parametrize(("spoil", "what", "do"), SPOILT)
+@pytest.mark.parametrize("create_table", [plain, keyed, trusting])
+@pytest.mark.parametrize(("spoil", "message", "do"), SPOILT)
 def test_only_the_partition_of_an_unreadable_file_waits_until_it_is_mended(
     beside: BesideHive,
     monkeypatch: pytest.MonkeyPatch,
-    made: Callable[[BesideHive], HiveFiles],
+    create_table: Callable[[BesideHive], HiveFiles],
     spoil: Spoil,
-    what: str,
+    message: str,
     do: str,
 ) -> None:
     """As on an object store, where nothing but a listing tells of files that came or were mended."""
     monkeypatch.setattr("server.files.listing.Listings.modified_ns", lambda *_: None)
-    table = made(beside)
+    table = create_table(beside)
     bad = table.add("x", 4)
     table.add("y", 5)
     whole = bad.read_bytes()
@@ -99,11 +99,11 @@ def test_only_the_partition_of_an_unreadable_file_waits_until_it_is_mended(
         outcome = beside.sync(table)
         assert outcome.conflict
         assert outcome.message.startswith("partitions new files: 1; partition p=x is not taken over: ")
-        for words in (bad.name, what, do, f"The file is {bad.owner()}'s"):
+        for words in (bad.name, message, do, f"The file is {bad.owner()}'s"):
             assert words in outcome.message
-        assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
+        assert carried_out(beside, table, outcome) == ({"y"} if create_table is keyed else set())
         assert outcome.message.endswith(drift_of(beside, table))
-        if made is not keyed:
+        if create_table is not keyed:
             assert beside.live(table) == table.files() - {f"file:{bad}"}
         again = beside.sync(table)
         assert (again.job, again.conflict) == (None, True)
@@ -114,7 +114,7 @@ def test_only_the_partition_of_an_unreadable_file_waits_until_it_is_mended(
     with beside.database.reading() as uow:
         [relation] = uow.relations.linked_to_hive(table_catalog(beside))
         job = uow.jobs.active_of(relation.id)
-    if made is keyed:
+    if create_table is keyed:
         assert job is not None
         assert split_name(beside, job) == {"x"}
     else:
@@ -128,25 +128,25 @@ def table_catalog(beside: BesideHive) -> Any:
     return catalog.name
 
 
-@pytest.mark.parametrize("made", [plain, keyed, trusting])
+@pytest.mark.parametrize("create_table", [plain, keyed, trusting])
 def test_a_file_that_vanishes_while_it_is_looked_into_holds_up_its_partition_alone(
-    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, made: Callable[[BesideHive], HiveFiles]
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, create_table: Callable[[BesideHive], HiveFiles]
 ) -> None:
-    table = made(beside)
+    table = create_table(beside)
     gone = table.add("x", 4)
     table.add("y", 5)
     meanwhile(monkeypatch, gone.unlink)
     outcome = beside.sync(table)
     assert (outcome.message, outcome.conflict) == ("partitions new files: 1", False)
-    assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
+    assert carried_out(beside, table, outcome) == ({"y"} if create_table is keyed else set())
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
-@pytest.mark.parametrize("made", [plain, keyed])
+@pytest.mark.parametrize("create_table", [plain, keyed])
 def test_a_directory_that_may_not_be_listed_holds_up_its_partition_alone(
-    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, made: Callable[[BesideHive], HiveFiles]
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, create_table: Callable[[BesideHive], HiveFiles]
 ) -> None:
-    table = made(beside)
+    table = create_table(beside)
     before = beside.live(table)
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", refusing("p=x", os.scandir))
@@ -154,7 +154,7 @@ def test_a_directory_that_may_not_be_listed_holds_up_its_partition_alone(
         outcome = beside.sync(table)
         assert "partition p=x is not taken over: cannot list" in outcome.message
         assert "check owner and mode" in outcome.message
-        assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
+        assert carried_out(beside, table, outcome) == ({"y"} if create_table is keyed else set())
         assert before <= beside.live(table), "a directory that is not shown is not empty"
     make_due(beside, table)
     assert beside.syncs.activate().conflicts == 0
@@ -176,16 +176,16 @@ def test_a_storage_that_does_not_answer_is_no_trouble_of_a_partition(
         beside.sync(table)
 
 
-@pytest.mark.parametrize("made", [keyed, trusting])
+@pytest.mark.parametrize("create_table", [keyed, trusting])
 def test_rows_without_a_key_hold_up_their_partition_alone(
-    beside: BesideHive, made: Callable[[BesideHive], HiveFiles]
+    beside: BesideHive, create_table: Callable[[BesideHive], HiveFiles]
 ) -> None:
-    table = made(beside)
+    table = create_table(beside)
     bad = table.add("x", None)
     table.add("y", 5)
     outcome = beside.sync(table)
     assert f"partition p=x is not taken over: file:{bad} holds nulls in 'id' (1 found)" in outcome.message
-    assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
+    assert carried_out(beside, table, outcome) == ({"y"} if create_table is keyed else set())
     bad.unlink()
     assert not beside.sync(table).conflict
 

@@ -106,9 +106,9 @@ def test_an_upgrade_whose_end_nobody_saw_is_looked_at_again(beside: BesideHive) 
     tables = replace(beside.upgrades.tables, database=faulty)
     upgrades = replace(beside.upgrades, tables=tables)
     faulty.end_unknown_after_commit()
-    with pytest.raises(ExceptionGroup, match=table.name) as told:
+    with pytest.raises(ExceptionGroup, match=table.name) as raised:
         upgrades.activate()
-    assert told.group_contains(CommitUnknown)
+    assert raised.group_contains(CommitUnknown)
     beside.restarted().upgrades.activate()
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
     check_upgraded(beside, table)
@@ -160,8 +160,8 @@ def test_how_far_a_listing_is_counts_directories_and_a_pause_meanwhile_is_heard(
     listed = upgrade.report_listing(attempt, iter(range(3)), 3)
     next(listed)
     next(listed)
-    told = beside.operation(operation)
-    assert (told.phase, told.unit, told.done, told.total) == (LISTING, "directories", 1, 3)
+    listing = beside.operation(operation)
+    assert (listing.phase, listing.unit, listing.done, listing.total) == (LISTING, "directories", 1, 3)
     beside.operations.pause(operation.id)
     with pytest.raises(Paused):
         next(listed)

@@ -54,7 +54,7 @@ def test_a_filter_chooses_on_the_server_and_a_check_fills_the_index(beside: Besi
         assert again is not None
         assert (again.facts, again.checked_at) == (indexed.facts, indexed.checked_at), "a listing keeps the check"
         only = HiveTableFilter(min_bytes=size, max_bytes=size, state=HiveTableState.HIVE)
-        assert [found.name for found in uow.hive.list(LAKE, only, limit=9).items] == [table.short]
+        assert [indexed_table.name for indexed_table in uow.hive.list(LAKE, only, limit=9).items] == [table.short]
     eligible = Wanted(tables=(), only=HiveTableFilter(state=HiveTableState.HIVE))
     upgraded = start(beside, eligible)
     beside.upgrades.activate()

@@ -234,8 +234,10 @@ class _Statement:
             snapshot["parent-snapshot-id"] = parent or self.served["current-snapshot-id"]
         if checkpoint is not None:
             snapshot["summary"] |= checkpoint.describe()
-        made = AddSnapshot(snapshot=snapshot, written=())
-        change = TableCommit(name=ORDERS, requirements=made.requirements(), updates=made.updates())
+        snapshot_update = AddSnapshot(snapshot=snapshot, written=())
+        change = TableCommit(
+            name=ORDERS, requirements=snapshot_update.requirements(), updates=snapshot_update.updates()
+        )
         return CommitRequest(catalog=LAKE, changes=[change])
 
     def _write(self, entries: list[dict[str, Any]], content: Content) -> None:

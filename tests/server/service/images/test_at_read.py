@@ -64,14 +64,14 @@ class World:
         """One commit of upserts or deletes; a key may come several times."""
         lines = []
         for _ in range(self.random.randint(1, 4)):
-            op, given = self.random.choice("UUUUD"), self.random.choice([None, "2", "3"])
+            op, set_ids = self.random.choice("UUUUD"), self.random.choice([None, "2", "3"])
             key, note, day = self.random.randrange(9), self.random.choice("abc"), self.make_day()
             line = {"id": key, "note": note, "day": day, "_op": op}
-            lines.append({**line, "_set": given} if self.kind == "partial" else line)
-            self._apply(op, key, (note, day), given if self.kind == "partial" else None)
+            lines.append({**line, "_set": set_ids} if self.kind == "partial" else line)
+            self._apply(op, key, (note, day), set_ids if self.kind == "partial" else None)
         append(self.orders, CHANGE, lines)
 
-    def _apply(self, op: str, key: int, row: Row, given: str | None) -> None:
+    def _apply(self, op: str, key: int, row: Row, set_ids: str | None) -> None:
         if self.kind == "insert-only" and (op == "D" or key in self.rows):
             return
         if self.kind == "sequence":
@@ -80,7 +80,7 @@ class World:
             self.highest[key] = row[1]
         old = self.rows.pop(key, (None, None))
         if op != "D":
-            self.rows[key] = (row[0] if given != "3" else old[0], row[1] if given != "2" else old[1])
+            self.rows[key] = (row[0] if set_ids != "3" else old[0], row[1] if set_ids != "2" else old[1])
 
     def insert(self) -> None:
         """Append a file of new keys to base, some of them old."""

@@ -97,12 +97,12 @@ class ChangingPartly(Changing):
         lines, steps = [], []
         for _ in range(self.chance.randint(1, 5)):
             key, note = self.chance.randrange(KEYS), self.chance.choice(["x", "y", None])
-            op, given = self.chance.choice("UUUD"), self.chance.choice([None, "2", "1", ""])
-            lines.append({"id": key, "note": note, OP: op, SET: given})
+            op, set_ids = self.chance.choice("UUUD"), self.chance.choice([None, "2", "1", ""])
+            lines.append({"id": key, "note": note, OP: op, SET: set_ids})
             before = self.rows.get(key)
             if op == "D":
                 self.rows.pop(key, None)
-            elif given in (None, "2"):
+            elif set_ids in (None, "2"):
                 self.rows[key] = note
             else:
                 self.rows.setdefault(key, None)

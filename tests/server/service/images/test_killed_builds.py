@@ -294,7 +294,7 @@ def history(lake: Lake, clock: Clock, data_files: DataFiles, request: pytest.Fix
 def test_histories(history: History) -> None:
     print(f"HISTORY_SEED={SEED}")  # noqa: T201 - pytest shows it with a failure
     history.run(STEPS)
-    assert min(history.met[what] for what in ("server died", "builder died", "built by a job", "removed"))
+    assert min(history.met[event] for event in ("server died", "builder died", "built by a job", "removed"))
 
 
 @pytest.mark.parametrize("history", [("2", "2")], ids="-".join, indirect=True)

@@ -86,8 +86,10 @@ def send(orders: KeyedLake, *changes: PartialChange, **summary: str) -> None:
     ids = {field["name"]: field["id"] for field in current_schema(orders.lake.metadata(BASE))["fields"]}
     rows = []
     for change in changes:
-        given = None if change.set_columns is None else ",".join(str(ids[name]) for name in sorted(change.set_columns))
-        rows.append({**change.row, "_op": change.op, SET: given})
+        set_ids = (
+            None if change.set_columns is None else ",".join(str(ids[name]) for name in sorted(change.set_columns))
+        )
+        rows.append({**change.row, "_op": change.op, SET: set_ids})
     append(orders, CHANGE, rows, **summary)
 
 
@@ -218,14 +220,14 @@ def test_what_does_not_fit_is_refused(lake: Lake) -> None:
         create(lake, {"firn.partial": "true"}, spec=BY_NOTE)
     with pytest.raises(Invalid, match="expected true or false"):
         create(lake, {"firn.partial": "1"})
-    taken = {"id": 5, "name": SET, "type": "string", "required": False}
+    reserved = {"id": 5, "name": SET, "type": "string", "required": False}
     with pytest.raises(CommitRefused, match="'_set' is taken"):
-        create(lake, {"firn.partial": "true"}, schema={**WIDE, "fields": [*WIDE["fields"], taken]})
+        create(lake, {"firn.partial": "true"}, schema={**WIDE, "fields": [*WIDE["fields"], reserved]})
     create(lake, {"firn.partial": "true"})
     with pytest.raises(CommitRefused, match="columns of its primary key, and note is none"):
         lake.commit(altered(BASE, {"action": "add-spec", "spec": BY_NOTE}))
     schema = current_schema(lake.metadata(BASE))
-    added = {**schema, "schema-id": 1, "fields": [*schema["fields"], taken]}
+    added = {**schema, "schema-id": 1, "fields": [*schema["fields"], reserved]}
     with pytest.raises(CommitRefused, match="'_set' is taken"):
         lake.commit(altered(BASE, {"action": "add-schema", "schema": added}))
     change = current_schema(lake.metadata(CHANGE))

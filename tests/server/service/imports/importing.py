@@ -102,13 +102,13 @@ class FakeCatalog:
     viewed: dict[tuple[Namespace, str], str] = field(default_factory=dict)
     answers: bool = True
     silent_for: set[str] = field(default_factory=set)
-    asked: int = 0
+    request_count: int = 0
 
     def of(self, spec: ImportSpec, secrets: Secrets) -> ForeignCatalog:
         return self
 
     def check(self) -> None:
-        self.asked += 1
+        self.request_count += 1
         if not self.answers:
             raise Unavailable("the other catalog does not answer")
 
@@ -202,11 +202,11 @@ class Importing:
 
 
 def importing(database: Database, directory: Path) -> Importing:
-    made = _composed(database, directory, FakeCatalog(), FakeMetastore())
-    made.elsewhere.root.mkdir(parents=True, exist_ok=True)
-    allowed = {"firn.storage.allowed-locations": made.elsewhere.uri}
-    made.services.namespaces.create_catalog(LAKE, (directory / "warehouse").as_uri(), None, allowed)
-    return made
+    composed = _composed(database, directory, FakeCatalog(), FakeMetastore())
+    composed.elsewhere.root.mkdir(parents=True, exist_ok=True)
+    allowed = {"firn.storage.allowed-locations": composed.elsewhere.uri}
+    composed.services.namespaces.create_catalog(LAKE, (directory / "warehouse").as_uri(), None, allowed)
+    return composed
 
 
 def _composed(real: Database, directory: Path, other: FakeCatalog, metastore: FakeMetastore) -> Importing:

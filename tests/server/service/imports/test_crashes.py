@@ -142,10 +142,10 @@ def test_a_source_that_is_away_is_waited_for_and_not_hammered(full: Importing) -
     waiting = full.operation(operation)
     assert (waiting.status, waiting.phase) == (OperationStatus.RUNNING, "waiting for the source")
     assert waiting.error == "the other catalog does not answer"
-    asked = full.other.asked
+    request_count = full.other.request_count
     for _ in range(5):
         assert full.imports.activate().waiting == 1
-    assert full.other.asked == asked
+    assert full.other.request_count == request_count
     full.other.answers = True
     full.imports.resume(LAKE, operation.id)
     full.imports.activate()

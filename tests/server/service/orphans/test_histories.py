@@ -52,7 +52,7 @@ class World:
     random: Random
     numbers: count[int] = field(default_factory=count)
     written: dict[Path, bytes] = field(default_factory=dict)
-    taken: int = 0
+    quarantined_count: int = 0
     returned: int = 0
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ class World:
         with suppress(Killed):
             server.end_overdue(lease)
             everywhere = [*everything(self.lake), *everything(self.lake, OTHER)]
-            self.taken += len(proposed(self.lake, lease, everywhere, server).quarantined)
+            self.quarantined_count += len(proposed(self.lake, lease, everywhere, server).quarantined)
         self.lake.services.jobs.cancel(lease.job_id)
         assert [path for path in young if not path.exists()] == []
 
@@ -193,7 +193,7 @@ def test_no_needed_and_no_young_file_is_ever_moved_and_none_is_lost(lake: Lake, 
         world.random.choice(acts)()
         world.note()
         world.check()
-    assert world.taken > 0
+    assert world.quarantined_count > 0
 
 
 def test_the_model_sees_a_needed_file_that_is_gone(lake: Lake) -> None:

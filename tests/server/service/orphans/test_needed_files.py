@@ -37,11 +37,11 @@ OTHER = TableName(("db",), "other")
 
 
 def _statistics(lake: Lake, snapshot_id: int, path: Path, kind: str) -> Json:
-    told = {"snapshot-id": snapshot_id, "statistics-path": path.as_uri(), "file-size-in-bytes": 1}
+    statistics_entry = {"snapshot-id": snapshot_id, "statistics-path": path.as_uri(), "file-size-in-bytes": 1}
     if kind == "partition-statistics":
-        return {"action": "set-partition-statistics", "partition-statistics": told}
+        return {"action": "set-partition-statistics", "partition-statistics": statistics_entry}
     more = {"file-footer-size-in-bytes": 1, "blob-metadata": []}
-    return {"action": "set-statistics", "snapshot-id": snapshot_id, "statistics": told | more}
+    return {"action": "set-statistics", "snapshot-id": snapshot_id, "statistics": statistics_entry | more}
 
 
 @pytest.mark.parametrize("kind", ["statistics", "partition-statistics"])
@@ -85,10 +85,10 @@ def _in_an_older_metadata_file(lake: Lake) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("made", [_on_a_branch, _staged, _in_an_older_metadata_file])
-def test_branches_and_staged_snapshots_need_their_files(lake: Lake, made: object) -> None:
+@pytest.mark.parametrize("make_files", [_on_a_branch, _staged, _in_an_older_metadata_file])
+def test_branches_and_staged_snapshots_need_their_files(lake: Lake, make_files: object) -> None:
     fill_with_old_files(lake)
-    paths = made(lake)  # type: ignore[operator]
+    paths = make_files(lake)  # type: ignore[operator]
     needed = set(everything(lake))
     age(needed)
     assert removed(lake).quarantined == []

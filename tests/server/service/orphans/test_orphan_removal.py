@@ -313,7 +313,7 @@ def test_a_linked_directory_does_not_lead_out_of_the_place(lake: Lake, tmp_path:
 @pytest.fixture
 def object_store(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """As if files could only be copied."""
-    monkeypatch.setattr(lake.services.orphans.files, "can_move", lambda _one, _other: False)
+    monkeypatch.setattr(lake.services.orphans.files, "can_move", lambda _from, _other: False)
     return lake
 
 
@@ -333,12 +333,12 @@ def test_what_was_noted_and_has_changed_or_is_needed_since_stays(object_store: L
     lake = object_store
     fill_with_old_files(lake)
     orphans = [stray(lake, f"data/{name}.parquet") for name in ("changed", "needed", "asked", "gone")]
-    changed, needed, asked, gone = orphans
+    changed, needed, restored, gone = orphans
     removed(lake)
     changed.write_bytes(b"another file of this name")
     age([changed])
     refer_to(lake, needed)
-    lake.services.orphans.quarantine.restore(relation_id(lake), paths=[str(asked)])
+    lake.services.orphans.quarantine.restore(relation_id(lake), paths=[str(restored)])
     assert overdue(lake).deleted_files == 1
     assert [path.exists() for path in orphans] == [True, True, True, False]
     assert gone.exists() is False

@@ -26,24 +26,24 @@ class Side:
 
     stage: PipelineStage
     lease: Lease
-    taken: TakenChunk | None = None
+    taken_chunk: TakenChunk | None = None
     reason: str = ""
 
     def take(self, fingerprint: str = "a" * 64) -> int | None:
         """Take a chunk; its number."""
-        taken = self.stage.lake.services.beside_chunks.take(self.lease, fingerprint)
-        self.taken, self.reason = (None, taken) if isinstance(taken, str) else (taken, "")
-        return None if self.taken is None else self.taken.chunks.chunks[0].number
+        answer = self.stage.lake.services.beside_chunks.take(self.lease, fingerprint)
+        self.taken_chunk, self.reason = (None, answer) if isinstance(answer, str) else (answer, "")
+        return None if self.taken_chunk is None else self.taken_chunk.chunks.chunks[0].number
 
     def look(self) -> str:
         """The position up to which the optimizer leaves out written keys."""
         return self.stage.writer().position
 
     def build(self, position: str | None = None, *, rows: bool = True) -> CommitChunk:
-        assert self.taken is not None
+        assert self.taken_chunk is not None
         change = appended(STORE, self.stage.lake.metadata(STORE), summary={BACKFILL_KEY: "b/1"}) if rows else None
         return CommitChunk(
-            take=self.taken.take.id,
+            take=self.taken_chunk.take.id,
             position=self.look() if position is None else position,
             change=None if change is None else as_changes(change),
         )

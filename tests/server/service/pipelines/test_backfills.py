@@ -45,7 +45,7 @@ def done(stage: PipelineStage, backfill_id: BackfillId) -> list[int]:
     return [chunk.number for chunk in get(stage, backfill_id).backfill.chunks if chunk.done_by is not None]
 
 
-def taken(attempt: Attempt) -> list[int]:
+def taken_chunks(attempt: Attempt) -> list[int]:
     assert attempt.pinned is not None
     chunks = attempt.pinned.chunks
     return [] if chunks is None else [chunk.number for chunk in chunks.chunks]
@@ -68,14 +68,14 @@ def test_runs_take_chunks_until_all_are_committed(built: PipelineStage) -> None:
     seen = list[int]()
     for _ in range(3):
         attempt = pinned(built)
-        seen += taken(attempt)
-        assert get(built, backfill_id).running == set(taken(attempt))
+        seen += taken_chunks(attempt)
+        assert get(built, backfill_id).running == set(taken_chunks(attempt))
         attempt.commit()
         assert seen[-1] in done(built, backfill_id)  # with the commit, before anybody reports it
         assert get(built, backfill_id).running == set()
         attempt.report()
     assert (seen, get(built, backfill_id).backfill.status) == ([1, 2, 3, 4], BackfillStatus.FINISHED)
-    assert taken(pinned(built)) == []
+    assert taken_chunks(pinned(built)) == []
 
 
 def test_a_step_without_a_commit_ends_chunks_as_well(built: PipelineStage) -> None:
@@ -89,7 +89,7 @@ def test_chunks_of_a_run_that_dies_are_done_again(built: PipelineStage) -> None:
     backfill_id = request(built)
     attempt = pinned(built)
     attempt.pin()  # the optimizer died, and the next one asks again
-    assert taken(attempt) == [1]
+    assert taken_chunks(attempt) == [1]
     assert get(built, backfill_id).backfill.chunks[0].attempts == 1
     attempt.commit()
     attempt.report()
@@ -103,16 +103,16 @@ def test_a_cancelled_run_ends_no_chunk(built: PipelineStage) -> None:
     with pytest.raises(WriterFenced):
         attempt.commit()
     assert (done(built, backfill_id), get(built, backfill_id).running) == ([], set())
-    assert taken(pinned(built)) == [1]
+    assert taken_chunks(pinned(built)) == [1]
 
 
 def test_live_runs_go_on_without_a_chunk_that_two_runs_could_not_compute(built: PipelineStage) -> None:
     backfill_id = request(built)
     for _ in range(2):
         attempt = pinned(built)
-        assert taken(attempt) == [1]
+        assert taken_chunks(attempt) == [1]
         built.lake.services.jobs.cancel(attempt.lease.job_id)
-    assert taken(pinned(built)) == []
+    assert taken_chunks(pinned(built)) == []
     failed = get(built, backfill_id).backfill
     assert (failed.status, "chunk 1" in (failed.error or "")) == (BackfillStatus.FAILED, True)
     resumed = backfills(built).change("orders", DAILY, backfill_id, BackfillStatus.ACTIVE)
@@ -131,7 +131,7 @@ def test_a_rollback_of_the_table_opens_a_finished_backfill_again(lake: Lake) -> 
     stage.build()
     lake.services.refs.rollback(LAKE, DAILY, Target(snapshot=str(before)), expected_head=None)
     assert get(stage, backfill_id).backfill.status is BackfillStatus.ACTIVE
-    assert taken(pinned(stage)) == [1]
+    assert taken_chunks(pinned(stage)) == [1]
 
 
 def test_a_full_run_claims_the_chunks_of_backfills_that_are_older_than_its_pins(built: PipelineStage) -> None:
@@ -166,16 +166,16 @@ def test_a_backfill_is_paused_resumed_and_cancelled(built: PipelineStage) -> Non
     backfill_id, change = request(built), backfills(built).change
     change("orders", DAILY, backfill_id, BackfillStatus.PAUSED)
     attempt = pinned(built)
-    assert taken(attempt) == []
+    assert taken_chunks(attempt) == []
     attempt.move()
     attempt.report()
     change("orders", DAILY, backfill_id, BackfillStatus.ACTIVE)
     attempt = pinned(built)
-    assert taken(attempt) == [1]
+    assert taken_chunks(attempt) == [1]
     change("orders", DAILY, backfill_id, BackfillStatus.CANCELED)
     attempt.commit()
     attempt.report()
-    assert taken(pinned(built)) == []
+    assert taken_chunks(pinned(built)) == []
     with pytest.raises(Conflict, match="is canceled"):
         change("orders", DAILY, backfill_id, BackfillStatus.ACTIVE)
     with pytest.raises(NotFound):
@@ -235,7 +235,7 @@ def test_a_backfill_fails_if_the_table_has_no_such_ranges_any_more(
     backfill_id = request(built)
     built.put({**DEFINED, **changes})
     attempt = pinned(built)
-    assert taken(attempt) == []
+    assert taken_chunks(attempt) == []
     failed = get(built, backfill_id).backfill
     assert (failed.status, error in (failed.error or "")) == (BackfillStatus.FAILED, True)
 

@@ -29,24 +29,24 @@ from tests.server.service.pipelines.stage import DAILY, PipelineStage
 
 def test_jobs_compute_chunks_beside_runs_until_all_are_committed(built: PipelineStage) -> None:
     backfill_id = request(built, beside=2)
-    one, two = lease_side(built), lease_side(built)
+    first, two = lease_side(built), lease_side(built)
     assert built.lake.services.jobs.take(built.optimizer, [JobKind.PIPELINE]) is None
     view = built.lake.services.pipeline_backfills.get("orders", DAILY, backfill_id)
     assert (view.backfill.beside, len(view.jobs)) == (2, 2)
     before = built.writer()
-    assert [one.take(), two.take()] == [1, 2]
+    assert [first.take(), two.take()] == [1, 2]
     assert built.lake.services.pipeline_backfills.get("orders", DAILY, backfill_id).running == {1, 2}
-    assert [one.commit(), two.commit()] == [ChunkState.DONE, ChunkState.DONE]
-    assert [one.take(), two.take()] == [3, 4]
-    assert one.commit(rows=False) is ChunkState.DONE
+    assert [first.commit(), two.commit()] == [ChunkState.DONE, ChunkState.DONE]
+    assert [first.take(), two.take()] == [3, 4]
+    assert first.commit(rows=False) is ChunkState.DONE
     assert done(built, backfill_id) == [1, 2, 3]
-    assert one.take() is None
-    assert "other jobs" in one.reason
+    assert first.take() is None
+    assert "other jobs" in first.reason
     assert two.commit() is ChunkState.DONE
     ended = get(built, backfill_id)
     assert (ended.status, ended.finished_by) == (BackfillStatus.FINISHED, 0)
     assert (built.writer().position, built.writer().epoch) == (before.position, before.epoch)  # no checkpoint moved
-    one.report()
+    first.report()
     two.report()
     assert tick(built) == 0
 
@@ -54,15 +54,15 @@ def test_jobs_compute_chunks_beside_runs_until_all_are_committed(built: Pipeline
 def test_a_chunk_reads_at_the_checkpoint_and_not_at_now(built: PipelineStage) -> None:
     _, side = begin(built)
     checkpoint = built.view().checkpoint
-    assert side.taken is not None
-    assert side.taken.at == checkpoint
+    assert side.taken_chunk is not None
+    assert side.taken_chunk.at == checkpoint
     built.lake.append(PLAIN)
     assert side.take() == 1
-    assert side.taken.at == checkpoint  # no live run has taken the new snapshot
+    assert side.taken_chunk.at == checkpoint  # no live run has taken the new snapshot
     side.commit()
     run_live(built)
     assert side.take() == 2
-    assert side.taken.at == built.view().checkpoint != checkpoint
+    assert side.taken_chunk.at == built.view().checkpoint != checkpoint
 
 
 def test_a_chunk_is_refused_after_a_live_commit_of_which_it_does_not_know(built: PipelineStage) -> None:
@@ -78,17 +78,17 @@ def test_a_chunk_is_refused_after_a_live_commit_of_which_it_does_not_know(built:
 def test_the_take_tells_the_version_after_which_written_keys_are_left_out(built: PipelineStage) -> None:
     def read_version() -> int:
         with built.lake.database.reading() as uow:
-            found = uow.relations.find(LAKE, DAILY)
-            assert found is not None
-            return uow.keyed.get(found.id).version
+            relation = uow.relations.find(LAKE, DAILY)
+            assert relation is not None
+            return uow.keyed.get(relation.id).version
 
     _, side = begin(built)
-    assert side.taken is not None
-    assert side.taken.take.version == read_version()
+    assert side.taken_chunk is not None
+    assert side.taken_chunk.take.version == read_version()
     run_live(built)
-    assert side.taken.take.version < read_version()
+    assert side.taken_chunk.take.version < read_version()
     side.take()
-    assert side.taken.take.version == read_version()
+    assert side.taken_chunk.take.version == read_version()
 
 
 def test_live_runs_write_unchanged_rows_while_a_backfill_is_open(built: PipelineStage) -> None:

@@ -196,8 +196,8 @@ def test_a_run_takes_and_commits_no_chunks(built: PipelineStage) -> None:
 def test_hostile_commits_of_chunks_are_refused(built: PipelineStage) -> None:
     backfill_id, side = begin(built)
     metadata, position = built.lake.metadata(STORE), built.writer().position
-    assert side.taken is not None
-    take = side.taken.take.id
+    assert side.taken_chunk is not None
+    take = side.taken_chunk.take.id
 
     def send(changes: TableChanges) -> ChunkState:
         return side.send(CommitChunk(take=take, position=position, change=changes))

@@ -49,22 +49,22 @@ def replay(stage: PipelineStage, checkpoint: str) -> BackfillId:
 
 
 def statuses(stage: PipelineStage, of_total: BackfillId, of_daily: BackfillId) -> list[BackfillStatus]:
-    asked = ((TOTAL, of_total), (DAILY, of_daily))
-    return [backfills(stage).get("orders", table, key).backfill.status for table, key in asked]
+    table_backfills = ((TOTAL, of_total), (DAILY, of_daily))
+    return [backfills(stage).get("orders", table, key).backfill.status for table, key in table_backfills]
 
 
 def test_a_run_of_a_set_takes_the_backfills_of_all_its_tables(pair: PipelineStage) -> None:
     view = pair.view().checkpoint
     assert view is not None
-    asked = request(pair), replay(pair, view.id)
+    backfill_ids = request(pair), replay(pair, view.id)
     dead = SetRun.begin(pair)
     run = dead.again()  # the attempt pins again, so the first pins release their chunks
     assert (run.daily.chunks, run.daily.replay) == (None, view)
     assert run.total.replay is None
     assert run.total.chunks is not None
-    assert statuses(pair, *asked) == [BackfillStatus.ACTIVE] * 2
+    assert statuses(pair, *backfill_ids) == [BackfillStatus.ACTIVE] * 2
     end(run)
-    assert statuses(pair, *asked) == [BackfillStatus.FINISHED] * 2
+    assert statuses(pair, *backfill_ids) == [BackfillStatus.FINISHED] * 2
 
 
 @pytest.mark.parametrize("decision", ["publish", "discard"])
@@ -72,17 +72,17 @@ def test_backfills_of_a_held_run_end_when_it_is_published(pair: PipelineStage, d
     hold_all(pair)
     view = pair.view().checkpoint
     assert view is not None
-    asked = request(pair), replay(pair, view.id)
+    backfill_ids = request(pair), replay(pair, view.id)
     assert end(SetRun.begin(pair))
-    assert statuses(pair, *asked) == [BackfillStatus.ACTIVE] * 2
+    assert statuses(pair, *backfill_ids) == [BackfillStatus.ACTIVE] * 2
     assert [pair.view(table).next_run for table in (DAILY, TOTAL)] == [None, None]
     held = pair.lake.services.held_runs
     if decision == "publish":
         held.publish("orders", DAILY)
-        assert statuses(pair, *asked) == [BackfillStatus.FINISHED] * 2
+        assert statuses(pair, *backfill_ids) == [BackfillStatus.FINISHED] * 2
         return
     held.discard("orders", DAILY)
-    assert statuses(pair, *asked) == [BackfillStatus.ACTIVE] * 2
+    assert statuses(pair, *backfill_ids) == [BackfillStatus.ACTIVE] * 2
     again = SetRun.begin(pair)
     assert (again.daily.replay, again.total.chunks is None) == (view, False)
 

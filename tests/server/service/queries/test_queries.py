@@ -62,7 +62,7 @@ class QueryLake:
 
 
 @pytest.fixture
-def asked(lake: Lake) -> Iterator[QueryLake]:
+def query_lake(lake: Lake) -> Iterator[QueryLake]:
     lake.create_keyed()
     lake.commit(altered(BASE, set_property("firn.read.max-wait", "60 s")))  # whatever else the machine does
     orders = KeyedLake(lake)
@@ -79,58 +79,58 @@ def asked(lake: Lake) -> Iterator[QueryLake]:
 MERGED: list[list[str | None]] = [["2", "bb"], ["3", HOSTILE], ["4", None]]
 
 
-def test_a_keyed_table_has_its_merged_rows_and_no_others(asked: QueryLake) -> None:
-    assert asked.rows("SELECT * FROM orders ORDER BY id") == MERGED
-    assert asked.rows("SELECT * FROM lake.db.orders ORDER BY id") == MERGED
-    assert asked.rows("SELECT count(*), count(note), min(db.orders.id) FROM db.orders") == [["3", "2", "2"]]
-    assert asked.rows("WITH q AS (FROM orders) SELECT count(*) FROM q a, q b WHERE a.id <> b.id") == [["6"]]
+def test_a_keyed_table_has_its_merged_rows_and_no_others(query_lake: QueryLake) -> None:
+    assert query_lake.rows("SELECT * FROM orders ORDER BY id") == MERGED
+    assert query_lake.rows("SELECT * FROM lake.db.orders ORDER BY id") == MERGED
+    assert query_lake.rows("SELECT count(*), count(note), min(db.orders.id) FROM db.orders") == [["3", "2", "2"]]
+    assert query_lake.rows("WITH q AS (FROM orders) SELECT count(*) FROM q a, q b WHERE a.id <> b.id") == [["6"]]
     for store in ("base", "change", "merged"):
         with pytest.raises((QueryFailed, NotFound), match=r"deleted since|does not exist"):
-            asked.rows(f"SELECT * FROM db.orders.{store}")
-    asked.orders.delete(2, 3, 4)
-    assert asked.rows("SELECT * FROM orders") == []
+            query_lake.rows(f"SELECT * FROM db.orders.{store}")
+    query_lake.orders.delete(2, 3, 4)
+    assert query_lake.rows("SELECT * FROM orders") == []
 
 
-def test_a_preview_shows_the_same_rows(asked: QueryLake) -> None:
-    shown = asked.client.transport.get("/catalogs/lake/tables/db.orders/preview")
+def test_a_preview_shows_the_same_rows(query_lake: QueryLake) -> None:
+    shown = query_lake.client.transport.get("/catalogs/lake/tables/db.orders/preview")
     assert sorted(shown["rows"]) == MERGED
     assert [column["name"] for column in shown["columns"]] == ["id", "note"]
     assert (shown["truncated"], shown["notes"]) == (False, [])
-    first = asked.client.transport.get("/catalogs/lake/tables/db.orders/preview", {"limit": 2})
+    first = query_lake.client.transport.get("/catalogs/lake/tables/db.orders/preview", {"limit": 2})
     assert (len(first["rows"]), first["truncated"]) == (2, True)
     old = {"snapshot": first["snapshot_id"]}
-    asked.orders.delete(2)
-    assert sorted(asked.client.transport.get("/catalogs/lake/tables/db.orders/preview", old)["rows"]) == MERGED
+    query_lake.orders.delete(2)
+    assert sorted(query_lake.client.transport.get("/catalogs/lake/tables/db.orders/preview", old)["rows"]) == MERGED
     for table in ("db.nothing", "db.orders.change"):
         with pytest.raises((NotFound, Invalid)):
-            asked.client.transport.get(f"/catalogs/lake/tables/{table}/preview")
+            query_lake.client.transport.get(f"/catalogs/lake/tables/{table}/preview")
 
 
-def test_results_are_paged_and_downloaded(asked: QueryLake) -> None:
-    query = asked.end(
-        asked.begin("SELECT x AS n, x % 7 = 0 AS s, NULL AS e FROM range(2500) t(x) ORDER BY x", limit=2_400)
+def test_results_are_paged_and_downloaded(query_lake: QueryLake) -> None:
+    query = query_lake.end(
+        query_lake.begin("SELECT x AS n, x % 7 = 0 AS s, NULL AS e FROM range(2500) t(x) ORDER BY x", limit=2_400)
     )
     assert (query["state"], query["rows"], query["truncated"], query["tables"]) == ("done", 2_400, True, [])
     assert [column["type"] for column in query["columns"]] == ["BIGINT", "BOOLEAN", "INTEGER"]
-    last = asked.client.transport.get(f"/queries/{query['id']}/rows", {"page": 2})
+    last = query_lake.client.transport.get(f"/queries/{query['id']}/rows", {"page": 2})
     assert (last["first_row"], len(last["rows"]), last["rows"][0], last["next_page"]) == (
         2_000,
         400,
         ["2000", "false", None],
         None,
     )
-    text = asked.client.transport.get_bytes(f"/queries/{query['id']}/csv").decode()
+    text = query_lake.client.transport.get_bytes(f"/queries/{query['id']}/csv").decode()
     lines = list(csv.reader(io.StringIO(text)))
     assert (lines[0], len(lines), lines[8]) == (["n", "s", "e"], 2_401, ["7", "true", ""])
-    table = pq.read_table(pa.BufferReader(asked.client.transport.get_bytes(f"/queries/{query['id']}/parquet")))
+    table = pq.read_table(pa.BufferReader(query_lake.client.transport.get_bytes(f"/queries/{query['id']}/parquet")))
     assert (table.num_rows, table.schema.field("n").type) == (2_400, pa.int64())
-    hostile = asked.end(asked.begin("SELECT note, note FROM orders WHERE id = 3"))
-    content = asked.client.transport.get_bytes(f"/queries/{hostile['id']}/csv").decode()
+    hostile = query_lake.end(query_lake.begin("SELECT note, note FROM orders WHERE id = 3"))
+    content = query_lake.client.transport.get_bytes(f"/queries/{hostile['id']}/csv").decode()
     assert list(csv.reader(io.StringIO(content)))[1] == [HOSTILE, HOSTILE]
 
 
-def test_typed_values_come_as_text_that_loses_nothing(asked: QueryLake) -> None:
-    (row,) = asked.rows(
+def test_typed_values_come_as_text_that_loses_nothing(query_lake: QueryLake) -> None:
+    (row,) = query_lake.rows(
         "SELECT 9007199254740993, 170141183460469231731687303715884105727::HUGEINT, 1.10::DECIMAL(5, 2), 0.1::FLOAT,"
         " 'NaN'::DOUBLE, DATE '0001-01-01', TIMESTAMP '9999-12-31 23:59:59.5', TIMESTAMPTZ '2026-01-01 00:00:00+02',"
         " TIME '10:11:12', INTERVAL '1 month 2 days', '\\x00a'::BLOB, [1, NULL], {'a': DATE '2026-01-01'},"
@@ -155,154 +155,154 @@ def test_typed_values_come_as_text_that_loses_nothing(asked: QueryLake) -> None:
     ]
 
 
-def test_a_plan_runs_nothing(asked: QueryLake) -> None:
-    plan = asked.end(asked.begin(ENDLESS, explain=True))
+def test_a_plan_runs_nothing(query_lake: QueryLake) -> None:
+    plan = query_lake.end(query_lake.begin(ENDLESS, explain=True))
     assert (plan["state"], plan["explain"]) == ("done", True)
-    text = "\n".join(line or "" for (line,) in asked.rows("EXPLAIN SELECT count(*) FROM orders"))
+    text = "\n".join(line or "" for (line,) in query_lake.rows("EXPLAIN SELECT count(*) FROM orders"))
     assert "firn_table" in text or "SCAN" in text
-    assert str(asked.orders.lake.warehouse) not in text
+    assert str(query_lake.orders.lake.warehouse) not in text
 
 
 def test_the_command_prints_rows_for_people_and_for_programs(
-    asked: QueryLake, capsys: pytest.CaptureFixture[str]
+    query_lake: QueryLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def said(*arguments: str, code: int = 0) -> tuple[str, str]:
-        assert run(["sql", "--server", asked.client.url, *arguments]) == code
+    def print_sql(*arguments: str, code: int = 0) -> tuple[str, str]:
+        assert run(["sql", "--server", query_lake.client.url, *arguments]) == code
         captured = capsys.readouterr()
         return captured.out, captured.err
 
     statement = "SELECT id, id > 2 AS large, 0.5::DOUBLE AS d, [id] AS l, NULL AS n FROM db.orders ORDER BY id"
     rows = [{"id": key, "large": key > 2, "d": 0.5, "l": [key], "n": None} for key in (2, 3, 4)]
-    assert json.loads(said("--json", statement)[0]) == rows
+    assert json.loads(print_sql("--json", statement)[0]) == rows
     assert list(
-        csv.reader(io.StringIO(said("--csv", "--namespace", "db", "SELECT * FROM orders ORDER BY id;")[0]))
+        csv.reader(io.StringIO(print_sql("--csv", "--namespace", "db", "SELECT * FROM orders ORDER BY id;")[0]))
     ) == [
         ["id", "note"],
         *([value or "" for value in row] for row in MERGED),
     ]
-    out, err = said("--limit", "1", statement)
+    out, err = print_sql("--limit", "1", statement)
     assert "large" in out
     assert "only the first 1 rows" in err
-    assert "Table does not exist: db.nothing" in said("SELECT * FROM db.nothing", code=1)[1]
-    assert "--engine spark" in said("INSERT INTO db.orders VALUES (1)", code=2)[1]
-    table = asked.client.sql("SELECT id FROM db.orders ORDER BY id").to_arrow()
+    assert "Table does not exist: db.nothing" in print_sql("SELECT * FROM db.nothing", code=1)[1]
+    assert "--engine spark" in print_sql("INSERT INTO db.orders VALUES (1)", code=2)[1]
+    table = query_lake.client.sql("SELECT id FROM db.orders ORDER BY id").to_arrow()
     assert table.to_pydict() == {"id": [2, 3, 4]}
 
 
-def test_statements_fail_in_words_that_help(asked: QueryLake) -> None:
+def test_statements_fail_in_words_that_help(query_lake: QueryLake) -> None:
     with pytest.raises(Invalid, match="DROP is not a query") as refused:
-        asked.begin("DROP TABLE orders")
+        query_lake.begin("DROP TABLE orders")
     assert "--engine spark" in (refused.value.hint or "")
     with pytest.raises(NotFound, match=r"Table does not exist: nothing$"):
-        asked.begin("SELECT * FROM nothing")
+        query_lake.begin("SELECT * FROM nothing")
     with pytest.raises(NotFound, match=r"Table does not exist: nowhere\.db\.orders$"):
-        asked.begin("SELECT * FROM nowhere.db.orders")
+        query_lake.begin("SELECT * FROM nowhere.db.orders")
     with pytest.raises(Invalid, match="has no namespace"):
-        asked.begin("SELECT * FROM orders", namespace="")
+        query_lake.begin("SELECT * FROM orders", namespace="")
     with pytest.raises(QueryFailed, match=r'column "nope" not found'):
-        asked.rows("SELECT nope FROM orders")
+        query_lake.rows("SELECT nope FROM orders")
     with pytest.raises(QueryFailed, match="no snapshot, branch or tag 77"):
-        asked.rows("SELECT * FROM orders", snapshot="77")
+        query_lake.rows("SELECT * FROM orders", snapshot="77")
     with pytest.raises(QueryFailed, match="reads 0 tables"):
-        asked.rows("SELECT 1", snapshot="main")
+        query_lake.rows("SELECT 1", snapshot="main")
 
 
-def test_a_query_that_takes_too_long_or_too_much_ends_alone(asked: QueryLake) -> None:
+def test_a_query_that_takes_too_long_or_too_much_ends_alone(query_lake: QueryLake) -> None:
     with pytest.raises(QueryFailed, match=r"needs more than .* of memory|stopped the engine"):
-        asked.rows("SELECT length(repeat('a', 4000000000))")
+        query_lake.rows("SELECT length(repeat('a', 4000000000))")
     with pytest.raises(QueryFailed, match=r"needs more than .* of memory"):
-        asked.rows("SELECT list(x) FROM range(1000000000) t(x)")
-    for engine in asked.queries.engines:
+        query_lake.rows("SELECT list(x) FROM range(1000000000) t(x)")
+    for engine in query_lake.queries.engines:
         assert isinstance(engine, QueryProcess)
         engine.seconds = 1.0
-    failed = asked.end(asked.begin(ENDLESS))
+    failed = query_lake.end(query_lake.begin(ENDLESS))
     assert (failed["state"], failed["message"]) == ("failed", "the query took longer than 1 s")
-    for engine in asked.queries.engines:
+    for engine in query_lake.queries.engines:
         assert isinstance(engine, QueryProcess)
         engine.seconds = 60.0
-    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
+    assert query_lake.rows("SELECT count(*) FROM orders") == [["3"]]
 
 
-def test_a_canceled_query_stops_and_keeps_nothing(asked: QueryLake) -> None:
-    query = asked.begin(ENDLESS)
-    waiting = [asked.begin(ENDLESS) for _ in asked.queries.engines]
-    while asked.client.transport.get(f"/queries/{query['id']}")["state"] == "queued":
+def test_a_canceled_query_stops_and_keeps_nothing(query_lake: QueryLake) -> None:
+    query = query_lake.begin(ENDLESS)
+    waiting = [query_lake.begin(ENDLESS) for _ in query_lake.queries.engines]
+    while query_lake.client.transport.get(f"/queries/{query['id']}")["state"] == "queued":
         time.sleep(0.01)
     for each in (query, *waiting):
-        assert asked.client.transport.change("DELETE", f"/queries/{each['id']}")["state"] == "canceled"
+        assert query_lake.client.transport.change("DELETE", f"/queries/{each['id']}")["state"] == "canceled"
     start = time.monotonic()
-    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
+    assert query_lake.rows("SELECT count(*) FROM orders") == [["3"]]
     assert time.monotonic() - start < 10, "the canceled ones hold no engine"
     with pytest.raises(Refused, match="no result: it is canceled"):
-        asked.client.transport.get(f"/queries/{query['id']}/rows")
-    done = asked.end(asked.begin("SELECT 1"))
-    assert asked.client.transport.change("DELETE", f"/queries/{done['id']}")["state"] == "done"
+        query_lake.client.transport.get(f"/queries/{query['id']}/rows")
+    done = query_lake.end(query_lake.begin("SELECT 1"))
+    assert query_lake.client.transport.change("DELETE", f"/queries/{done['id']}")["state"] == "done"
 
 
-def test_twenty_queries_at_once_are_all_answered(asked: QueryLake) -> None:
+def test_twenty_queries_at_once_are_all_answered(query_lake: QueryLake) -> None:
     with ThreadPoolExecutor(20) as threads:
-        found = list(threads.map(lambda n: asked.rows(f"SELECT count(*) + {n} FROM orders"), range(20)))
-    assert found == [[[str(3 + number)]] for number in range(20)]
-    few = replace(asked.queries.bounds, waiting=2)
-    asked.queries.bounds = few
-    busy = [asked.begin(ENDLESS), asked.begin(ENDLESS)]
+        rows_of_queries = list(threads.map(lambda n: query_lake.rows(f"SELECT count(*) + {n} FROM orders"), range(20)))
+    assert rows_of_queries == [[[str(3 + number)]] for number in range(20)]
+    few = replace(query_lake.queries.bounds, waiting=2)
+    query_lake.queries.bounds = few
+    busy = [query_lake.begin(ENDLESS), query_lake.begin(ENDLESS)]
     with pytest.raises(Unavailable, match="2 queries wait or run"):
-        asked.begin("SELECT 1")
+        query_lake.begin("SELECT 1")
     for each in busy:
-        asked.client.transport.change("DELETE", f"/queries/{each['id']}")
+        query_lake.client.transport.change("DELETE", f"/queries/{each['id']}")
 
 
-def test_a_killed_engine_and_a_stopped_server_lose_one_query(asked: QueryLake) -> None:
-    assert asked.rows("SELECT 1") == [["1"]]
-    for engine in asked.queries.engines:
+def test_a_killed_engine_and_a_stopped_server_lose_one_query(query_lake: QueryLake) -> None:
+    assert query_lake.rows("SELECT 1") == [["1"]]
+    for engine in query_lake.queries.engines:
         process = getattr(engine, "_process")  # noqa: B009
         if process is not None:
             process.kill()
             process.wait()
-    assert asked.rows("SELECT count(*) FROM orders") == [["3"]]
-    running = asked.begin(ENDLESS)
-    asked.queries.stop()
-    ended = asked.end(running)
+    assert query_lake.rows("SELECT count(*) FROM orders") == [["3"]]
+    running = query_lake.begin(ENDLESS)
+    query_lake.queries.stop()
+    ended = query_lake.end(running)
     assert ended["state"] == "failed"
 
 
-def test_queries_without_a_server_fail_and_old_results_go(asked: QueryLake) -> None:
-    query = asked.end(asked.begin("SELECT * FROM orders"))
-    queries, database = asked.queries, asked.orders.lake.services.database
+def test_queries_without_a_server_fail_and_old_results_go(query_lake: QueryLake) -> None:
+    query = query_lake.end(query_lake.begin("SELECT * FROM orders"))
+    queries, database = query_lake.queries, query_lake.orders.lake.services.database
     queries.tidy()
-    assert asked.client.transport.get(f"/queries/{query['id']}/rows")["rows"]
-    asked.queries.bounds = replace(queries.bounds, result_kept=timedelta(seconds=-1))
-    gone = asked.end(asked.begin("SELECT * FROM orders"))
+    assert query_lake.client.transport.get(f"/queries/{query['id']}/rows")["rows"]
+    query_lake.queries.bounds = replace(queries.bounds, result_kept=timedelta(seconds=-1))
+    gone = query_lake.end(query_lake.begin("SELECT * FROM orders"))
     with pytest.raises(Refused, match="not kept any more"):
-        asked.client.transport.get(f"/queries/{gone['id']}/rows")
+        query_lake.client.transport.get(f"/queries/{gone['id']}/rows")
     assert queries.tidy() == 1
     with database.reading() as uow:
         assert uow.queries.find_part(QueryId(UUID(gone["id"])), 0) is None
-    asked.queries.bounds = replace(queries.bounds, history_kept=timedelta(seconds=-1))
+    query_lake.queries.bounds = replace(queries.bounds, history_kept=timedelta(seconds=-1))
     assert queries.tidy() >= 2
-    assert asked.client.transport.get("/queries")["items"] == []
+    assert query_lake.client.transport.get("/queries")["items"] == []
 
 
-def test_history_has_the_newest_first_page_by_page(asked: QueryLake) -> None:
+def test_history_has_the_newest_first_page_by_page(query_lake: QueryLake) -> None:
     for number in range(3):
-        asked.end(asked.begin(f"SELECT {number}"))
-    first = asked.client.transport.get("/queries", {"limit": 2})
-    second = asked.client.transport.get("/queries", {"limit": 2, "cursor": first["next_cursor"]})
+        query_lake.end(query_lake.begin(f"SELECT {number}"))
+    first = query_lake.client.transport.get("/queries", {"limit": 2})
+    second = query_lake.client.transport.get("/queries", {"limit": 2, "cursor": first["next_cursor"]})
     statements = [query["statement"] for query in (*first["items"], *second["items"])]
     assert (statements, second["next_cursor"]) == (["SELECT 2", "SELECT 1", "SELECT 0"], None)
 
 
-def test_a_server_may_answer_no_queries(asked: QueryLake) -> None:
-    asked.queries.bounds = replace(asked.queries.bounds, enabled=False)
+def test_a_server_may_answer_no_queries(query_lake: QueryLake) -> None:
+    query_lake.queries.bounds = replace(query_lake.queries.bounds, enabled=False)
     with pytest.raises(Refused, match="switched off"):
-        asked.begin("SELECT 1")
+        query_lake.begin("SELECT 1")
     with pytest.raises(Refused, match="switched off"):
-        asked.client.transport.get("/catalogs/lake/tables/db.orders/preview")
-    assert asked.client.transport.get("/queries/settings")["enabled"] is False
+        query_lake.client.transport.get("/catalogs/lake/tables/db.orders/preview")
+    assert query_lake.client.transport.get("/queries/settings")["enabled"] is False
 
 
-def test_saved_queries_are_kept_changed_and_deleted(asked: QueryLake) -> None:
-    change, get = asked.client.transport.change, asked.client.transport.get
+def test_saved_queries_are_kept_changed_and_deleted(query_lake: QueryLake) -> None:
+    change, get = query_lake.client.transport.change, query_lake.client.transport.get
     body = {"name": "all", "statement": "SELECT * FROM orders", "catalog": "lake", "namespace": "db"}
     saved = change("POST", "/saved-queries", body)
     assert (saved["mine"], saved["shared"]) == (True, False)
@@ -314,24 +314,24 @@ def test_saved_queries_are_kept_changed_and_deleted(asked: QueryLake) -> None:
         change("DELETE", f"/saved-queries/{saved['id']}")
 
 
-def test_queries_open_no_file_of_another_table(asked: QueryLake) -> None:
+def test_queries_open_no_file_of_another_table(query_lake: QueryLake) -> None:
     """A client may have committed a file of another table: the rule for files is that of scans."""
-    lake, mine = asked.orders.lake, TableName(("db",), "mine")
+    lake, mine = query_lake.orders.lake, TableName(("db",), "mine")
     lake.create(mine)
     store = lake.metadata(BASE)["location"]
     append_files(lake, mine, at=f"{store}/data", files=1)
     with pytest.raises(QueryFailed, match="another table's directory"):
-        asked.rows("SELECT * FROM mine")
+        query_lake.rows("SELECT * FROM mine")
     with pytest.raises(Invalid, match="another table's directory"):
-        asked.client.transport.get("/catalogs/lake/tables/db.mine/preview")
-    assert asked.rows("SELECT count(*) FROM orders") == [["3"]], "and the engine answers the next one"
+        query_lake.client.transport.get("/catalogs/lake/tables/db.mine/preview")
+    assert query_lake.rows("SELECT count(*) FROM orders") == [["3"]], "and the engine answers the next one"
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_deleted_positions_are_left_out_whichever_reads_the_file(
-    asked: QueryLake, version: str, monkeypatch: pytest.MonkeyPatch
+    query_lake: QueryLake, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orders = asked.orders
+    orders = query_lake.orders
     orders.lake.commit(altered(BASE, set_property("firn.read.format-version", version)))
     orders.insert(*((key, "base") for key in range(10, 60)))
     orders.upsert(*((key, "new") for key in range(20, 30)), (70, "new"))
@@ -339,11 +339,13 @@ def test_deleted_positions_are_left_out_whichever_reads_the_file(
     expected = {2: "bb", 3: HOSTILE, 4: None, 70: "new"} | dict.fromkeys(range(10, 59), "base")
     expected |= dict.fromkeys(range(20, 28), "new")
     expected = {key: note for key, note in expected.items() if not 28 <= key < 35}
-    assert asked.rows("SELECT id, note FROM orders ORDER BY id") == [[str(k), v] for k, v in sorted(expected.items())]
+    assert query_lake.rows("SELECT id, note FROM orders ORDER BY id") == [
+        [str(k), v] for k, v in sorted(expected.items())
+    ]
     loaded = orders.load()
     snapshot_id = orders.served()["current-snapshot-id"]
     named = QueryTable(view="t", name="t", metadata=loaded.metadata_location or "", snapshot_id=snapshot_id)
-    found = []
+    rows_of_both = []
     for is_direct in (True, False):
         with monkeypatch.context() as patch:
             if not is_direct:
@@ -352,6 +354,6 @@ def test_deleted_positions_are_left_out_whichever_reads_the_file(
             connection = duckdb.connect()
             relation.create(connection)
             assert bool(relation.hidden) is is_direct
-            found.append(dict(connection.execute("SELECT id, note FROM t").fetchall()))
+            rows_of_both.append(dict(connection.execute("SELECT id, note FROM t").fetchall()))
             assert connection.execute("SELECT count(*) FROM t WHERE id = 30").fetchall() == [(0,)]
-    assert found == [expected, expected]
+    assert rows_of_both == [expected, expected]

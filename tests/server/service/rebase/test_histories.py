@@ -67,21 +67,21 @@ class Story:
     def append(self, writer: int, *, lost: bool = False) -> None:
         """Accepted if what the writer has read is under the head still; else refused and without any effect."""
         row, held, before = next(self._ids), self.head, self.now
-        made = an_append(self.lake, [row], metadata=self.seen[writer])
-        parent, head_id = made.snapshot.get("parent-snapshot-id"), ref_snapshot_id(before, "main")
+        appended = an_append(self.lake, [row], metadata=self.seen[writer])
+        parent, head_id = appended.snapshot.get("parent-snapshot-id"), ref_snapshot_id(before, "main")
         stands = Lineage.of(before).descends(head_id, ancestor=parent)
         if not stands:
             with pytest.raises(RequirementFailed):
-                self.lake.commit(made.change)
+                self.lake.commit(appended.change)
             return
         if lost:
             self.lake.database.end_unknown_after_commit()
-        self.lake.commit(made.change)
+        self.lake.commit(appended.change)
         if lost:
-            self.lake.commit(made.change)
+            self.lake.commit(appended.change)
         self.rebased += parent != head_id
-        self.files[made.snapshot["snapshot-id"]] = {**held, made.file: [row]}
-        self.sent.append(made)
+        self.files[appended.snapshot["snapshot-id"]] = {**held, appended.file: [row]}
+        self.sent.append(appended)
 
     def lost(self, writer: int) -> None:
         self.append(writer, lost=True)
@@ -94,15 +94,15 @@ class Story:
             return
         gone = min(self.files[parent])
         row = next(self._ids)
-        made = an_append(self.lake, [row], metadata=made_on, removed=[gone])
+        deletion = an_append(self.lake, [row], metadata=made_on, removed=[gone])
         current = parent == ref_snapshot_id(before, "main") and _numbers(made_on) == _numbers(before)
         if not current:
             with pytest.raises(RequirementFailed):
-                self.lake.commit(made.change)
+                self.lake.commit(deletion.change)
             return
-        self.lake.commit(made.change)
+        self.lake.commit(deletion.change)
         kept = {file: rows for file, rows in held.items() if file != gone}
-        self.files[made.snapshot["snapshot-id"]] = {**kept, made.file: [row]}
+        self.files[deletion.snapshot["snapshot-id"]] = {**kept, deletion.file: [row]}
 
     def column(self, _writer: int) -> None:
         self.lake.commit(altered(PLAIN, *with_column(self.now, required=False, name=f"c{next(self._ids)}")))
@@ -150,9 +150,9 @@ class Story:
             added_by = by_id.get(entry["snapshot_id"])
             assert added_by is None or entry["sequence_number"] == added_by["sequence-number"]
         if now["format-version"] > 2:
-            given = [entry["data_file"]["first_row_id"] + at for entry in entries for at in range(_rows(entry))]
-            assert len(set(given)) == len(given)
-            assert all(row_id < now["next-row-id"] for row_id in given)
+            row_ids = [entry["data_file"]["first_row_id"] + at for entry in entries for at in range(_rows(entry))]
+            assert len(set(row_ids)) == len(row_ids)
+            assert all(row_id < now["next-row-id"] for row_id in row_ids)
         head_id = ref_snapshot_id(now, "main")
         if head_id is not None:
             summary = by_id[head_id]["summary"]
@@ -169,7 +169,7 @@ def _rows(entry: Json) -> int:
     return rows
 
 
-def told(empty: Path, version: int, history: History) -> Story:
+def replay(empty: Path, version: int, history: History) -> Story:
     with tempfile.TemporaryDirectory() as directory:
         shutil.copy(empty, f"{directory}/firn.db")
         with open_database(f"sqlite:///{directory}/firn.db") as opened:
@@ -186,9 +186,9 @@ def told(empty: Path, version: int, history: History) -> Story:
 def test_whatever_happens_every_acknowledged_append_is_there_once(
     migrated_sqlite: Path, version: int, history: History
 ) -> None:
-    told(migrated_sqlite, version, history)
+    replay(migrated_sqlite, version, history)
 
 
 def test_such_histories_do_rebase(migrated_sqlite: Path) -> None:
     history = [("append", 0), ("append", 1), ("column", 0), ("append", 2), ("lost", 2), ("read", 1), ("tag", 0)]
-    assert told(migrated_sqlite, 3, [*history, ("append", 0), ("repeat", 2)]).rebased == 4
+    assert replay(migrated_sqlite, 3, [*history, ("append", 0), ("repeat", 2)]).rebased == 4

@@ -75,16 +75,16 @@ def test_files_that_the_columns_of_today_do_not_fit_are_refused(table: Lake) -> 
 
 def test_another_requirement_that_fails_is_the_one_that_is_named(table: Lake) -> None:
     mine = overtaken(table)
-    asked: Json = {"type": "assert-default-spec-id", "default-spec-id": 5}
+    requirement: Json = {"type": "assert-default-spec-id", "default-spec-id": 5}
     with pytest.raises(RequirementFailed, match="default partition spec changed"):
-        table.commit(replace(mine.change, requirements=[asked, *mine.change.requirements]))
+        table.commit(replace(mine.change, requirements=[requirement, *mine.change.requirements]))
 
 
-@pytest.mark.parametrize("asked", [{"type": "assert-ref-snapshot-id"}, {"type": "nobody-knows"}, {}])
-def test_a_requirement_that_says_nothing_is_told_as_ever(table: Lake, asked: Json) -> None:
+@pytest.mark.parametrize("requirement", [{"type": "assert-ref-snapshot-id"}, {"type": "nobody-knows"}, {}])
+def test_a_requirement_that_says_nothing_is_told_as_ever(table: Lake, requirement: Json) -> None:
     mine = overtaken(table)
     with pytest.raises(Invalid):
-        table.commit(replace(mine.change, requirements=[asked, *mine.change.requirements]))
+        table.commit(replace(mine.change, requirements=[requirement, *mine.change.requirements]))
 
 
 def test_a_snapshot_with_other_updates_is_no_plain_append(table: Lake) -> None:
