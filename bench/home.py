@@ -66,7 +66,7 @@ def _fill_samples(database: SqlDatabase) -> None:
             uow.trends.put_scopes([replace(scope, series=Series((*past, *scope.series.samples)).compact(now))])
 
 
-def _measure_run(database: SqlDatabase, what: str, report: Report) -> None:
+def _measure_run(database: SqlDatabase, measure: str, report: Report) -> None:
     """One run of the task as if ten minutes had passed."""
     with database.writing() as uow:
         uow.trends.set_position(uow.now() - timedelta(seconds=FINE + 61))
@@ -74,7 +74,7 @@ def _measure_run(database: SqlDatabase, what: str, report: Report) -> None:
     status = TrendSampling(database).run_once()
     report.line(
         "sampling",
-        what=what,
+        what=measure,
         tables=status.tables,
         scopes=status.scopes,
         seconds=round(time.perf_counter() - wall, 2),

@@ -143,7 +143,7 @@ def _write(database: SqlDatabase, documents: Sequence[SearchDocument]) -> list[f
 def _measure(database: SqlDatabase, repeats: int, report: Report) -> None:
     rights = Rights.of([Grant(Securable(CATALOG, ("n008",)), Privilege.READ)])
     search = Search(database)
-    for who, visible in (("everything", Visibility(None)), ("one namespace", Visibility(rights))):
+    for scope, visible in (("everything", Visibility(None)), ("one namespace", Visibility(rights))):
         for kind, make in _SEARCHES.items():
             seconds, hits, cpu = [], 0, time.process_time()
             for number in range(repeats):
@@ -153,7 +153,7 @@ def _measure(database: SqlDatabase, repeats: int, report: Report) -> None:
                 seconds.append(time.perf_counter() - start)
             cpu_ms = round((time.process_time() - cpu) / repeats * 1_000, 1)
             report.line(
-                "search", who=who, kind=kind, hits=round(hits / repeats, 1), ms=_summarize(seconds), cpu_ms=cpu_ms
+                "search", who=scope, kind=kind, hits=round(hits / repeats, 1), ms=_summarize(seconds), cpu_ms=cpu_ms
             )
 
 

@@ -68,5 +68,5 @@ _FORBIDDEN_CHARACTERS = re.compile(r"[^\w+=,.@-]", re.ASCII)
 
 def build_session_name(principal: str | None, table: str) -> str:
     """The session's name for CloudTrail: principal and table, cut to 64 characters."""
-    who = _FORBIDDEN_CHARACTERS.sub("-", principal or "anonymous")[:28]
-    return f"firn={who}={_FORBIDDEN_CHARACTERS.sub('-', table)[-30:]}"
+    caller = _FORBIDDEN_CHARACTERS.sub("-", principal or "anonymous")[:28]
+    return f"firn={caller}={_FORBIDDEN_CHARACTERS.sub('-', table)[-30:]}"

@@ -131,18 +131,18 @@ def _find_differences(tree: exp.Query) -> Iterator[str]:
             yield "* names columns only when it is read"
         elif isinstance(node, exp.Join) and (node.side.upper(), node.kind.upper()) not in _JOINS:
             yield f"{node.side} {node.kind} JOIN is not known to give the same in Spark".strip()
-        elif isinstance(node, exp.Table) and (node.catalog or set(_given(node)) - {"this", "db", "alias"}):
+        elif isinstance(node, exp.Table) and (node.catalog or set(_list_set_clauses(node)) - {"this", "db", "alias"}):
             yield f"{_cut(node.sql(dialect='hive'))} is more than the name of a table"
         elif isinstance(node, exp.Group) and any(isinstance(part, exp.Literal) for part in node.expressions):
             yield "GROUP BY a number depends on a setting of Hive"
-        elif isinstance(node, exp.Select) and (more := set(_given(node)) - _CLAUSES):
+        elif isinstance(node, exp.Select) and (more := set(_list_set_clauses(node)) - _CLAUSES):
             yield f"{min(more).upper()} is not known to give the same in Spark"
 
 
 _CLAUSES = {"kind", "expressions", "from_", "from", "joins", "where", "group", "having", "distinct", "with_", "with"}
 
 
-def _given(node: exp.Expr) -> Iterator[str]:
+def _list_set_clauses(node: exp.Expr) -> Iterator[str]:
     return (name for name, value in node.args.items() if value not in (None, [], False, ""))
 
 

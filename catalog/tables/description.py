@@ -149,12 +149,12 @@ def _list_labels(properties: Mapping[str, str], prefix: str, *, is_nested: bool 
                 yield label
 
 
-def _check_text(what: str, text: str | None, longest: int, *, line_breaks: bool) -> None:
+def _check_text(field: str, text: str | None, longest: int, *, line_breaks: bool) -> None:
     if text is None:
         return
     if len(text) > longest:
-        raise Invalid(f"the {what} has {len(text):,} characters, at most {longest:,} are allowed", hint="shorten it")
+        raise Invalid(f"the {field} has {len(text):,} characters, at most {longest:,} are allowed", hint="shorten it")
     allowed = "\n\t" if line_breaks else ""
     wrong = next((char for char in text if not char.isprintable() and char not in allowed), None)
     if wrong is not None:
-        raise Invalid(f"the {what} has the character U+{ord(wrong):04X}, which people cannot see", hint="remove it")
+        raise Invalid(f"the {field} has the character U+{ord(wrong):04X}, which people cannot see", hint="remove it")

@@ -59,8 +59,8 @@ def skip(
 ) -> None:
     """Go on after records that the topic no longer has: they stay missing in the table. A running drain ends."""
     skipped = ctx.client.tables[table].log.skip(dry_run=dry_run)
-    goes = "would go on" if dry_run else "goes on"
-    text = f"{skipped.problem.message}; {table} {goes} from {skipped.position}"
+    verb = "would go on" if dry_run else "goes on"
+    text = f"{skipped.problem.message}; {table} {verb} from {skipped.position}"
     ctx.show.emit(skipped.json_value(), lambda: ctx.show.line(text))
 
 
@@ -94,8 +94,8 @@ def _agree(table: str, log: TableLog, to: str) -> LogResetOut:
 
 
 def _print_reset(ctx: CliContext, table: str, result: LogResetOut) -> None:
-    goes = "would go" if result.dry_run else "goes"
-    ctx.show.line(f"{table} {goes} from {result.start or 'none'} to {result.position}")
+    verb = "would go" if result.dry_run else "goes"
+    ctx.show.line(f"{table} {verb} from {result.start or 'none'} to {result.position}")
     for warning in result.warnings:
         ctx.show.line(f"  {warning}")
     rows = [(step.partition, step.start, step.position, step.left_out, step.repeated) for step in result.partitions]

@@ -36,7 +36,7 @@ class Chain:
     """Its last part, with which names of views begin."""
     source: str
     """The relation that `<SRC>` of the next transformer is, as SQL."""
-    taken: frozenset[str] = frozenset()
+    reserved_names: frozenset[str] = frozenset()
     views: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> exp.Query:
@@ -115,7 +115,7 @@ class Chain:
     def _add_view(self, name: str, query: exp.Query) -> str:
         """Define a view, and return its name as SQL. Views of other targets may have the name."""
         stem, number = name, 2
-        while name.lower() in self.taken or name in self.views:
+        while name.lower() in self.reserved_names or name in self.views:
             name, number = f"{self.target}_{stem}" if number == 2 else f"{self.target}_{stem}_{number}", number + 1
         self.views[name] = f"CREATE TEMPORARY VIEW {quote_name(name)} AS\n{write_query(query)};\n"
         return quote_name(name)

@@ -139,7 +139,7 @@ def resume(
     Name it if somebody has added some since the last commit: Spark's source refuses options that leave one out. Raises
     Invalid if the position is not of this topic.
     """
-    stream = StreamWriter.register(spark or _active_session(), table, writer, taken=False)
+    stream = StreamWriter.register(spark or _active_session(), table, writer, takes_resumed=False)
     options = {"kafka.isolation.level": "read_committed", "failOnDataLoss": "true", "startingOffsets": "earliest"}
     if stream.registered.position is None:
         return options if topic is None else options | {"subscribe": topic}

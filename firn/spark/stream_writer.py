@@ -43,17 +43,17 @@ class StreamWriter:
     warned: bool = False
 
     @classmethod
-    def register(cls, spark: SparkSession, table: str, name: str, *, taken: bool = True) -> StreamWriter:
+    def register(cls, spark: SparkSession, table: str, name: str, *, takes_resumed: bool = True) -> StreamWriter:
         """Register a copy, which ends all earlier ones; or take the registration that `resume` has just made.
 
-        With `taken` False, the registration waits for the sink that is created next.
+        With `takes_resumed` False, the registration waits for the sink that is created next.
         """
         client, path = client_of(spark, table)
         key = client.url, path, name
         with _resumed_lock:
-            registered = _resumed.pop(key, None) if taken else None
+            registered = _resumed.pop(key, None) if takes_resumed else None
         registered = registered or client.tables[path].writers.register(name)
-        if not taken:
+        if not takes_resumed:
             with _resumed_lock:
                 _resumed[key] = registered
         return cls(table, client, path, registered)

@@ -83,10 +83,10 @@ class BesideRun:
         with settings, open_lake(attempt.spark, attempt.catalog) as lake, ExitStack() as stack:
             (table,) = attempt.list_tables(attempt.build_context(lake, stack))
             attempt.stage("taking a chunk")
-            taken = self.chunks.take(TakeChunk(fingerprint=table.definition.fingerprint))
-            if taken.take is None:
-                return taken.reason
-            return self._compute(table, taken.take, SharedInputs(lake, {}))
+            taken_chunk = self.chunks.take(TakeChunk(fingerprint=table.definition.fingerprint))
+            if taken_chunk.take is None:
+                return taken_chunk.reason
+            return self._compute(table, taken_chunk.take, SharedInputs(lake, {}))
 
     def _compute(self, table: TableRun, take: Take, inputs: SharedInputs) -> RunResult | None:
         (chunk,) = take.chunks.chunks

@@ -108,15 +108,15 @@ def take_chunk(services: ServicesDep, lease: LeaseDep, body: beside.TakeChunk) -
 
     It may be asked again, which voids the take before.
     """
-    taken = services.beside_chunks.take(lease, body.fingerprint)
-    if isinstance(taken, str):
-        return beside.TakenChunk(take=None, reason=taken)
+    taken_chunk = services.beside_chunks.take(lease, body.fingerprint)
+    if isinstance(taken_chunk, str):
+        return beside.TakenChunk(take=None, reason=taken_chunk)
     take = beside.Take(
-        id=taken.take.id,
-        chunks=taken.chunks,
-        at=build_checkpoint(taken.at),
-        version=taken.take.version,
-        writer=taken.writer,
+        id=taken_chunk.take.id,
+        chunks=taken_chunk.chunks,
+        at=build_checkpoint(taken_chunk.at),
+        version=taken_chunk.take.version,
+        writer=taken_chunk.writer,
     )
     return beside.TakenChunk(take=take)
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 from catalog.ports.store import Database, UnitOfWork
 
 
-def _who() -> str:
+def _build_holder_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
 
 
@@ -28,7 +28,7 @@ class Leadership:
 
     database: Database
     lasts: timedelta
-    holder: str = field(default_factory=_who)
+    holder: str = field(default_factory=_build_holder_name)
     _term: int | None = None
     _held_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -81,25 +81,25 @@ def ask(server: ServerApi) -> object:
     return server.ask(LEASE, "orphans", {}, seconds=1)
 
 
-Asks = Callable[[ServerApi], object]
-ASKED = pytest.mark.parametrize("asked", [own_places, load_table, ask, lambda server: server.committing(LEASE)])
+Call = Callable[[ServerApi], object]
+CALLS = pytest.mark.parametrize("call", [own_places, load_table, ask, lambda server: server.committing(LEASE)])
 
 
-@ASKED
+@CALLS
 @pytest.mark.parametrize("code", [429, 500, 502, 503])
-def test_a_server_that_has_no_answer_now_says_nothing_about_the_job(call: Asks, code: int) -> None:
+def test_a_server_that_has_no_answer_now_says_nothing_about_the_job(call: Call, code: int) -> None:
     with pytest.raises(httpx.HTTPError):
         call(api(status(code)))
 
 
-@ASKED
-def test_a_privilege_that_is_missing_is_told_and_is_no_lost_lease(call: Asks) -> None:
+@CALLS
+def test_a_privilege_that_is_missing_is_told_and_is_no_lost_lease(call: Call) -> None:
     with pytest.raises(Refused, match="so"):
         call(api(status(403)))
 
 
-@ASKED
-def test_a_token_that_was_revoked_is_told_as_such(call: Asks) -> None:
+@CALLS
+def test_a_token_that_was_revoked_is_told_as_such(call: Call) -> None:
     with pytest.raises(NotWelcome, match="so"):
         call(api(status(401)))
 

@@ -63,7 +63,7 @@ class Switched:
     """Publishes still open, because others hold a lock or the metastore did not answer."""
     locked: int = 0
     """The part of `remaining` that others have locked."""
-    who: str = ""
+    holders: str = ""
     """The holder of one of the locks."""
 
     @property
@@ -77,14 +77,16 @@ class Switched:
             skipped=self.skipped + other.skipped,
             remaining=self.remaining + other.remaining,
             locked=self.locked + other.locked,
-            who=self.who or other.who,
+            holders=self.holders or other.holders,
         )
 
     @property
     def why_left(self) -> str:
         """Why publishes are still open."""
         if self.locked:
-            return f"{format_count(self.locked, 'partition')}, which others have locked in the metastore: {self.who}"
+            return (
+                f"{format_count(self.locked, 'partition')}, which others have locked in the metastore: {self.holders}"
+            )
         return (
             f"the metastore does not say whether the publish of {format_count(self.remaining, 'partition')} has landed"
         )
@@ -186,7 +188,7 @@ class Repointer:
             skipped=len(ended) - done,
             remaining=len(baselines) - len(ended),
             locked=len(locked),
-            who=locked[0].reason if locked else "",
+            holders=locked[0].reason if locked else "",
         )
 
     def _detect(
