@@ -39,9 +39,9 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
 
 
 def test_directories_are_listed_and_footers_are_read(lines: dict[str, list[dict[str, Any]]]) -> None:
-    for part, whats in (("hdfs-listing", ["listing", "times"]), ("hdfs-footers", ["footers"])):
+    for part, measures in (("hdfs-listing", ["listing", "times"]), ("hdfs-footers", ["footers"])):
         events = {line["event"]: line for line in lines[part]}
-        for measure in whats:
+        for measure in measures:
             assert {"local", "hdfs", "webhdfs"} <= events[measure].keys()
             assert events[f"{measure} on HDFS"]["times_webhdfs"]["wall"] > 0
     calls = {line["event"]: line["calls"] for line in lines["hdfs-listing"] if "calls" in line}

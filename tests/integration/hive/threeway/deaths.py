@@ -113,7 +113,7 @@ class Deaths:
         """Of a partition that Hive has, so that it is pointed elsewhere."""
         self.history.time_passes()
         key, part = self.history.random.choice(KEYS), self.history.hive.listed_part()
-        if part not in self.history.oracle.grounds:  # it was just made, because there was none
+        if part not in self.history.oracle.baselines:  # it was just made, because there was none
             self.history.take_over(everything=True)
             self.history.time_passes()
         row = {**self.history.row(key), "p": part} if self.history.oracle.partitioned else self.history.row(key)

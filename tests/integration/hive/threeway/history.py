@@ -21,7 +21,7 @@ from tests.integration.hive.threeway.firn_side import FirnSide
 from tests.integration.hive.threeway.hive_table import KEYS, PARTITIONS, removed
 from tests.integration.hive.threeway.hive_users import HiveUsers
 from tests.integration.hive.threeway.oracle import Oracle
-from tests.integration.hive.threeway.oracle_values import File, Ground, Part, Place
+from tests.integration.hive.threeway.oracle_values import Baseline, File, Part, Place
 from tests.integration.hive.threeway.outages import Outages, deaths_in
 from tests.integration.hive.threeway.weights import OF_ALL, OF_PARTITIONS, OPERATIONS_OF_FIRN
 from tests.integration.hive.threeway.world import World
@@ -123,8 +123,8 @@ class History:
         same(by_key(self.firn.rows()), expected, "the view")
         same(by_key(self.firn.rows(".base")), expected, "base")
         same(by_key(self.hive.rows()), expected, "Hive")
-        grounds = {part: ground for part, ground in self.oracle.grounds.items() if not ground.is_dropped}
-        known = {part: Place(ground.location, ground.files) for part, ground in grounds.items()}
+        baselines = {part: baseline for part, baseline in self.oracle.baselines.items() if not baseline.is_dropped}
+        known = {part: Place(baseline.location, baseline.files) for part, baseline in baselines.items()}
         same(self.hive.places(), known, "what Hive lists")
         for part, place in self.hive.places().items():
             assert path_at(place.location).is_dir() or not [row for row in expected.values() if row.get("p") == part]
@@ -140,9 +140,9 @@ class History:
         )
 
     def _known_files(self) -> Iterator[File]:
-        for ground in self.oracle.grounds.values():
-            yield from ground.files
-            for left in ground.watched:
+        for baseline in self.oracle.baselines.values():
+            yield from baseline.files
+            for left in baseline.watched:
                 yield from left.files
 
     @contextmanager
@@ -156,7 +156,9 @@ class History:
         after = self.fingerprint()
         lost = {path for path, looks in before.items() if after.get(path) != looks} - self.excused
         if clears:
-            lefts = [place for ground in self.oracle.grounds.values() for place in (ground.left, *ground.watched)]
+            lefts = [
+                place for baseline in self.oracle.baselines.values() for place in (baseline.left, *baseline.watched)
+            ]
             used = {*places.values(), *(place.location for place in lefts)}
             lost = {path for path in lost if "published-to-hive" not in path or str(path_at(path).parent) in used}
         assert not lost, f"Firn has changed or removed {sorted(lost)}"
@@ -180,8 +182,10 @@ class History:
         files: dict[Part, set[str]] = {}
         for part, path, deletes in self.firn.files():
             files.setdefault(part, set()).add("deletes" if deletes else path)
-        grounds = {part: ground for part, ground in self.oracle.grounds.items() if not ground.is_dropped}
-        known = {part: {f"{file.directory}/{file.name}" for file in ground.files} for part, ground in grounds.items()}
+        baselines = {part: baseline for part, baseline in self.oracle.baselines.items() if not baseline.is_dropped}
+        known = {
+            part: {f"{file.directory}/{file.name}" for file in baseline.files} for part, baseline in baselines.items()
+        }
         return {part for part, listed in known.items() if files.get(part, set()) == listed}
 
     # -- Firn's side -----------------------------------------------------------------------------------------------
@@ -266,7 +270,7 @@ class History:
         self._note_columns()
         hive, standing = self.hive.places(), self.standing()
         listings = {
-            name: self.hive.files(name) for ground in self.oracle.grounds.values() for name in self._left(ground)
+            name: self.hive.files(name) for baseline in self.oracle.baselines.values() for name in self._left(baseline)
         }
         with self.untouched(moves=True):
             if ask is not None:
@@ -277,11 +281,11 @@ class History:
         return message
 
     @staticmethod
-    def _left(ground: Ground) -> list[str]:
-        return [place.location for place in ground.watched] + [ground.location]
+    def _left(baseline: Baseline) -> list[str]:
+        return [place.location for place in baseline.watched] + [baseline.location]
 
     def _settled(self) -> None:
-        left = {location for ground in self.oracle.grounds.values() for location in self._left(ground)}
+        left = {location for baseline in self.oracle.baselines.values() for location in self._left(baseline)}
         self.hive.wait_until_settled(left)
 
     def _note_columns(self) -> None:
@@ -318,12 +322,12 @@ class History:
 
     def _published(self, standing: set[Part], before: Mapping[Part, Place]) -> None:
         """What Hive has now is base's, where it was given it; what it was not given is where it was."""
-        after, grounds = self.hive.places(), dict(self.oracle.grounds)
+        after, baselines = self.hive.places(), dict(self.oracle.baselines)
         self.oracle.publish(standing, before, after)
         for part, written in self._written().items():
             if part not in after or after[part].location != written.location:
-                ground = grounds.get(part)
-                if ground is None or written.location != ground.location:
+                baseline = baselines.get(part)
+                if baseline is None or written.location != baseline.location:
                     self.oracle.gave_up(part, written)
         for part, place in after.items():
             was = before.get(part)
@@ -373,8 +377,8 @@ class History:
     def _places_left(self) -> list[str]:
         """In the order in which they were left: their names are none that a seed repeats."""
         there = {place.location for place in self.hive.places().values()}
-        grounds = [self.oracle.grounds[part] for part in sorted(self.oracle.grounds, key=str)]
-        return [place.location for ground in grounds for place in ground.watched if place.location not in there]
+        baselines = [self.oracle.baselines[part] for part in sorted(self.oracle.baselines, key=str)]
+        return [place.location for baseline in baselines for place in baseline.watched if place.location not in there]
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from tests.integration.hive.threeway.oracle_values import (
     WHOLE,
+    Baseline,
     Change,
     File,
-    Ground,
     Hive,
     Key,
     Left,
@@ -36,7 +36,7 @@ class Oracle:
     base: dict[Key, Row] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     merged: int = 0
-    grounds: dict[Part, Ground] = field(default_factory=dict)
+    baselines: dict[Part, Baseline] = field(default_factory=dict)
     live: set[str] = field(default_factory=set)
     """Files whose rows were appended to the changes, and that are where they were."""
     dead: set[str] = field(default_factory=set)
@@ -58,7 +58,8 @@ class Oracle:
     def through(self) -> int:
         """The changes that Hive was given in all of its partitions (decision 39, point 3)."""
         return min(
-            (ground.through for ground in self.grounds.values() if not ground.is_dropped), default=self.given_before
+            (baseline.through for baseline in self.baselines.values() if not baseline.is_dropped),
+            default=self.given_before,
         )
 
     def part_of(self, row: Row | None) -> Part:
@@ -74,7 +75,7 @@ class Oracle:
             row.setdefault(name, None)
 
     def upgrade(self, hive: Hive) -> None:
-        self.grounds = {part: Ground(place.location, place.files, 0) for part, place in hive.items()}
+        self.baselines = {part: Baseline(place.location, place.files, 0) for part, place in hive.items()}
         for part, place in hive.items():
             for file in place.files:
                 for row in file.rows:
@@ -98,7 +99,11 @@ class Oracle:
 
     def waiting(self) -> set[Part]:
         """Partitions that are not published now: perhaps half of an overwrite, or added rows that are pending."""
-        return {part for part, ground in self.grounds.items() if ground.is_refilling or ground.appended > self.merged}
+        return {
+            part
+            for part, baseline in self.baselines.items()
+            if baseline.is_refilling or baseline.appended > self.merged
+        }
 
     def publish(self, standing: set[Part], before: Hive, after: Hive) -> None:
         """What is merged is Hive's, in partitions that do not wait, but for those that Hive has changed meanwhile.
@@ -107,12 +112,12 @@ class Oracle:
         `before` is Hive as the metastore was pointed elsewhere, `after` as it has been since.
         """
         given_to_all = self.through
-        for part in {*self.grounds, *map(self.part_of, self.base.values()), *after} - self.waiting():
-            ground = self.grounds.get(part)
-            is_known = ground is not None and not ground.is_dropped
-            if ground is not None and is_known and part in standing:
-                self.grounds[part] = replace(ground, through=max(ground.through, self.merged))
-                for file in ground.files:
+        for part in {*self.baselines, *map(self.part_of, self.base.values()), *after} - self.waiting():
+            baseline = self.baselines.get(part)
+            is_known = baseline is not None and not baseline.is_dropped
+            if baseline is not None and is_known and part in standing:
+                self.baselines[part] = replace(baseline, through=max(baseline.through, self.merged))
+                for file in baseline.files:
                     self.knew.pop(file.source, None)
             elif is_known or self._in_base(part) or part not in before:
                 self._place_partition(part, before, after, given_to_all)
@@ -120,43 +125,43 @@ class Oracle:
         self.given_before = self.through
 
     def _place_partition(self, part: Part, before: Hive, after: Hive, given_to_all: int) -> None:
-        ground = self.grounds.get(part)
-        known = None if ground is None or ground.is_dropped else Place(ground.location, ground.files)
+        baseline = self.baselines.get(part)
+        known = None if baseline is None or baseline.is_dropped else Place(baseline.location, baseline.files)
         if before.get(part) != known:  # Hive has changed it: it stays where it is
-            self.grounds[part] = ground or Ground("", frozenset(), given_to_all, is_dropped=True)
+            self.baselines[part] = baseline or Baseline("", frozenset(), given_to_all, is_dropped=True)
         elif part in after:
-            left = (ground.left,) if ground and known else ()
-            watched = (*(ground.watched if ground else ()), *left)
-            self.grounds[part] = Ground(after[part].location, after[part].files, self.merged, watched=watched)
+            left = (baseline.left,) if baseline and known else ()
+            watched = (*(baseline.watched if baseline else ()), *left)
+            self.baselines[part] = Baseline(after[part].location, after[part].files, self.merged, watched=watched)
         else:
             assert not self._in_base(part), f"partition {part} was not given to Hive"
-        if (gone := self.grounds.get(part)) and gone.is_dropped and not self._in_base(part):
-            self.grounds[part] = replace(gone, through=max(gone.through, self.merged))  # neither side has it
+        if (gone := self.baselines.get(part)) and gone.is_dropped and not self._in_base(part):
+            self.baselines[part] = replace(gone, through=max(gone.through, self.merged))  # neither side has it
 
     def gave_up(self, part: Part, wrote: Place) -> None:
         """What was written for a publish that Hive has overtaken is known, should the metastore be pointed there."""
-        known = self.grounds[part]
+        known = self.baselines[part]
         if wrote.location not in [left.location for left in known.watched]:
             watched = (*known.watched, Left(wrote.location, wrote.files, self.merged))
-            self.grounds[part] = replace(known, watched=watched)
+            self.baselines[part] = replace(known, watched=watched)
 
     def time_passes(self) -> None:
         """All overwrites have ended; of partitions that were dropped nothing can come back.
 
         Of those that were given less than others that is remembered.
         """
-        most, grounds = self.most_given, dict(self.grounds)
-        for part, ground in grounds.items():
-            is_over = ground.is_dropped and not ground.watched
-            if is_over and ground.through >= most:
-                del self.grounds[part]
+        most, baselines = self.most_given, dict(self.baselines)
+        for part, baseline in baselines.items():
+            is_over = baseline.is_dropped and not baseline.watched
+            if is_over and baseline.through >= most:
+                del self.baselines[part]
             else:
-                self.grounds[part] = replace(ground, is_refilling=False, lost=frozenset(), is_asleep=is_over)
+                self.baselines[part] = replace(baseline, is_refilling=False, lost=frozenset(), is_asleep=is_over)
 
     @property
     def most_given(self) -> int:
         """The changes that some partition was given."""
-        return max((ground.through for ground in self.grounds.values()), default=self.through)
+        return max((baseline.through for baseline in self.baselines.values()), default=self.through)
 
     # -- sync ------------------------------------------------------------------------------------------------------
 
@@ -178,30 +183,30 @@ class Oracle:
     def _points_back(self, hive: Hive) -> None:
         """A metastore that is pointed at a superseded directory is followed there (decision 39, point 4)."""
         for part, place in hive.items():
-            ground = self.grounds.get(part)
-            back = [left for left in ground.watched if left.location == place.location] if ground else []
-            if ground and back and not ground.is_dropped:
-                others = tuple(left for left in ground.watched if left not in back)
-                self.grounds[part] = replace(
-                    ground,
+            baseline = self.baselines.get(part)
+            back = [left for left in baseline.watched if left.location == place.location] if baseline else []
+            if baseline and back and not baseline.is_dropped:
+                others = tuple(left for left in baseline.watched if left not in back)
+                self.baselines[part] = replace(
+                    baseline,
                     location=back[0].location,
                     files=back[0].files,
                     through=back[0].through,
-                    watched=(*others, ground.left),
+                    watched=(*others, baseline.left),
                 )
 
     def _looked(self, hive: Hive) -> tuple[set[Part], set[Part]]:
         """Partitions that must be rebuilt, and those to which files were only added."""
-        vanished = {part for part, ground in self.grounds.items() if not ground.is_dropped and part not in hive}
+        vanished = {part for part, baseline in self.baselines.items() if not baseline.is_dropped and part not in hive}
         rebuilt, added = set[Part](), set[Part]()
         for part, place in hive.items():
-            ground = self.grounds.get(part)
-            if ground is None or ground.is_asleep:
+            baseline = self.baselines.get(part)
+            if baseline is None or baseline.is_asleep:
                 added.add(part)
-            elif ground.is_dropped or ground.location != place.location or ground.files - place.files:
+            elif baseline.is_dropped or baseline.location != place.location or baseline.files - place.files:
                 rebuilt.add(part)
-            elif place.files - ground.files:
-                (rebuilt if ground.is_refilling else added).add(part)
+            elif place.files - baseline.files:
+                (rebuilt if baseline.is_refilling else added).add(part)
         self.decided = set()
         moved = {part for part in rebuilt | added if self._know_again(part, hive, rebuilt | vanished)}
         return rebuilt | vanished | moved, added - moved
@@ -209,9 +214,14 @@ class Oracle:
     def _know_again(self, part: Part, hive: Hive, changed: set[Part]) -> bool:
         """Whether files came that were known elsewhere; what they hold is noted (decision 64)."""
         gone = {file for part in changed for file in self._gone(part, hive)}
-        known = [(file, ground.through) for ground in self.grounds.values() for file in ground.files | ground.lost]
+        known = [
+            (file, baseline.through) for baseline in self.baselines.values() for file in baseline.files | baseline.lost
+        ]
         known += [
-            (file, left.through) for ground in self.grounds.values() for left in ground.watched for file in left.files
+            (file, left.through)
+            for baseline in self.baselines.values()
+            for left in baseline.watched
+            for file in left.files
         ]
         is_known = False
         for file in self._come(part, hive):
@@ -230,23 +240,23 @@ class Oracle:
         return is_known
 
     def _gone(self, part: Part, hive: Hive) -> frozenset[File]:
-        ground = self.grounds.get(part)
+        baseline = self.baselines.get(part)
         there = hive[part].files if part in hive else frozenset[File]()
-        return ground.files - there if ground else frozenset()
+        return baseline.files - there if baseline else frozenset()
 
     def _come(self, part: Part, hive: Hive) -> frozenset[File]:
-        ground = self.grounds.get(part)
-        return hive[part].files - ground.files if ground else hive[part].files
+        baseline = self.baselines.get(part)
+        return hive[part].files - baseline.files if baseline else hive[part].files
 
     def _rebuild(self, hive: Hive, rebuilt: set[Part], standing: set[Part]) -> None:
         """What Hive lists there, then the changes that it was never given (decisions 12 and 39)."""
         read = {part: hive[part].files if part in hive else frozenset[File]() for part in rebuilt}
         if self.is_published:  # a key may have lost its row to one that vanishes now (decision 39, point 5)
-            again = {part for part, ground in self.grounds.items() if part in hive and not ground.is_dropped}
-            read |= {part: self.grounds[part].files for part in again - standing - rebuilt}
-        since = min([self.through, *(ground.through for ground in self.grounds.values())])
+            again = {part for part, baseline in self.baselines.items() if part in hive and not baseline.is_dropped}
+            read |= {part: self.baselines[part].files for part in again - standing - rebuilt}
+        since = min([self.through, *(baseline.through for baseline in self.baselines.values())])
         since = min([since, *(self.knew.get(file.source, since) for files in read.values() for file in files)])
-        knew = {part: self._knew(part) for part in {*self.grounds, *hive}}
+        knew = {part: self._knew(part) for part in {*self.baselines, *hive}}
         dying = {file.source for part in rebuilt for file in self._gone(part, hive)} & self.live
         self.live, self.dead = self.live - dying, self.dead | dying
         rows = self._newest(read, {part: self._come(part, hive) for part in rebuilt if part in hive}, knew)
@@ -259,27 +269,27 @@ class Oracle:
         alive = [change for change in every if change.source not in self.dead]
         keys = {change.key for change in alive if change.commit > self.merged or self.part_of(change.row) in read}
         keys |= {change.key for change in every if change.source in self.dead} | rows.keys()
-        ground = rest | {key: self.placed(row.row, row.part) for key, row in rows.items()}
+        baseline = rest | {key: self.placed(row.row, row.part) for key, row in rows.items()}
         if self.partitioned:
-            here = {key: knew.get(self.part_of(row), self.through) for key, row in ground.items()}
+            here = {key: knew.get(self.part_of(row), self.through) for key, row in baseline.items()}
             here |= {key: row.knew for key, row in rows.items()}
             keys -= self._known(alive, [change for change in every if change.source in self.dead], here, lies)
-        self.base = replayed(ground, [change for change in alive if change.key in keys])
+        self.base = replayed(baseline, [change for change in alive if change.key in keys])
         self.merged = self.commits
         for part in rebuilt:
             self._is_now(part, hive)
 
     def _knew(self, part: Part) -> int:
         """The changes that whoever wrote what Hive lists there could know."""
-        ground = self.grounds.get(part)
-        return self.through if ground is None or ground.is_asleep else ground.through
+        baseline = self.baselines.get(part)
+        return self.through if baseline is None or baseline.is_asleep else baseline.through
 
     def _known(
         self, alive: list[Change], lost: list[Change], here: Mapping[Key, int], lies: set[tuple[Part, Key]]
     ) -> set[Key]:
         """Keys whose last change Hive's side knew, or whose row it has taken from where it was put (decision 39)."""
         last, most = {change.key: change for change in alive}, self.most_given
-        to = {part: ground.through for part, ground in self.grounds.items()}
+        to = {part: baseline.through for part, baseline in self.baselines.items()}
         fell = {change.key: change for change in lost if change.commit > to.get(self.part_of(change.row), most)}
         keys_lost = set[Key]()
         for key, change in last.items():
@@ -293,34 +303,34 @@ class Oracle:
         return keys_lost
 
     def _is_now(self, part: Part, hive: Hive) -> None:
-        """The ground of a rebuilt partition."""
-        ground, gone = self.grounds.get(part), self._gone(part, hive)
+        """The baseline of a rebuilt partition."""
+        baseline, gone = self.baselines.get(part), self._gone(part, hive)
         for file in gone:
-            self.knew.setdefault(file.source, ground.through if ground else self.through)
+            self.knew.setdefault(file.source, baseline.through if baseline else self.through)
         if part not in hive:
-            assert ground is not None
-            self.grounds[part] = replace(
-                ground, files=frozenset(), lost=gone | ground.lost, is_refilling=True, is_dropped=True
+            assert baseline is not None
+            self.baselines[part] = replace(
+                baseline, files=frozenset(), lost=gone | baseline.lost, is_refilling=True, is_dropped=True
             )
-        elif ground is None:
-            self.grounds[part] = Ground(hive[part].location, hive[part].files, self.through, is_refilling=True)
+        elif baseline is None:
+            self.baselines[part] = Baseline(hive[part].location, hive[part].files, self.through, is_refilling=True)
         else:
-            is_refilling = bool(gone) or ground.is_refilling or self._is_moved(part, hive)
-            self.grounds[part] = replace(
-                ground,
+            is_refilling = bool(gone) or baseline.is_refilling or self._is_moved(part, hive)
+            self.baselines[part] = replace(
+                baseline,
                 location=hive[part].location,
                 files=hive[part].files,
-                lost=gone | ground.lost,
+                lost=gone | baseline.lost,
                 is_refilling=is_refilling,
                 is_dropped=False,
                 is_asleep=False,
-                watched=tuple(left for left in ground.watched if left.location != hive[part].location),
+                watched=tuple(left for left in baseline.watched if left.location != hive[part].location),
             )
 
     def _is_moved(self, part: Part, hive: Hive) -> bool:
         """Whether it is rebuilt for nothing else than that files of another partition came to it."""
-        ground = self.grounds[part]
-        return not ground.is_dropped and ground.location == hive[part].location
+        baseline = self.baselines[part]
+        return not baseline.is_dropped and baseline.location == hive[part].location
 
     def _newest(
         self, read: Mapping[Part, frozenset[File]], new: Mapping[Part, frozenset[File]], knew: Mapping[Part, int]
@@ -342,8 +352,8 @@ class Oracle:
     def _overwritten(self, hive: Hive, listed: Listed) -> dict[Part, str]:
         """Partitions whose superseded directory lost files and got others: its writer did not know of the publish."""
         locations: dict[Part, str] = {}
-        for part in self.grounds.keys() & hive.keys():
-            for left in self.grounds[part].watched:
+        for part in self.baselines.keys() & hive.keys():
+            for left in self.baselines[part].watched:
                 now = listed(left.location)
                 if left.files - now and now - left.files:
                     locations.setdefault(part, left.location)
@@ -351,7 +361,7 @@ class Oracle:
 
     def _append(self, hive: Hive, added: set[Part], listed: Listed) -> None:
         """Files that only came are upserts, newer than all changes there are."""
-        late = {part: self._heard(part, listed) for part in [*self.grounds]}
+        late = {part: self._heard(part, listed) for part in [*self.baselines]}
         come = {part: self._come(part, hive) for part in added}
         none = frozenset[File]()
         read = {part: come.get(part, none) | late.get(part, none) for part in {*come, *late}}
@@ -364,8 +374,8 @@ class Oracle:
             sources = {file.source for come in read.values() for file in come}
             self.live, self.dead = self.live | sources, self.dead - sources
         for part in added:
-            known = self.grounds.get(part, Ground("", frozenset(), self.through))
-            self.grounds[part] = replace(
+            known = self.baselines.get(part, Baseline("", frozenset(), self.through))
+            self.baselines[part] = replace(
                 known,
                 location=hive[part].location,
                 files=hive[part].files,
@@ -376,12 +386,12 @@ class Oracle:
 
     def _heard(self, part: Part, listed: Listed) -> frozenset[File]:
         """Files that have come to directories at which the partition was before; from now on they are known."""
-        ground, heard, watched = self.grounds[part], frozenset[File](), list[Left]()
-        for left in ground.watched:
+        baseline, heard, watched = self.baselines[part], frozenset[File](), list[Left]()
+        for left in baseline.watched:
             now = listed(left.location)
             watched.append(replace(left, files=now) if now - left.files else left)
             heard |= now - left.files
-        self.grounds[part] = replace(ground, watched=tuple(watched))
+        self.baselines[part] = replace(baseline, watched=tuple(watched))
         return heard
 
     def _in_base(self, part: Part) -> list[Row]:

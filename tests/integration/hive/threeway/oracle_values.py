@@ -56,7 +56,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Baseline:
     """What was last taken over of a partition; its files hold the changes up to commit `through`."""
 
     location: str

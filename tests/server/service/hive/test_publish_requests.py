@@ -44,7 +44,7 @@ def pending(beside: BesideHive, table: HiveFiles, through: int, *, merged_to: in
         uow.keyed.put(replace(keyed, change_sequence=through, watermark=merged_to, pending_commits=commits))
 
 
-def wish(beside: BesideHive, table: HiveFiles) -> PublishRequest:
+def get_publish_request(beside: BesideHive, table: HiveFiles) -> PublishRequest:
     with beside.database.reading() as uow:
         request = load_link(uow, relation_of(beside, table).id).publish_request
     assert request is not None
@@ -81,19 +81,20 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     assert outcome.job is not None
     assert outcome.job.kind is JobKind.MERGE
     assert beside.publishes.activate().planned == 0  # the merge is under way
-    assert (wish(beside, table).step, wish(beside, table).job) == (PublishStep.MERGING, outcome.job.id)
+    request = get_publish_request(beside, table)
+    assert (request.step, request.job) == (PublishStep.MERGING, outcome.job.id)
     merges(beside, table)
     assert beside.publishes.activate().planned == 1
-    assert wish(beside, table).step is PublishStep.PUBLISHING
+    assert get_publish_request(beside, table).step is PublishStep.PUBLISHING
     job = leased(beside, table, x=(1, 7))  # asked for again meanwhile it is the same job
-    assert job.lease.job_id == wish(beside, table).job
+    assert job.lease.job_id == get_publish_request(beside, table).job
     done = beside.published.accept(job.lease, job.location, rows=job.rows)
     report = {"switched": done.switched, "skipped": done.skipped, "remaining": done.remaining}
     beside.services.jobs.report(job.lease, Outcome.COMMITTED, error=None, result=report)
     assert beside.publish_requests.is_open(relation_of(beside, table).id)
     beside.publishes.activate()
     assert not beside.publish_requests.is_open(relation_of(beside, table).id)
-    told_at_the_end = wish(beside, table)
+    told_at_the_end = get_publish_request(beside, table)
     assert told_at_the_end.step is PublishStep.DONE
     assert told_at_the_end.message == "1 partition published; Hive is up to date"
 
@@ -116,11 +117,11 @@ def test_whoever_dies_before_the_publish_loses_no_wish(beside: BesideHive) -> No
             if was_planned is not None:
                 pending(beside, table, CHANGES, merged_to=CHANGES)
                 beside.services.jobs.report(was_planned, None, error=None, result={})
-                assert wish(beside, table).is_open
+                assert get_publish_request(beside, table).is_open
             if is_wished(beside, table):
                 beside.publishes.activate()
-                assert job_of(beside, wish(beside, table).job).kind is JobKind.PUBLISH
-                beside.services.jobs.cancel(job_of(beside, wish(beside, table).job).id)
+                assert job_of(beside, get_publish_request(beside, table).job).kind is JobKind.PUBLISH
+                beside.services.jobs.cancel(job_of(beside, get_publish_request(beside, table).job).id)
             else:
                 assert was_planned is None  # nobody had been told anything
         else:
@@ -144,7 +145,7 @@ def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> No
     asks(beside, table)
     beside.services.jobs.report(begun(beside, JobKind.MERGE), Outcome.REFUSED, error="disk full", result={})
     assert beside.publishes.activate().planned == 0
-    assert (wish(beside, table).step, wish(beside, table).message) == (
+    assert (get_publish_request(beside, table).step, get_publish_request(beside, table).message) == (
         PublishStep.FAILED,
         "its merge job failed: disk full",
     )
@@ -153,22 +154,22 @@ def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> No
 def test_whoever_cancels_the_merge_cancels_the_publish(beside: BesideHive) -> None:
     table = changed(beside)
     asks(beside, table)
-    beside.services.jobs.cancel(job_of(beside, wish(beside, table).job).id)
+    beside.services.jobs.cancel(job_of(beside, get_publish_request(beside, table).job).id)
     assert beside.publishes.activate().planned == 0
-    assert wish(beside, table).message == "its merge job was canceled: Hive's table is unchanged"
+    assert get_publish_request(beside, table).message == "its merge job was canceled: Hive's table is unchanged"
 
 
 def test_a_merge_that_leaves_some_is_followed_by_another(beside: BesideHive) -> None:
     table = changed(beside)
     asks(beside, table)
-    first = wish(beside, table).job
+    first = get_publish_request(beside, table).job
     merges(beside, table, merged_to=CHANGES - 1)
     assert beside.publishes.activate().planned == 1
-    again = job_of(beside, wish(beside, table).job)
+    again = job_of(beside, get_publish_request(beside, table).job)
     assert (again.kind, again.id == first) == (JobKind.MERGE, False)
     merges(beside, table, merged_to=CHANGES - 1)  # and one that merges nothing is not asked for for ever
     assert beside.publishes.activate().planned == 0
-    assert wish(beside, table).step is PublishStep.FAILED
+    assert get_publish_request(beside, table).step is PublishStep.FAILED
 
 
 def test_changes_that_come_later_do_not_hold_it_up(beside: BesideHive) -> None:
@@ -177,7 +178,7 @@ def test_changes_that_come_later_do_not_hold_it_up(beside: BesideHive) -> None:
     merges(beside, table)
     pending(beside, table, CHANGES + 4, merged_to=CHANGES)
     beside.publishes.activate()
-    assert job_of(beside, wish(beside, table).job).kind is JobKind.PUBLISH
+    assert job_of(beside, get_publish_request(beside, table).job).kind is JobKind.PUBLISH
 
 
 def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
@@ -190,7 +191,7 @@ def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
     assert beside.publishes.activate().planned == 0
     beside.services.jobs.cancel(other.id)
     assert beside.publishes.activate().planned == 1
-    assert wish(beside, table).step is PublishStep.MERGING
+    assert get_publish_request(beside, table).step is PublishStep.MERGING
 
 
 def test_a_merge_that_has_begun_may_not_have_read_all(beside: BesideHive) -> None:
@@ -232,17 +233,17 @@ def test_what_keeps_it_from_being_planned_is_told(
     with monkeypatch.context() as patched:
         patched.setattr(PublishPlanner, "plan", fails)
         assert beside.publishes.activate().planned == 0
-        assert (wish(beside, table).step, wish(beside, table).message) == (step, words)
+        assert (get_publish_request(beside, table).step, get_publish_request(beside, table).message) == (step, words)
         if step is PublishStep.WAITING:
             asked_long_ago(beside, table)
             beside.publishes.activate()
-            assert wish(beside, table).message == f"not done within a day: {words}"
+            assert get_publish_request(beside, table).message == f"not done within a day: {words}"
             return
     assert not is_wished(beside, table)
 
 
 def asked_long_ago(beside: BesideHive, table: HiveFiles) -> None:
-    now = wish(beside, table)
+    now = get_publish_request(beside, table)
     note(beside, table, publish_request=replace(now, at=now.at - LASTS - timedelta(minutes=1)))
 
 
