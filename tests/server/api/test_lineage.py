@@ -184,8 +184,8 @@ def test_events_of_spark_name_tables_by_location(api: Api) -> None:
     location = api.lake.metadata(PLAIN)["location"].removeprefix("file://")
     columns = {"fields": {"id": {"inputFields": [{"namespace": "file", "name": location, "field": "note"}]}}}
     target = api.lake.metadata(BIG)["location"].removeprefix("file://")
-    taken = take(api, inputs=[dataset(location, "file")], outputs=[dataset(target, "file", columnLineage=columns)])
-    assert taken == {"edges": 2, "left_out": []}
+    answer = take(api, inputs=[dataset(location, "file")], outputs=[dataset(target, "file", columnLineage=columns)])
+    assert answer == {"edges": 2, "left_out": []}
     assert take(api, inputs=[dataset(location, "file")])["edges"] == 1  # again
     graph = show(api)
     assert names(graph) == {"table db.plain": 0, "job nightly.load": 1, "table db.big": 1}
@@ -247,18 +247,18 @@ def test_events_without_edges_are_taken(api: Api) -> None:
 
 
 def test_too_many_datasets_are_cut(api: Api) -> None:
-    taken = take(api, inputs=[dataset(f"t{n}", "trino://x") for n in range(300)])
-    assert taken["edges"] == 200
-    assert taken["left_out"] == ["100 of 300 inputs: 200 are kept"]
+    answer = take(api, inputs=[dataset(f"t{n}", "trino://x") for n in range(300)])
+    assert answer["edges"] == 200
+    assert answer["left_out"] == ["100 of 300 inputs: 200 are kept"]
 
 
 def test_a_node_keeps_a_number_of_edges(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     api.lake.create(PLAIN)
     monkeypatch.setattr("server.service.lineage.intake.MOST_AT_NODE", 2)
     inputs = [dataset("lake.db.plain")]
-    *_, taken = [take(api, job={"namespace": "a", "name": f"job {number}"}, inputs=inputs) for number in range(3)]
-    assert taken["edges"] == 0
-    assert "keeps 2 edges" in taken["left_out"][0]
+    *_, answer = [take(api, job={"namespace": "a", "name": f"job {number}"}, inputs=inputs) for number in range(3)]
+    assert answer["edges"] == 0
+    assert "keeps 2 edges" in answer["left_out"][0]
     assert take(api, job={"namespace": "a", "name": "job 1"}, inputs=[dataset("lake.db.plain")])["edges"] == 1
     monkeypatch.setattr("server.service.lineage.intake.MOST_OF_SENDER", 2)
     answer = api.http.post("/api/v1/lineage", json=event(inputs=[dataset("x", "y")]))

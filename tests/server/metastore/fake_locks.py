@@ -47,9 +47,9 @@ class FakeLocks:
     def holders(self, full_name: str) -> list[LockHolder]:
         """The locks of others."""
         return [
-            LockHolder(partition=name, holder=entry.who, since=None)
+            LockHolder(partition=name, holder=entry.holder, since=None)
             for entry in self.entries.values()
-            if entry.full_name == full_name and entry.who != "firn" and self.are_had
+            if entry.full_name == full_name and entry.holder != "firn" and self.are_had
             for name in sorted(entry.names)
         ]
 

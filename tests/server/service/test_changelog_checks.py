@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from tests.server.lake import CHANGE, Lake
 
-LOG = {"firn.log.topic": "t", "firn.log.brokers": "127.0.0.1:1", "firn.log.format": "firn-json"}
+LOG: dict[str, Any] = {"firn.log.topic": "t", "firn.log.brokers": "127.0.0.1:1", "firn.log.format": "firn-json"}
 AT = "/api/v1/catalogs/lake/tables/db.orders/log"
 _ids = count(70_000)
 

@@ -14,6 +14,7 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.jobs.operation import Operation
 from catalog.keyed.spec import KeyScope, KeySpec
+from catalog.ports.queries import QueryCanceled
 from firn.protocol.operations import OperationStatus
 from server.service.hive import key_count
 from server.service.hive.key_count import BYTES_PER_ROW
@@ -142,7 +143,7 @@ def test_a_count_is_canceled_and_paused(
             change(operation.id)
             monkeypatch.setattr(key_count, "_STEP_SECONDS", 0.0)
             assert is_canceled()
-            raise key_count.QueryCanceled
+            raise QueryCanceled
 
         def stop(self) -> None:
             pass

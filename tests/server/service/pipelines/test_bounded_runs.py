@@ -12,6 +12,7 @@ from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from firn.protocol.backfills import ReplayRequest
 from server.service.pipelines.pins import PinnedTarget
+from server.service.pipelines.repeated_requests import WantedRun
 from server.service.tables.refs import Target
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, PLAIN, appended, snapshot_of
@@ -108,7 +109,7 @@ def test_a_user_bounds_a_run_by_a_time(stage: PipelineStage) -> None:
     request = stage.lake.services.pipeline_runs.request
 
     def begin(to: datetime) -> Attempt:
-        request("orders", DAILY, None, full=False, to=to)
+        request("orders", DAILY, None, WantedRun(to=to))
         return stage.lease()
 
     now = datetime.now(UTC)
@@ -116,7 +117,7 @@ def test_a_user_bounds_a_run_by_a_time(stage: PipelineStage) -> None:
         begin(now)
     stage.build()
     with pytest.raises(Conflict, match=r"a run of mart\.daily would compute all rows"):
-        request("orders", DAILY, None, full=True, to=now)
+        request("orders", DAILY, None, WantedRun(full=True, to=now))
     before = pins_of(stage)
     snapshots = [append_plain(stage, now + timedelta(seconds=seconds)) for seconds in (10, 20, 30)]
     early = begin(now - timedelta(days=9))
