@@ -97,7 +97,7 @@ def describe_commit(event: CommitEvent, relation: Relation | None) -> TableEvent
         table_id=data["table_id"],
         at=event.committed_at,
         title=f"{event.operation} of {table}",
-        message=f"+{event.added_rows:,} rows in {event.added_files:,} files, -{event.removed_rows:,} rows",
+        message=f"{event.added_rows:,} rows added, {event.removed_rows:,} removed",
         link=f"/c/{quote(str(event.catalog), safe='')}/tables/{quote(str(table), safe='')}",
         data=data,
     )
