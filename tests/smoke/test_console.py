@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firn.embedded.metastore import EmbeddedMetastore
-from tests.browser import OpenPage, settled, violations_in_light
+from tests.browser import END_OF_TRANSITIONS, OpenPage, settled, violations_in_light
 from tests.hive_data import FULL_NAME, make_orders
 from tests.spark_fixtures import ServerProcess, server_process
 
@@ -74,6 +74,9 @@ GUARDED = {
     "/access/audit": "/access/audit",
 }
 """Those of a server with access control."""
+TABLES_THAT_SCROLL = """() => [...document.querySelectorAll("main table")]
+    .filter(table => table.parentElement.scrollWidth > table.parentElement.clientWidth + 1)
+    .map(table => table.getAttribute("aria-label"))"""
 TABS = [
     *("overview", "schema", "preview", "layout", "lineage", "trends", "changes"),
     *("writers", "snapshots", "jobs", "policy", "properties", "use"),
@@ -125,6 +128,37 @@ def test_every_page_of_access_control_loads(guarded: ServerProcess, open_page: O
         page.goto(guarded.url + address)
         settled(page)
         assert violations_in_light(page) == [], address
+
+
+def test_no_list_scrolls_sideways_in_a_narrow_window(server: ServerProcess, job: str, open_page: OpenPage) -> None:
+    """Rows that do not fit are blocks there, and screen readers still hear a table."""
+    page = open_page(server.url, width=390)
+    for address in ("/c/lake/tables", "/c/lake/hive", "/jobs", "/settings"):
+        page.goto(server.url + address)
+        settled(page)
+        page.evaluate(END_OF_TRANSITIONS)
+        assert page.evaluate(TABLES_THAT_SCROLL) == [], address
+        assert violations_in_light(page) == [], address
+    expect(page.get_by_role("table", name="background tasks").get_by_role("row").first).to_be_attached()
+
+
+def test_starred_tables_are_on_home_and_in_the_search(server: ServerProcess, job: str, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables/web.visits")
+    page.get_by_role("button", name="add to favourites").click()
+    expect(page.get_by_role("button", name="remove from favourites")).to_have_attribute("aria-pressed", "true")
+    page.goto(f"{server.url}/c/lake")
+    settled(page)
+    expect(page.get_by_role("navigation", name="favourites").get_by_role("link", name="web.visits")).to_be_visible()
+    assert violations_in_light(page) == []
+    page.keyboard.press("Control+k")
+    first = page.get_by_role("dialog", name="search").get_by_role("button").first
+    expect(first).to_have_accessible_name("web.visits")
+    page.goto(f"{server.url}/c/lake/tables/web.visits")
+    page.get_by_role("button", name="remove from favourites").click()
+    page.goto(f"{server.url}/c/lake")
+    settled(page)
+    expect(page.get_by_role("navigation", name="favourites")).to_have_count(0)
+    expect(page.get_by_role("navigation", name="recently viewed")).to_contain_text("web.visits")
 
 
 def test_the_settings_offer_dashboard_and_alerts(server: ServerProcess, open_page: OpenPage) -> None:
