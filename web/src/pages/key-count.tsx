@@ -35,7 +35,7 @@ export function KeyCount({ catalog, report, columns, properties }: KeyCountProps
     const { items } = await answered(api.GET('/operations', { params: { query: { catalog, batch: started.batch?.id, limit: 1 } } }));
     set({ count: items[0]?.id });
   });
-  const isRunning = running !== undefined && running.ended_at === null;
+  const isRunning = running?.ended_at === null;
   return (
     <div className="stack" role="group" aria-label="duplicate keys">
       {isRunning ? (
@@ -80,7 +80,7 @@ function Result({ operation }: { operation: Operation }) {
   if (counted === null)
     return (
       <Note tone="warn" title="The keys were not counted">
-        <Words>{operation.error ?? String((operation.result.uniqueness as { reason?: string } | undefined)?.reason ?? 'Another check blocks the upgrade, see above.')}</Words>
+        <Words>{operation.error ?? (operation.result.uniqueness as { reason?: string } | undefined)?.reason ?? 'Another check blocks the upgrade, see above.'}</Words>
       </Note>
     );
   const isUnique = counted.surplus_rows === 0 && counted.null_rows === 0;
