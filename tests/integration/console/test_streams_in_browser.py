@@ -128,7 +128,7 @@ def test_the_schema_says_what_the_values_of_a_column_become(server: ServerProces
     }.items():
         expect(schema.get_by_role("row").filter(has=page.get_by_text(row, exact=True))).to_contain_text(becomes)
     assert violations(page) == []
-    page.goto(f"{server.url}/c/lake/tables/shop.once")
+    page.goto(f"{server.url}/c/lake/tables/shop.once?tab=schema")
     expect(page.get_by_text("the first row of a key wins")).to_be_visible()
     expect(page.get_by_role("columnheader", name="Type")).to_be_visible()
     expect(page.get_by_role("columnheader", name="Value of a row")).to_have_count(0)
