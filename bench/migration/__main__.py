@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,7 +98,7 @@ class Rehearsal:
         for name, path in _PAGE_REQUESTS.items():
             url = f"/catalogs/lake/hive{path}"
             self.server.client.transport.get(url)
-            self.measure(f"console, {when}: {name}", lambda url=url: self.server.client.transport.get(url))
+            self.measure(f"console, {when}: {name}", partial(self.server.client.transport.get, url))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -17,6 +17,8 @@ from optimizer.images.changes import KeyColumns
 from optimizer.images.pair import Check
 
 _SHOWN_KEYS = 3
+_NO_SPEC = -1
+"""Of no partition spec: PyIceberg looks there for columns that a file lacks, and would ask for their partition."""
 
 
 def check_keys(task: KeysTask, check: Check) -> KeyReport:
@@ -49,8 +51,8 @@ def _find_repeated(rows: pa.Table, primary_key: Sequence[str]) -> KeyReport:
 
 
 def describe_data(location: str) -> DataFile:
-    """The file as readers need it: key columns are in the file, so its partition does not matter."""
-    return DataFile.from_args(
+    """The file as readers need it: its columns are in the file, so its partition does not matter."""
+    file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=location,
         file_format=FileFormat.PARQUET,
@@ -58,3 +60,5 @@ def describe_data(location: str) -> DataFile:
         record_count=0,
         file_size_in_bytes=0,
     )
+    file.spec_id = _NO_SPEC
+    return file
