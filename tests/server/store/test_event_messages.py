@@ -6,6 +6,7 @@ import pytest
 
 from catalog.ports.store import Database
 from server.service.tables.relations import make_event
+from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.unit_of_work import SqlDatabase
 from tests.factories import LAKE, NOW, a_catalog, a_relation
@@ -30,7 +31,9 @@ def test_the_log_is_read_by_number_and_catalog(database: Database) -> None:
 
 @pytest.mark.postgres
 def test_the_log_is_complete_only_after_transactions_with_smaller_numbers(postgres_url: str) -> None:
-    database = SqlDatabase(Sessions(open_engine(postgres_url)))
+    engine = open_engine(postgres_url)
+    upgrade_schema(engine)
+    database = SqlDatabase(Sessions(engine))
     with database.writing() as slow:
         slow.events.add(EVENT)  # has the smaller number
         with database.writing() as fast:
@@ -44,3 +47,4 @@ def test_the_log_is_complete_only_after_transactions_with_smaller_numbers(postgr
         assert uow.event_messages.is_settled(end)
         first, second = uow.event_messages.commits(0, end.event_id, None, limit=10)
         assert first.id < second.id == end.event_id
+    engine.dispose()

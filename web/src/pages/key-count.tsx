@@ -89,7 +89,7 @@ function Result({ operation }: { operation: Operation }) {
     counted.null_rows > 0 && `${many(counted.null_rows, 'row')} with a null in the key`,
   ].filter((text) => text !== false);
   return (
-    <Note tone={isUnique ? 'ok' : 'bad'} title={isUnique ? `Every key occurs once in ${many(counted.rows, 'row')}` : problems.join(', ')}>
+    <Note tone={isUnique ? 'info' : 'bad'} title={isUnique ? `Every key occurs once in ${many(counted.rows, 'row')}` : problems.join(', ')}>
       <div className="stack">
         <span>
           Read {many(counted.rows, 'row')} of the files as they were listed <When at={counted.listed_at} />.
