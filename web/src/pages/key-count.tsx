@@ -46,7 +46,7 @@ export function KeyCount({ catalog, report, columns, properties }: KeyCountProps
           <OperationActions operation={running} />
         </div>
       ) : (
-        <div className="row">
+        <div className="row row-wrap">
           <ActionButton variant="default" needs={need(onTable(catalog, report.table), 'maintain')} loading={start.isPending} onClick={() => start.mutate()}>
             {running === undefined ? 'Count duplicate keys' : 'Count again'}
           </ActionButton>
