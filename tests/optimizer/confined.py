@@ -15,10 +15,10 @@ class Server:
     """It is asked about locations, and allows them all."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.checked: list[str] = []
 
     def check_locations(self, _: Lease, locations: Sequence[str]) -> None:
-        self.asked += locations
+        self.checked += locations
 
 
 def confined(*own: str) -> tuple[Server, FileAccess]:

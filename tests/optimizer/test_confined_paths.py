@@ -13,7 +13,7 @@ from tests.optimizer.confined import confined
 def test_about_a_tables_own_files_nobody_is_asked() -> None:
     server, file_access = confined("s3://b/wh/t", "hdfs://nn:9000/wh/t")
     file_access.check_files(["s3a://b/wh/t/metadata/m.avro", "hdfs://nn:9000/wh/t/data/a=1%2F2/x.parquet"])
-    assert server.asked == []
+    assert server.checked == []
 
 
 def test_about_other_directories_the_server_is_asked_once_each() -> None:
@@ -21,7 +21,7 @@ def test_about_other_directories_the_server_is_asked_once_each() -> None:
     for _ in range(2):
         file_access.check_files([f"s3://b/landing/{name}.parquet" for name in "abc"])
     file_access.check_files(["s3://b/wh/t2/x", "hdfs://other/wh/t/x", "s3://b/wh/t/../u/x"])
-    assert server.asked == ["s3://b/landing/", "hdfs://other/wh/t/", "s3://b/wh/t/../u/x", "s3://b/wh/t2/"]
+    assert server.checked == ["s3://b/landing/", "hdfs://other/wh/t/", "s3://b/wh/t/../u/x", "s3://b/wh/t2/"]
 
 
 def test_links_are_asked_about_by_where_they_lead(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_links_are_asked_about_by_where_they_lead(tmp_path: Path) -> None:
     (own / "data" / "x").symlink_to(other / "y")
     server, file_access = confined(f"file://{own}")
     file_access.check_files([f"file:{own}/data/link/z", f"{own}/data/x", f"{own}/data/plain"])
-    assert server.asked == [f"{other}/", f"{other}/y"]
+    assert server.checked == [f"{other}/", f"{other}/y"]
 
 
 def test_of_hives_files_only_links_are_asked_about(tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_of_hives_files_only_links_are_asked_about(tmp_path: Path) -> None:
     (hive / "000000_0").symlink_to(other / "y")
     server, file_access = confined("s3://b/wh/t")
     file_access.check_named([f"file:{hive}/000000_1", "s3://b/hive/p=1/000000_0"], [])
-    assert server.asked == []
+    assert server.checked == []
     file_access.check_named([f"file:{hive}/000000_0"], [])
     file_access.check_named([], [f"file:{hive}"])
-    assert server.asked == [f"{other}/y"]
+    assert server.checked == [f"{other}/y"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ class Refusing:
     """The server and the hold of a job whose place is shared."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def ask(self, *_: object, **__: object) -> dict[str, Any]:
         raise Refused(WHY)
@@ -27,7 +27,7 @@ class Refusing:
     def stage(self, _: str) -> None: ...
 
     def say(self, line: str) -> None:
-        self.said.append(line)
+        self.lines.append(line)
 
 
 def work(*, requested: bool) -> tuple[JobRun, Refusing]:
@@ -47,4 +47,4 @@ def test_one_by_schedule_is_over_with_the_reason() -> None:
     scheduled, keeper = work(requested=False)
     result = remove_orphans.run(scheduled)
     assert (result.outcome, result.result) == (Outcome.NOTHING, {"refused": WHY})
-    assert keeper.said == [WHY]
+    assert keeper.lines == [WHY]

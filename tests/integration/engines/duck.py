@@ -19,13 +19,13 @@ import duckdb
 connection = duckdb.connect()
 for extension in sys.argv[1:]:
     connection.execute(f"LOAD '{extension}'")
-said = []
+answers = []
 for statement in json.load(sys.stdin):
     try:
-        said.append(connection.execute(statement).fetchall())
+        answers.append(connection.execute(statement).fetchall())
     except duckdb.Error as error:
-        said.append(str(error))
-print(json.dumps(said, default=str))
+        answers.append(str(error))
+print(json.dumps(answers, default=str))
 """
 
 

@@ -258,18 +258,18 @@ class Overtaken:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.path = f"/iceberg/v1/lake/namespaces/{table.name()[0]}/tables/{table.name()[1]}"
-        self.said: list[int] = []
+        self.statuses: list[int] = []
         self.appended = 0
         self.lost = False
 
     def __call__(self, method: str, path: str, forward: Forward) -> httpx.Response | None:
         if method != "POST" or path != self.path:
             return forward()
-        if len(self.said) < 2:
+        if len(self.statuses) < 2:
             self.appended += 1
             self.table.refresh().append(pa.table({"id": [-self.appended]}))
         answer = forward()
-        self.said.append(answer.status_code)
+        self.statuses.append(answer.status_code)
         if answer.is_success and not self.lost:
             self.lost = True
             return None
@@ -288,7 +288,7 @@ def test_a_stream_that_is_overtaken_and_not_answered_commits_every_row_once(
         streaming.sql(numbers(100, 50))
         streaming.start("INSERT INTO t SELECT id FROM numbers").wait()
     # Whoever looks for its checkpoint after a refusal is refused, whatever the table says of appends.
-    assert network.said[:2] == [409, 409]
+    assert network.statuses[:2] == [409, 409]
     assert network.lost
     assert ids(here.table()) == sorted([*range(-network.appended, 0), *range(1, 101)])
     for snapshot in here.table().metadata.snapshots:

@@ -31,7 +31,7 @@ from server.guard import route_rules
 from server.service.services import Services
 from tests.contract import iceberg_document
 from tests.databases import open_database
-from tests.integration.random_requests.ground import Ground
+from tests.integration.random_requests.targets import RequestTargets
 from tests.server.guarded import bearer, client_of, guarded
 from tests.server.iceberg.malformed import spoiled, text_of
 from tests.server.listening import listening
@@ -68,12 +68,12 @@ class Site:
     directory: Path
 
     @cached_property
-    def unharmed(self) -> Ground:
+    def unharmed(self) -> RequestTargets:
         """What is only read."""
-        return Ground(self.http, self.directory)
+        return RequestTargets(self.http, self.directory)
 
-    def baseline(self, label: str) -> Ground:
-        return self.unharmed if label.startswith(("GET ", "HEAD ")) else Ground(self.http, self.directory)
+    def targets(self, label: str) -> RequestTargets:
+        return self.unharmed if label.startswith(("GET ", "HEAD ")) else RequestTargets(self.http, self.directory)
 
     def ask(self, case: Request, prefix: str) -> Response:
         return case.call(base_url=f"{self.url}{prefix}", session=self.session, headers=dict(bearer(self.admin)))
@@ -94,15 +94,15 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_nothing_breaks_the_management_api(site: Site, label: str) -> None:
-    baseline = site.baseline(label)
-    throw(site, baseline, "/api/v1", operation_of(management(), label), baseline.bodies().get(label))
+    targets = site.targets(label)
+    throw(site, targets, "/api/v1", operation_of(management(), label), targets.bodies().get(label))
 
 
 @pytest.mark.parametrize("label", ROUTES)
 def test_nothing_breaks_the_iceberg_routes(site: Site, label: str) -> None:
-    baseline = site.baseline(label)
-    document = from_dict(iceberg_document.document(create_iceberg(site.services), baseline.lake))
-    throw(site, baseline, "/iceberg/v1", operation_of(document, label), baseline.iceberg_bodies().get(label))
+    targets = site.targets(label)
+    document = from_dict(iceberg_document.document(create_iceberg(site.services), targets.lake))
+    throw(site, targets, "/iceberg/v1", operation_of(document, label), targets.iceberg_bodies().get(label))
 
 
 def test_a_body_is_described_for_every_route_that_reads_one() -> None:
@@ -123,18 +123,18 @@ def operation_of(document: Any, label: str) -> Operation:
     return operation
 
 
-def throw(site: Site, baseline: Ground, prefix: str, operation: Operation, good: Any = None) -> None:
+def throw(site: Site, targets: RequestTargets, prefix: str, operation: Operation, good: Any = None) -> None:
     """Requests of all kinds at one operation, most of them to something that is there."""
 
     @tries
     @given(case=cases(operation), seed=st.integers(0, 2**32))
     def once(case: Request, seed: int) -> None:
-        there = baseline.of_iceberg() if prefix == "/iceberg/v1" else baseline.of_management(case.path)
+        there = targets.of_iceberg() if prefix == "/iceberg/v1" else targets.of_management(case.path)
         aim(case, Random(seed), there, good)
         answer = site.ask(case, prefix)
         check(answer, prefix, case)
         if answer.status_code < 300 and (case.method == "DELETE" or case.path.endswith(ENDS_SOMETHING)):
-            baseline.mend()
+            targets.mend()
 
     deadline = time.monotonic() + SOAK_SECONDS / len([*OPERATIONS, *ROUTES])
     once()

@@ -21,7 +21,7 @@ KEYED = TableName(("db",), "keyed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class AttackedLake:
     """A lake with a table that the attacker may not know, and tables of her own."""
 
     lake: Lake
@@ -56,7 +56,7 @@ def renamed(manifest_list: bytes, old: str, new: str) -> bytes:
 
 
 Request = tuple[str, str, Any]
-Enters = Callable[[Ground, str], Request]
+Enters = Callable[[AttackedLake, str], Request]
 PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 PUBLISH = "firn.hive.publish.location"
 ICEBERG = "/iceberg/v1/lake"
@@ -97,7 +97,7 @@ def _set(key: str, location: str) -> Json:
     return {"action": "set-properties", "updates": {key: location}}
 
 
-Updates = Callable[[Ground, str], Json]
+Updates = Callable[[AttackedLake, str], Json]
 DIRECTORY_UPDATES: Mapping[str, Updates] = {
     "set-location": lambda _, location: {"action": "set-location", "location": location},
     **{key: lambda _, location, key=key: _set(key, location) for key in (*PATHS, PUBLISH)},  # type: ignore[misc]
@@ -130,7 +130,7 @@ def _commit_to_store(update: Updates) -> Enters:
 
 
 def _committed_together(update: Updates) -> Enters:
-    def request(on: Ground, location: str) -> Request:
+    def request(on: AttackedLake, location: str) -> Request:
         change = {"identifier": {"namespace": ["db"], "name": "mine"}, "requirements": []}
         body = {"table-changes": [{**change, "updates": [update(on, location)]}]}
         return "POST", f"{ICEBERG}/transactions/commit", body
@@ -139,7 +139,7 @@ def _committed_together(update: Updates) -> Enters:
 
 
 def _created_by_commit(update: Updates) -> Enters:
-    def request(on: Ground, location: str) -> Request:
+    def request(on: AttackedLake, location: str) -> Request:
         method, path, staged = _create(**{"stage-create": True})
         metadata = on.lake.client.request(method, path, json=staged).json()["metadata"]
         updates = [
@@ -228,7 +228,7 @@ _LEASES: dict[str, Lease] = {}
 """Of a job on the attacker's table, by the lake that it is on."""
 
 
-def _opened_by_a_job(on: Ground, location: str) -> Request:
+def _opened_by_a_job(on: AttackedLake, location: str) -> Request:
     """What a job asks before it opens a file outside of its table's directories."""
     if on.warehouse not in _LEASES:
         _LEASES[on.warehouse] = on.lake.lease(JobKind.EXPIRE, MINE)

@@ -30,8 +30,8 @@ from tests.server.guard.location_requests import (
     SOURCES,
     WITH_BODIES,
     WITHOUT,
+    AttackedLake,
     Enters,
-    Ground,
     _view,
 )
 from tests.server.lake import COLUMNS, a_lake
@@ -45,7 +45,7 @@ def test_no_route_is_forgotten_that_may_take_a_location() -> None:
 
 
 @pytest.fixture(scope="module")
-def baseline(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def attacked(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttackedLake]:
     directory = tmp_path_factory.mktemp("locations")
     shutil.copy(migrated_sqlite, directory / "firn.db")
     with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
@@ -62,7 +62,7 @@ def baseline(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) ->
         (lake.warehouse / "link").symlink_to(path_of(hidden["location"]))
         (lake.warehouse / "out").symlink_to("/dev")
         warehouse = lake.warehouse.as_uri()
-        yield Ground(
+        yield AttackedLake(
             lake=lake,
             warehouse=warehouse,
             hidden=hidden["location"],
@@ -71,7 +71,7 @@ def baseline(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) ->
         )
 
 
-BAD_DIRECTORIES: Mapping[str, Callable[[Ground], str]] = {
+BAD_DIRECTORIES: Mapping[str, Callable[[AttackedLake], str]] = {
     "another table's directory": lambda on: on.hidden,
     "inside another table's": lambda on: f"{on.hidden}/data/x",
     "around another table's": lambda on: on.hidden.rpartition("/")[0],
@@ -91,7 +91,7 @@ BAD_DIRECTORIES: Mapping[str, Callable[[Ground], str]] = {
 }
 GOOD_TO_PUBLISH_TO = {"around another table's", "the warehouse"}
 """Each table publishes to a directory of its own in there."""
-BAD_FILES: Mapping[str, Callable[[Ground], str]] = {
+BAD_FILES: Mapping[str, Callable[[AttackedLake], str]] = {
     "another table's": lambda on: on.manifest_list,
     "another table's, encoded": lambda on: on.manifest_list.replace("/db/", "/d%62/"),
     "another table's before a cut": lambda on: f"{on.manifest_list}#/../../mine",
@@ -108,7 +108,7 @@ BAD_SOURCES = {
 }
 
 
-def _refused(on: Ground, enters: Enters, location: str) -> None:
+def _refused(on: AttackedLake, enters: Enters, location: str) -> None:
     method, path, body = enters(on, location)
     before = _files(on)
     answer = on.lake.client.request(method, path, json=body)
@@ -117,7 +117,7 @@ def _refused(on: Ground, enters: Enters, location: str) -> None:
     assert _files(on) == before
 
 
-def _files(on: Ground) -> set[str]:
+def _files(on: AttackedLake) -> set[str]:
     """All paths around the warehouse; two lists for each request, so `rglob` would take most of the test's time."""
     return {
         os.path.join(directory, name)  # noqa: PTH118 -- as above
@@ -136,26 +136,28 @@ def _cases(places: Mapping[str, Mapping[str, Enters]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("place", "enters"), _cases(DIRECTORIES))
-def test_no_directory_enters_that_a_table_may_not_have(baseline: Ground, place: str, enters: Enters) -> None:
+def test_no_directory_enters_that_a_table_may_not_have(attacked: AttackedLake, place: str, enters: Enters) -> None:
     for kind, location in BAD_DIRECTORIES.items():
         if place != PUBLISH or kind not in GOOD_TO_PUBLISH_TO:
-            _refused(baseline, enters, location(baseline))
+            _refused(attacked, enters, location(attacked))
 
 
 @pytest.mark.parametrize(("place", "enters"), _cases(FILES))
-def test_no_file_enters_that_a_table_may_not_name(baseline: Ground, place: str, enters: Enters) -> None:
+def test_no_file_enters_that_a_table_may_not_name(attacked: AttackedLake, place: str, enters: Enters) -> None:
     assert place
     for location in BAD_FILES.values():
-        _refused(baseline, enters, location(baseline))
+        _refused(attacked, enters, location(attacked))
 
 
 @pytest.mark.parametrize(("place", "enters"), _cases(SOURCES))
-def test_no_directory_is_scanned_that_the_catalog_may_not_have(baseline: Ground, place: str, enters: Enters) -> None:
+def test_no_directory_is_scanned_that_the_catalog_may_not_have(
+    attacked: AttackedLake, place: str, enters: Enters
+) -> None:
     assert place
     for location in BAD_SOURCES.values():
-        _refused(baseline, enters, location(baseline))
+        _refused(attacked, enters, location(attacked))
 
 
-def test_the_storage_is_the_one_that_follows_links(baseline: Ground) -> None:
+def test_the_storage_is_the_one_that_follows_links(attacked: AttackedLake) -> None:
     """Or the cases above with links would prove nothing."""
-    assert isinstance(baseline.lake.services.metadata.files, Storage)
+    assert isinstance(attacked.lake.services.metadata.files, Storage)

@@ -22,11 +22,11 @@ class Other:
     """A catalog that answers by path; what it was asked is kept."""
 
     def __init__(self, **config: object) -> None:
-        self.asked: list[httpx.Request] = []
+        self.requests: list[httpx.Request] = []
         self.answers: dict[str, Answer] = {"/iceberg/v1/config": lambda _: httpx.Response(200, json=config)}
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
+        self.requests.append(request)
         path = request.url.raw_path.decode().partition("?")[0]
         answer = self.answers.get(path)
         return answer(request) if answer else httpx.Response(404, json={"error": {"message": f"no {path}"}})
@@ -45,9 +45,9 @@ def test_paths_have_the_prefix_the_catalog_gives_and_its_separator() -> None:
     catalog = other.catalog()
     assert list(catalog.children(("a",))) == [("a", "b")]
     assert catalog.table_location(("a", "b"), "t /") == "s3://b/m.json"
-    assert other.asked[0].url.params["warehouse"] == "w h"
-    assert other.asked[1].url.params["parent"] == "a"
-    assert other.asked[2].url.params["snapshots"] == "refs"
+    assert other.requests[0].url.params["warehouse"] == "w h"
+    assert other.requests[1].url.params["parent"] == "a"
+    assert other.requests[2].url.params["snapshots"] == "refs"
 
 
 def test_lists_are_read_page_by_page() -> None:
@@ -79,7 +79,7 @@ def test_a_catalog_without_views_has_none(status: int) -> None:
 def test_a_catalog_that_lists_its_endpoints_is_believed() -> None:
     other = Other(endpoints=["GET /v1/{prefix}/namespaces"])
     assert list(other.catalog().views(("a",))) == []
-    assert len(other.asked) == 1
+    assert len(other.requests) == 1
     other = Other(endpoints=["GET /v1/{prefix}/namespaces/{namespace}/views"])
     with pytest.raises(NotFound):
         list(other.catalog().views(("a",)))
@@ -89,7 +89,7 @@ def test_a_token_goes_with_every_request() -> None:
     other = Other()
     other.says("namespaces", {"namespaces": []})
     list(other.catalog(Secrets(token="t0ken")).children(()))
-    assert {request.headers.get("authorization") for request in other.asked} == {"Bearer t0ken"}
+    assert {request.headers.get("authorization") for request in other.requests} == {"Bearer t0ken"}
 
 
 def test_a_credential_is_changed_into_a_token_and_again_when_that_has_run_out() -> None:
@@ -102,7 +102,7 @@ def test_a_credential_is_changed_into_a_token_and_again_when_that_has_run_out() 
 
     other.answers["/iceberg/v1/namespaces"] = listed
     assert list(other.catalog(Secrets(credential="me:hidden")).children(())) == []
-    form = dict(httpx.QueryParams(other.asked[0].content.decode()))
+    form = dict(httpx.QueryParams(other.requests[0].content.decode()))
     assert form == {
         "grant_type": "client_credentials",
         "client_id": "me",
@@ -127,7 +127,7 @@ def test_redirects_are_not_followed() -> None:
     other.answers["/iceberg/v1/namespaces"] = lambda _: httpx.Response(307, headers={"location": "http://inside/"})
     with pytest.raises(Invalid, match="redirects"):
         list(other.catalog(Secrets(token="t")).children(()))
-    assert {request.url.host for request in other.asked} == {"other"}
+    assert {request.url.host for request in other.requests} == {"other"}
 
 
 @pytest.mark.parametrize("prefix", ["../../admin", "a?b", "%2e%2e/x", 5])

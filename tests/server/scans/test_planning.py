@@ -20,8 +20,8 @@ from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
 from server.files.scans import ManifestScans
 from server.files.storage import Storage
-from tests.server.scans.asked import FILTERS, ROWS, SPECS, says
 from tests.server.scans.lake_table import KINDS, Data, Delete, LakeTable
+from tests.server.scans.random_filters import FILTERS, ROWS, SPECS, says
 
 SMALL = ScanLimits(inline_files=1, task_files=2, manifests=2, plan_seconds=1)
 

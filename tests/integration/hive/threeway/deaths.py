@@ -67,7 +67,7 @@ class Deaths:
 
         def meanwhile() -> None:
             before = self.history.fingerprint()
-            self.history.said[-1] += f" {name}: {self.history.hive_does(name)};"
+            self.history.log[-1] += f" {name}: {self.history.hive_does(name)};"
             self.history.at_switch = self.history.hive.places()
             after = self.history.fingerprint()
             self.history.excused |= {path for path, looks in before.items() if after.get(path) != looks}
@@ -96,7 +96,7 @@ class Deaths:
         return self._while_dying(action, kill, f"{call}, {'done' if done else 'unheard'}")
 
     def _while_dying(self, action: str, kill: Death, moment: str) -> str:
-        self.history.said[-1] += f" ({action}, {moment})"
+        self.history.log[-1] += f" ({action}, {moment})"
         return {"publish": self._publish_dying, "sync": self._sync_dying, "write": self._write_dying}[action](kill)
 
     def _sync_dying(self, kill: Death) -> str:

@@ -48,7 +48,7 @@ class History:
         self.firn = FirnSide(world, self.name, partitioned)
         self.oracle = Oracle([*self.hive.columns], partitioned)
         self.done: list[str] = []
-        self.said: list[str] = []
+        self.log: list[str] = []
         self.number = 0
         self.kills = 0
         self.at_switch: dict[Part, Place] = {}
@@ -86,14 +86,14 @@ class History:
 
     def step(self, name: str) -> None:
         self.done.append(name)
-        self.said.append(f"{len(self.done)} {name}")
+        self.log.append(f"{len(self.done)} {name}")
         began = time.monotonic()
         if name in self.deaths:
             self.kills += 1
             message = self.deaths[name](Outages(self))
         else:
             message = self.hive_does(name) if name in hive_users.OPERATIONS else OPERATIONS[name](self)
-        self.said[-1] += f": {message} [{time.monotonic() - began:.1f} s]"
+        self.log[-1] += f": {message} [{time.monotonic() - began:.1f} s]"
         self.check()
 
     def hive_does(self, name: str) -> str:

@@ -67,7 +67,7 @@ class Outages(Deaths):
             try:
                 act()
             except (AssertionError, httpx.TransportError):
-                self.history.said[-1] += " refused;"
+                self.history.log[-1] += " refused;"
 
         thread = threading.Thread(target=attempt)
         thread.start()

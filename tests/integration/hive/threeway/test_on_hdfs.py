@@ -45,10 +45,10 @@ def take_histories(world: World, kills: int, capsys: pytest.CaptureFixture[str])
         try:
             history.run(HISTORY_STEPS, kills)
         except Exception as error:
-            error.add_note("\n".join((f"HISTORY_SEED={seed} on {history.name}:", *history.said)))
+            error.add_note("\n".join((f"HISTORY_SEED={seed} on {history.name}:", *history.log)))
             raise
         met += Counter(history.done)
-        outages += [step for step, name in zip(history.said, history.done, strict=True) if name in history.deaths]
+        outages += [step for step, name in zip(history.log, history.done, strict=True) if name in history.deaths]
         seed += 1
     with capsys.disabled():
         steps = f"{met.total()} steps on HDFS: {dict(met.most_common())}"

@@ -56,7 +56,7 @@ def run(history: History, seed: int) -> Counter[str]:
     try:
         history.run(STEPS, KILLS)
     except Exception as error:
-        story = "\n".join(history.said)
+        story = "\n".join(history.log)
         error.add_note(f"HISTORY_SEED={seed} on {history.name}:\n{story}")
         raise
     assert history.kills == KILLS

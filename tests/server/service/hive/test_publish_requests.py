@@ -94,9 +94,9 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     assert beside.publish_requests.is_open(relation_of(beside, table).id)
     beside.publishes.activate()
     assert not beside.publish_requests.is_open(relation_of(beside, table).id)
-    told_at_the_end = get_publish_request(beside, table)
-    assert told_at_the_end.step is PublishStep.DONE
-    assert told_at_the_end.message == "1 partition published; Hive is up to date"
+    ended = get_publish_request(beside, table)
+    assert ended.step is PublishStep.DONE
+    assert ended.message == "1 partition published; Hive is up to date"
 
 
 def test_whoever_dies_before_the_publish_loses_no_wish(beside: BesideHive) -> None:

@@ -94,7 +94,7 @@ def test_a_keyed_table_gets_one_job_for_what_two_syncs_saw(beside: BesideHive) -
 
 
 def test_a_listing_that_another_sync_has_overtaken_is_not_taken_over(beside: BesideHive) -> None:
-    """It is older than the ground that it would replace: files that were taken over would come again."""
+    """It is older than the baseline that it would replace: files that were taken over would come again."""
     table = upgraded(beside, "id")
     appended(table)
     relation_id = relation_of(beside, table).id

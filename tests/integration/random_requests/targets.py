@@ -19,7 +19,7 @@ _numbers = count(1)
 
 
 @dataclass
-class Ground:
+class RequestTargets:
     """What requests are thrown at. Everything has names of its own: what a test breaks, no other one meets."""
 
     http: httpx.Client
