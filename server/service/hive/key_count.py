@@ -27,6 +27,8 @@ MOST_KEYS = 20
 LONGEST_VALUE = 200
 _STEP_SECONDS = 1.0
 _VIEW = "hive_table"
+_ROWS = '"firn.rows"'
+"""The rows of a key, under a name that no column of Hive has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,15 +138,15 @@ class _Count:
         names = ", ".join(quoted)
         has_key = " AND ".join(f"{name} IS NOT NULL" for name in quoted)
         part = f" AND hash({names}) % {passes} = {number}" if passes > 1 else ""
-        groups = f"SELECT {names}, count(*) AS firn_rows FROM {_VIEW} WHERE {has_key}{part} GROUP BY {names}"  # noqa: S608 -- names are quoted
+        groups = f"SELECT {names}, count(*) AS {_ROWS} FROM {_VIEW} WHERE {has_key}{part} GROUP BY {names}"  # noqa: S608 -- names are quoted
         repeated = f"{groups} HAVING count(*) > 1"
-        totals = f"SELECT count(*), coalesce(sum(firn_rows - 1), 0) FROM ({repeated})"  # noqa: S608 -- names are quoted
+        totals = f"SELECT count(*), coalesce(sum({_ROWS} - 1), 0) FROM ({repeated})"  # noqa: S608 -- names are quoted
         [[keys, surplus]] = self._ask(totals, (number + 1) / (passes + 1))
         if not int(keys or 0):
             return count
         texts = ", ".join(f"left(CAST({name} AS VARCHAR), {LONGEST_VALUE})" for name in quoted)
-        order = f"ORDER BY firn_rows DESC, {names} LIMIT {MOST_KEYS}"
-        largest = f"SELECT firn_rows, {texts} FROM ({repeated}) {order}"  # noqa: S608 -- names are quoted
+        order = f"ORDER BY {_ROWS} DESC, {names} LIMIT {MOST_KEYS}"
+        largest = f"SELECT {_ROWS}, {texts} FROM ({repeated}) {order}"  # noqa: S608 -- names are quoted
         rows = self._ask(largest, (number + 1) / (passes + 1))
         sample = [*count.sample, *((int(row[0] or 0), tuple(text or "" for text in row[1:])) for row in rows)]
         return replace(
