@@ -15,11 +15,12 @@ from catalog.trends.sample import Flows, Gauges, add_flows, add_gauges
 from catalog.trends.series import Series, fill
 from catalog.trends.trend import build_trend
 from firn.protocol.trends import Measure
-from server.service.access.visibility import Visibility
+from server.service.access.visibility import Visibility, get_securable
 from server.service.planning.health import GRADES
+from server.service.trends.sampling import CATCH_UP
 from server.service.trends.trends import MOST_SUMMED, ShownTrend, list_readable, load_series
 
-HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(days=7)
+SECOND, HOUR, DAY, WEEK = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1), timedelta(days=7)
 LISTED = 5
 """The least healthy tables that the summary names."""
 DRAWN = (Measure.TABLES, Measure.ROWS, Measure.BYTES, Measure.FILES, Measure.HEALTH)
@@ -64,6 +65,7 @@ class Summaries:
             series = load_series(uow, catalog, readable[:MOST_SUMMED], now)
             counts = _count(uow, catalog, now) if visible.readable(whole) else None
             worst = _list_worst(uow, catalog, readable[:MOST_SUMMED])
+            recent = _sum_recent_jobs(uow, catalog, visible)
         trend = build_trend(series, DRAWN, (now - WEEK).timestamp(), now.timestamp())
         shown = ShownTrend(
             trend=trend, objects=min(len(readable), MOST_SUMMED), left_out=max(len(readable) - MOST_SUMMED, 0)
@@ -73,8 +75,8 @@ class Summaries:
             now=_measure_at(series, now),
             week_ago=_measure_at(series, now - WEEK),
             shown=shown,
-            day=_sum_since(series, now - DAY),
-            week=_sum_since(series, now - WEEK),
+            day=add_flows([_sum_since(series, now - DAY), recent]),
+            week=add_flows([_sum_since(series, now - WEEK), recent]),
             counts=counts,
             worst=worst,
         )
@@ -90,6 +92,22 @@ def _measure_at(series: Sequence[Series], at: datetime) -> Gauges | None:
 def _sum_since(series: Sequence[Series], since: datetime) -> Flows:
     begin = since.timestamp()
     return add_flows(sample.flows for member in series for sample in member.samples if sample.at >= begin)
+
+
+def _sum_recent_jobs(uow: UnitOfWork, catalog: CatalogName, visible: Visibility) -> Flows:
+    """The jobs that have ended since the last sample, which would be missing for up to eleven minutes.
+
+    Read after the samples: if a new sample comes in between, its jobs are missing in one answer, and never come twice.
+    """
+    now = uow.now()
+    since = max(uow.trends.position() or now - CATCH_UP, now - CATCH_UP)
+    flows = uow.trends.job_flows(since, now + SECOND)
+    relations = uow.relations.get_many([*flows])
+    return add_flows(
+        flows[relation.id]
+        for relation in relations.values()
+        if relation.catalog == catalog and visible.readable(get_securable(relation))
+    )
 
 
 def _count(uow: UnitOfWork, catalog: CatalogName, now: datetime) -> Counts:

@@ -298,6 +298,29 @@ def test_a_summary_says_how_the_catalog_is_and_was(lake: Lake, clock: Clock) -> 
     assert list(later.counts.fresh) == [0, 0, 0]
 
 
+def test_a_summary_counts_jobs_before_and_after_their_sample(lake: Lake, clock: Clock) -> None:
+    other = TableName(("db",), "other")
+    for name in (PLAIN, other):
+        lake.create(name)
+        lake.append(name)
+    lake.create_keyed(ORDERS)
+    sample(lake)
+    part = Visibility(Rights.of([Grant(Securable.of(LAKE, ORDERS), Privilege.READ)]))
+
+    def count(visible: Visibility) -> tuple[int, int]:
+        summary = lake.services.summaries.of_catalog(LAKE, visible)
+        return summary.day.jobs, summary.week.failed_jobs
+
+    assert count(EVERYBODY) == (0, 0)
+    end_job(lake, other, JobStatus.FAILED)
+    end_job(lake, CHANGE)
+    assert (count(EVERYBODY), count(part)) == ((2, 1), (1, 0))
+    clock.wrong += timedelta(minutes=12)
+    assert (count(EVERYBODY), count(part)) == ((2, 1), (1, 0))
+    sample(lake)
+    assert (count(EVERYBODY), count(part)) == ((2, 1), (1, 0))
+
+
 def test_a_summary_shows_a_reader_of_parts_only_these(lake: Lake) -> None:
     other = TableName(("db",), "other")
     for name, count in ((PLAIN, 10), (other, 300)):
