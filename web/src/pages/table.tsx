@@ -1,6 +1,6 @@
 import { Switch, Tabs } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import { Link, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
@@ -207,13 +207,26 @@ function labelOf(tab: (typeof TABS)[number], table: Table): string {
   return tab === 'writers' && table.kind !== 'keyed' ? 'Writers' : LABELS[tab];
 }
 
+/** On a small screen the tabs scroll sideways: the chosen one has to be among those in view. */
+function useChosenInView(tab: string) {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const chosen = list.current?.querySelector('[role="tab"][aria-selected="true"]')?.getBoundingClientRect();
+    if (list.current === null || chosen === undefined) return;
+    const shown = list.current.getBoundingClientRect();
+    if (chosen.left < shown.left || chosen.right > shown.right) list.current.scrollLeft += chosen.left - shown.left - shown.width / 3;
+  }, [tab]);
+  return list;
+}
+
 function Details({ table }: { table: Table }) {
   const [get, set] = useUrlState();
   const tab = get('tab') ?? 'overview';
+  const tabs = useChosenInView(tab);
   return (
     <section className={styles.details}>
       <Tabs value={tab} onChange={(value) => set({ ...OF_TABS, tab: value === 'overview' ? undefined : (value ?? undefined) })} keepMounted={false}>
-        <Tabs.List className={styles.tabs ?? ''} aria-label="details">
+        <Tabs.List ref={tabs} className={styles.tabs ?? ''} aria-label="details">
           {TABS.filter((item) => isShown(item, table)).map((item) => (
             <Tabs.Tab key={item} value={item}>
               {labelOf(item, table)}
