@@ -89,7 +89,7 @@ class Pipeline:
         `table` may be a name without its namespace. Refused while the table has an active run.
         """
         request = RunRequest(table=self.find_table(table), full=full, to=to, idempotency_key=idempotency_key)
-        answer = self.transport.change("POST", self._path("/runs"), request.model_dump(mode="json"))
+        answer = self.transport.change("POST", self._path("/runs"), request.model_dump(mode="json", exclude_none=True))
         return Run(self, RunOut.read(answer))
 
     def runs(self, table: str | None = None, *, limit: int | None = None) -> Iterator[RunOut]:

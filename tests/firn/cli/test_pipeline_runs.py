@@ -47,7 +47,7 @@ def test_a_run_is_followed_and_told(fake: FakeServer) -> None:
     waiting, working = describe_run("pending"), describe_run("running", progress={"stage": "computing"})
     fake.runs = [waiting, waiting, working, describe_run("succeeded", ended_at=LATER, result=RESULT, **COST)]
     output = run("pipeline", "run", "orders", "driver_daily")
-    assert (output.code, fake.sent[0][2]) == (0, {"table": "mart.driver_daily", "full": False, "to": None})
+    assert (output.code, fake.sent[0][2]) == (0, {"table": "mart.driver_daily", "full": False})
     assert output.out.splitlines() == [
         "run     7",
         "table   mart.driver_daily",

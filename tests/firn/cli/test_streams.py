@@ -54,9 +54,10 @@ def test_the_engine_of_a_stream_and_its_reason_are_shown(run: Command, client: f
         lease = http.post("stream-leases", json={"optimizer_id": optimizer, "wait_seconds": 0}).json()["lease"]
         engine = {"engine": "spark", "engine_reason": "column at is a time"}
         assert http.put(f"stream-leases/{lease}", json=engine).is_success
-    (listed,) = [line for line in run("stream", "list").out.splitlines() if "lake.engines.t" in line]
-    assert "spark" in listed
-    assert "spark: column at is a time" in run("stream", "show", "engines.t").out
+        (listed,) = [line for line in run("stream", "list").out.splitlines() if "lake.engines.t" in line]
+        assert "spark" in listed
+        assert "spark: column at is a time" in run("stream", "show", "engines.t").out
+        assert http.delete(f"optimizers/{optimizer}").is_success  # other tests share the server
 
 
 def test_a_reset_asks_and_then_resets_exactly_what_it_has_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
