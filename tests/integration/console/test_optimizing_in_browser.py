@@ -175,7 +175,9 @@ def test_a_table_is_locked_with_a_reason_and_unlocked_by_keyboard(server: Server
     assert violations(page) == []
     page.keyboard.press("Enter")
     expect(page.get_by_text("Jobs are paused for this table")).to_be_visible()
-    page.get_by_role("button", name="Rewrite", exact=True).focus()
+    rewrite = page.get_by_role("button", name="Rewrite", exact=True)
+    expect(rewrite).to_have_attribute("aria-disabled", "true")
+    rewrite.focus()
     expect(page.get_by_role("tooltip")).to_contain_text("a backfill")
     page.get_by_role("button", name="resume: a backfill").press("Enter")
     expect(page.get_by_text("Jobs are paused for this table")).to_have_count(0)

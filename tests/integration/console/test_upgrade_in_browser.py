@@ -235,7 +235,7 @@ def publish_after_a_preview(page: Page, server: ServerProcess) -> None:
     columns = "id long, customer string, amount double, day string"
     violation = session(server).createDataFrame([(1, "once more", 1.0, DAYS[0])], columns)
     upsert(violation, TABLE, batch="once more")
-    expect(fact(page, "pending changes")).to_have_text("1")
+    expect(page.get_by_text("1 row pending").first).to_be_visible()
     page.get_by_role("button", name="Publish", exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("others may not enter")).to_be_visible()
