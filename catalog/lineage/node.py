@@ -97,7 +97,7 @@ class StoredEdge:
     principal: str | None
     has_columns: bool
     columns: Columns | None = None
-    """None also if nobody has asked for them."""
+    """None, too, in a graph that was requested without columns."""
 
 
 @dataclass(frozen=True, slots=True)

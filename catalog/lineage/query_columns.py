@@ -67,7 +67,7 @@ def _is_too_deep(sql: str, read: str | None) -> bool:
 
 
 def list_tables(query: exp.Query) -> list[TableParts]:
-    """The tables that a query reads, each once; names of its own WITH are none."""
+    """The tables that a query reads, each once, without the names that its WITH defines."""
     tables: dict[TableParts, None] = {}
     for table in query.find_all(exp.Table):
         parts = _name_parts(table)

@@ -1,4 +1,4 @@
-"""Problems that rules report, and the comparison of the present problems with those that a rule has reported."""
+"""Problems that rules report. A rule compares the present problems with those that it has reported."""
 
 from __future__ import annotations
 

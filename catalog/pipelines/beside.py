@@ -27,7 +27,7 @@ from firn.protocol.pipelines import TableDefinition
 BACKFILL, TABLE, SECONDS = "backfill", "table_id", "chunk_seconds"
 """Parameters of a job that computes chunks beside live runs."""
 MOST_FAILED_JOBS = 3
-"""The failed jobs in a row after which a backfill fails, also if none of them has taken a chunk."""
+"""The failed jobs in a row after which a backfill fails, even if none of them has taken a chunk."""
 
 
 def check_beside(definition: TableDefinition, *, is_built: bool) -> None:

@@ -51,7 +51,7 @@ def explain_full(
 
 
 def is_fallback(table: PipelineTable, position: str, checkpoint: StoredCheckpoint | None, *, asked_full: bool) -> bool:
-    """Whether a full run is one that nobody wants: not the first, nor after a reset, a new query, or a request for it.
+    """Whether a full run is neither the first nor follows a reset, a new query or a request for it.
 
     A table whose policy is strict does not take it.
     """

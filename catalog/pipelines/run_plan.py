@@ -21,7 +21,7 @@ class RunFacts:
     full_reason: str | None
     """Why the changes since the checkpoint cannot be told (docs/protocols.md, rule 8.5); None if they can."""
     is_fallback: bool
-    """Whether nobody wants that."""
+    """Whether a full run is neither the first nor follows a reset, a new query or a request for it."""
     changed: Collection[str]
     """The inputs that have changed since the checkpoint."""
     has_chunks: bool
@@ -43,7 +43,7 @@ class RunPlan:
 
 
 def plan_run(definition: TableDefinition, facts: RunFacts) -> RunPlan:
-    """Decide what the next run of a table does, if nobody asks for all rows."""
+    """Decide what the next run of a table does, unless its request wants all rows."""
     goes_on = facts.full_reason is None
     if goes_on and not facts.changed and not facts.has_chunks:
         return RunPlan(NextMode.NOTHING, "no input has changed")

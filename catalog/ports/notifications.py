@@ -73,7 +73,7 @@ class EventMessages(Protocol):
     def ended_jobs(self, since: datetime, *, limit: int) -> Sequence[Job]:
         """Jobs that ended since then, by the time of their end."""
 
-    def known(self, ids: Collection[NotificationId]) -> Collection[NotificationId]:
+    def list_existing(self, ids: Collection[NotificationId]) -> Collection[NotificationId]:
         """Which of these messages exist."""
 
     def add(self, rule_id: RuleId, table_id: str, notification: Notification) -> bool:

@@ -69,7 +69,7 @@ class SqlEventMessages:
             to_job(row) for row in self.session.scalars(query.order_by(JobRow.ended_at, JobRow.number).limit(limit))
         ]
 
-    def known(self, ids: Collection[NotificationId]) -> Collection[NotificationId]:
+    def list_existing(self, ids: Collection[NotificationId]) -> Collection[NotificationId]:
         """Find which messages exist."""
         query = select(NotificationRow.id).where(NotificationRow.id.in_(ids))
         return {NotificationId(key) for key in self.session.scalars(query)}

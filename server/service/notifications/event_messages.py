@@ -136,7 +136,7 @@ def _find_new_jobs(uow: UnitOfWork, rule: Rule, since: datetime) -> tuple[Sequen
         jobs = uow.event_messages.ended_jobs(since, limit=MOST_JOBS)
         events = [event for event in map(describe_job, jobs) if _matches(rule, event)]
         ids = {event.source: build_notification(rule, event, event.at).id for event in events}
-        known = uow.event_messages.known([*ids.values()])
+        known = uow.event_messages.list_existing([*ids.values()])
         new = [event for event in events if ids[event.source] not in known]
         reached = jobs[-1].ended_at or since if jobs else since
         if new or len(jobs) < MOST_JOBS or reached == since:
