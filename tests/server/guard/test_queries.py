@@ -26,9 +26,19 @@ def reader(guarded_server: Guarded) -> Secret:
     return guarded_server.token("query-reader", Grant(on("open"), Privilege.READ))
 
 
-def run(http: httpx.Client, token: Secret, statement: str, wait: float = 10, **more: object) -> httpx.Response:
-    body = {"statement": statement, "catalog": "lake", "wait": wait, **more}
-    return http.post("/api/v1/queries", json=body, headers=bearer(token))
+def run(http: httpx.Client, token: Secret, statement: str, **more: object) -> httpx.Response:
+    """The answer to the request; where the query was accepted, its state once it has ended."""
+    body = {"statement": statement, "catalog": "lake", "wait": 10, **more}
+    answer = http.post("/api/v1/queries", json=body, headers=bearer(token))
+    return wait_for_end(http, token, answer) if answer.status_code == 201 else answer
+
+
+def wait_for_end(http: httpx.Client, token: Secret, accepted: httpx.Response) -> httpx.Response:
+    """A route waits ten seconds at most, and the first query starts a process, which takes longer on a busy machine."""
+    answer, path = accepted, f"/api/v1/queries/{accepted.json()['id']}?wait=10"
+    while answer.json()["state"] in ("queued", "running"):
+        answer = http.get(path, headers=bearer(token)).raise_for_status()
+    return answer
 
 
 HIDDEN = (
@@ -72,7 +82,7 @@ def test_ones_own_tables_are_read_and_the_audit_log_names_them(
     http: httpx.Client, guarded_server: Guarded, reader: Secret
 ) -> None:
     answer = run(http, reader, "SELECT count(*) FROM open.t")
-    assert (answer.status_code, answer.json()["state"]) == (201, "done"), answer.text
+    assert answer.json()["state"] == "done", answer.text
     preview = http.get("/api/v1/catalogs/lake/tables/open.t/preview", headers=bearer(reader))
     assert preview.json()["rows"] == []
     guarded_server.services.access.audit_log.flush()

@@ -18,7 +18,8 @@ from tests.server.lake import PLAIN, Lake
 
 _ids = count(50_000)
 MIB = 2**20
-TODAY = (datetime.now(UTC).date() - date(1970, 1, 1)).days
+NOON = datetime.now(UTC).replace(hour=12)
+TODAY = (NOON.date() - date(1970, 1, 1)).days
 FIELDS: Json = {
     "type": "struct",
     "fields": [

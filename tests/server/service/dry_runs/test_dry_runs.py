@@ -22,10 +22,17 @@ from catalog.planning.dry_run import DryRunResult
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from tests.factories import LAKE
+from tests.server.clocks import Clock
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake
-from tests.server.service.dry_runs.day_tables import MIB, TODAY, WHOLE, _ids, a_file, make, write
+from tests.server.service.dry_runs.day_tables import MIB, NOON, TODAY, WHOLE, _ids, a_file, make, write
 
 OLD = {"firn.ttl.field": "day", "firn.ttl.max-age": "10 d"}
+
+
+@pytest.fixture(autouse=True)
+def noon(clock: Clock) -> None:
+    """No day ends between the writing of rows and the dry run that tells their age."""
+    clock.set(NOON)
 
 
 def would(lake: Lake, kind: JobKind, name: TableName = PLAIN, **params: str) -> DryRunResult:
