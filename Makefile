@@ -168,7 +168,7 @@ ARCHIVED_CLASSES := -XX:SharedArchiveFile=$(CURDIR)/$(STAMPS)/classes.jsa -Xlog:
 
 # The first tier starts few JVMs: it maps the archive where there is one, and makes none.
 PYTEST = JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$(test ! -f $(STAMPS)/classes.jsa || echo "$(ARCHIVED_CLASSES)") $${JAVA_TOOL_OPTIONS:-}" \
-  PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+  PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(if $(CI),--folder-times)
 
 $(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml $(wildcard tests/integration/streams/*.xml) tests/integration/streams/jars.py | $(STAMPS)/firn
 	@$(STEP) "fetching Kafka and Kafka Connect for the tests (100 MB)" $(BIN)/python -m tests.integration.streams.jars

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
+from tests.folder_times import FolderTimes
 from tests.scheduling import FoldersApart
 
 pytest_plugins = ["tests.databases"]
@@ -53,6 +54,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="the last process of -n begins with files that need no JVM and no browser (tests/scheduling.py)",
     )
+    parser.addoption(
+        "--folder-times",
+        action="store_true",
+        help="report the folders and tests that took most of the time (tests/folder_times.py)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("folder_times") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FolderTimes())
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist can be switched off

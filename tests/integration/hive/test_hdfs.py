@@ -19,10 +19,17 @@ from server.files.permissions import StoredPermissions
 from tests.docs.blocks import ADDRESS, DOCS, blocks
 from tests.hive_engine import HiveEngine
 from tests.hive_lake import Side
-from tests.integration.hdfs.jvms import has_jvm
 from tests.integration.hdfs.mini_cluster import MiniCluster, shared_cluster
 from tests.integration.hive.conftest import QUIET
-from tests.integration.hive.hdfs_tables import age, create, find_partition, fingerprint, scan
+from tests.integration.hive.hdfs_tables import (
+    ROWS,
+    age,
+    create,
+    find_partition,
+    fingerprint,
+    live_through_the_main_job,
+    scan,
+)
 from tests.integration.hive.page_commands import Terminal
 from tests.integration.keyed.supervisor import free_port
 from tests.spark_fixtures import interpret_queries, server_process, wait_for_images
@@ -87,24 +94,8 @@ def test_a_catalog_keeps_its_tables_on_hdfs(cluster: MiniCluster, hdfs: Side) ->
 
 
 def test_a_hive_table_on_hdfs_is_upgraded_synced_merged_published_and_read(cluster: MiniCluster, hdfs: Side) -> None:
-    rows = "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y%3A z')"
-    table, location = create(cluster.uri, hdfs, "id BIGINT, v STRING", "p STRING", rows)
-    before = fingerprint(location)
-    table.upgrade("id")
-    assert table.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "c", "y%3A z")]
-    table.insert("VALUES (5, 'theirs', 'x')")
-    age(location)
-    assert table.sync()["message"] == "partitions new files: 1"
-    assert table.ask_sync()["outcome"] == "unchanged"
-    table.change("SELECT 1, 'mine', 'x' UNION ALL SELECT 4, 'new', 'x'")
-    table.change("SELECT 2, '', 'x'", op="D")
-    expected = [(1, "mine", "x"), (3, "c", "y%3A z"), (4, "new", "x"), (5, "theirs", "x")]
-    assert table.rows() == scan(hdfs, table.name) == expected
-    published = table.publish()["result"]
-    assert (published["partitions"], published["switched"]) == (1, 1)
-    assert table.hive_rows() == table.rows() == table.rows(store=".base") == scan(hdfs, table.name) == expected
-    assert [entry for entry in before if entry not in fingerprint(location)] == []
-    assert not has_jvm(hdfs.server.process.pid)
+    table, location = create(cluster.uri, hdfs, "id BIGINT, v STRING", "p STRING", ROWS)
+    live_through_the_main_job(table, location)
 
 
 def test_a_file_that_is_written_in_place_is_registered_once_and_whole(cluster: MiniCluster, hdfs: Side) -> None:

@@ -12,11 +12,17 @@ from firn.hdfs import files
 from firn.hdfs.configuration import CONF_DIR
 from tests.hive_engine import HiveEngine
 from tests.hive_lake import NUMBERS, HiveTable, Side
-from tests.integration.hdfs.jvms import has_jvm
 from tests.integration.hdfs.mini_cluster import shared_cluster
 from tests.integration.hdfs.view import URI, write_mounts
 from tests.integration.hive.conftest import QUIET
-from tests.integration.hive.hdfs_tables import age, create, find_partition, fingerprint, scan
+from tests.integration.hive.hdfs_tables import (
+    ROWS,
+    age,
+    create,
+    find_partition,
+    live_through_the_main_job,
+    scan,
+)
 from tests.spark_fixtures import server_process, wait_for_images
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
@@ -81,29 +87,12 @@ def test_a_table_of_hives_own_warehouse_is_upgraded_synced_merged_published_and_
 ) -> None:
     table = HiveTable(side, f"v{next(NUMBERS)}")
     side.hive.sql(f"CREATE TABLE {table.name} (id BIGINT, v STRING) PARTITIONED BY (p STRING) STORED AS PARQUET")
-    table.insert("VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y%3A z')")
+    table.insert(ROWS)
     location = f"{HIVE}/db.db/{table.short}"
     assert find_partition(metastore, table, "x") == f"{location}/p=x"
     age(location)
-    before = fingerprint(location)
-    table.upgrade("id")
-    assert table.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "c", "y%3A z")]
-
-    table.insert("VALUES (5, 'theirs', 'x')")
-    age(location)
-    assert table.sync()["message"] == "partitions new files: 1"
-    assert table.ask_sync()["outcome"] == "unchanged"
-    table.change("SELECT 1, 'mine', 'x' UNION ALL SELECT 4, 'new', 'x'")
-    table.change("SELECT 2, '', 'x'", op="D")
-    expected = [(1, "mine", "x"), (3, "c", "y%3A z"), (4, "new", "x"), (5, "theirs", "x")]
-    assert table.rows() == scan(side, table.name) == expected
-
-    published = table.publish()["result"]
-    assert (published["partitions"], published["switched"]) == (1, 1)
+    live_through_the_main_job(table, location)
     assert find_partition(metastore, table, "x").startswith(f"{LAKE}/warehouse/published-to-hive/")
-    assert table.hive_rows() == table.rows() == table.rows(store=".base") == scan(side, table.name) == expected
-    assert [entry for entry in before if entry not in fingerprint(location)] == []
-    assert not has_jvm(side.server.process.pid)
 
 
 def test_a_table_behind_another_mount_point_is_published_beside_it(side: Side, metastore: EmbeddedMetastore) -> None:
