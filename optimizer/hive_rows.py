@@ -36,7 +36,7 @@ _PIECE = "_firn_piece"
 _BOUNDED = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 # Spark reads and writes ORC's wall-clock times as instants of Java's zone, which is the session's (`check_zone`).
 _WALL_CLOCK = re.compile(r"\btimestamp_ntz\b(?!`|\s*:)", re.IGNORECASE)
-_READ = {
+READ_AS_WRITTEN = {
     # A name of a file is no pattern, whatever characters it holds. Iceberg's readers move no date or time either.
     "__globPaths__": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -92,7 +92,7 @@ class HiveRows:
             return read_avro(spark, locations, schema, _PATH, _ROW).withColumn(_POSITION, _position(F.lit(0), _ROW))
         if form == "ORC":
             check_zone(self.session, self.task.columns)
-        rows = spark.read.options(**_READ).schema(schema).format(form.lower()).load(locations)
+        rows = spark.read.options(**READ_AS_WRITTEN).schema(schema).format(form.lower()).load(locations)
         # Of ORC files Spark tells the piece that it reads, and reads a piece from its beginning to its end.
         row = F.col("_metadata.row_index") if form == "PARQUET" else F.monotonically_increasing_id()
         begin = F.lit(0) if form == "PARQUET" else F.col("_metadata.file_block_start")
@@ -106,7 +106,7 @@ class HiveRows:
     def _build_file_frame(self, files: Sequence[tuple[HiveFile, HiveUnit]]) -> DataFrame:
         """The facts of each file, by the path that Spark uses for it."""
         rows = [
-            (self._path(file.location), file.source, file.added, unit.knew, order, *unit.values)
+            (qualify(self.session, file.location), file.source, file.added, unit.knew, order, *unit.values)
             for order, (file, unit) in enumerate(files)
         ]
         parts = ", ".join(f"{_value(at)} string" for at in range(len(self.task.partition_columns)))
@@ -114,13 +114,6 @@ class HiveRows:
             f", {parts}" if parts else ""
         )
         return create_local_frame(self.session.spark, rows, schema)
-
-    def _path(self, location: str) -> str:
-        make = self.session.jvm.org.apache.hadoop.fs.Path
-        path = make(location)
-        filesystem = path.getFileSystem(self.session.spark._jsc.hadoopConfiguration())
-        # As text and back: file:/a and file:///a are one path, and Spark writes the former.
-        return str(make(filesystem.makeQualified(path).toString()).toUri().toString())
 
     def _file_schema(self) -> StructType:
         columns = [column for column in self.task.columns if column.name is not None]
@@ -151,6 +144,15 @@ class HiveRows:
 
     def _names(self) -> list[str]:
         return [quote_name(field.name) for field in self.table.fields]
+
+
+def qualify(session: JobSession, location: str) -> str:
+    """The spelling of a path in Spark's `_metadata.file_path`."""
+    make = session.jvm.org.apache.hadoop.fs.Path
+    path = make(location)
+    filesystem = path.getFileSystem(session.spark._jsc.hadoopConfiguration())
+    # As text and back: file:/a and file:///a are one path, and Spark writes the former.
+    return str(make(filesystem.makeQualified(path).toString()).toUri().toString())
 
 
 def spark_type(hive_type: str) -> DataType:

@@ -46,12 +46,9 @@ class SerdeRows:
     header_lines: int
 
     def read(self, directories: Sequence[Directory], columns: Sequence[Column]) -> DataFrame:
-        """These columns and each row's `NUMBER`; without columns the rows alone, to be counted.
-
-        Hive reads a directory that is not there as an empty one.
-        """
-        schema = StructType([*map(_field, columns), StructField(NUMBER, IntegerType())])
-        there = self._filter_existing(directories)
+        """These columns and each row's `NUMBER`; without columns the rows alone, to be counted."""
+        schema = build_schema(columns)
+        there = filter_existing(self.session, directories)
         if not there:
             return self.session.spark.createDataFrame([], schema)
         jvm, java = self.session.jvm, self.session.java
@@ -85,20 +82,6 @@ class SerdeRows:
         if self.header_lines:
             settings.set(_WHOLE_FILES, str(2**62))
         return settings
-
-    def _filter_existing(self, directories: Sequence[Directory]) -> list[Directory]:
-        path, settings = self.session.jvm.org.apache.hadoop.fs.Path, self._settings()
-
-        def exists(directory: Directory) -> bool:
-            place = path(directory.location)
-            return bool(place.getFileSystem(settings).exists(place))
-
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return [
-                directory
-                for directory, is_there in zip(directories, pool.map(exists, directories), strict=True)
-                if is_there
-            ]
 
     def _table(self) -> Any:
         """Rows are handed on in the form that Hive's serializer for text has, which has all types."""
@@ -152,6 +135,27 @@ class SerdeRows:
         for key, value in items.items():
             java_map.put(key, value)
         return java_map
+
+
+def build_schema(columns: Sequence[Column]) -> StructType:
+    """The columns, and the number of the directory that a row comes from."""
+    return StructType([*map(_field, columns), StructField(NUMBER, IntegerType())])
+
+
+def filter_existing(session: JobSession, directories: Sequence[Directory]) -> list[Directory]:
+    """Those that are there: Hive reads a directory that is not there as an empty one."""
+    path, settings = session.jvm.org.apache.hadoop.fs.Path, session.java.sessionState().newHadoopConf()
+
+    def exists(directory: Directory) -> bool:
+        place = path(directory.location)
+        return bool(place.getFileSystem(settings).exists(place))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return [
+            directory
+            for directory, is_there in zip(directories, pool.map(exists, directories), strict=True)
+            if is_there
+        ]
 
 
 def _field(column: Column) -> StructField:

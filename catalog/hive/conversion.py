@@ -21,13 +21,19 @@ _IN_HIVE = "Write the rows into another table with Hive itself (CREATE TABLE …
 
 
 def find_conversion_blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[UpgradeBlocker]:
-    """Find all blockers of a conversion that the metastore's facts show."""
-    if table.file_format is not None and not table.is_view:
+    """Find all blockers of a conversion that the metastore's facts show.
+
+    Tables in a format of Iceberg's are upgraded, unless Hive has bucketed them. Spark's own bucketed tables are left to
+    Spark: their descriptor in the metastore names other classes than their files have.
+    """
+    upgrade_blockers = find_blockers(table, partitions)
+    is_bucketed = any(blocker.code is UpgradeBlockerCode.BUCKETED for blocker in upgrade_blockers)
+    if table.file_format is not None and not table.is_view and (table.provider or not is_bucketed):
         message = f"{table.full_name} is stored as {table.storage.format.upper()}, whose files need no rewrite"
         check = f"`firn hive check {table.full_name}` shows what blocks its upgrade."
-        advice = check if find_blockers(table, partitions) else f"Run `firn hive upgrade {table.full_name}`."
+        advice = check if upgrade_blockers else f"Run `firn hive upgrade {table.full_name}`."
         return [UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, advice)]
-    blockers = [blocker for blocker in find_blockers(table, partitions) if blocker.code not in _REGARDLESS]
+    blockers = [blocker for blocker in upgrade_blockers if blocker.code not in _REGARDLESS]
     return blockers if table.is_view or table.provider else [*blockers, *_unreadable(table, partitions)]
 
 
@@ -37,14 +43,16 @@ def count_header_lines(table: HiveTable) -> int:
 
 
 def convert_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
-    """The columns in the files, with the types that their rows have: a timestamp in text has no time zone.
+    """The columns in the files, with the types that their rows have.
+
+    A timestamp in text or ORC has no time zone; in Parquet it is an instant, as after an upgrade.
 
     Whatever types a CSV table is declared with, Hive's own serializer reads all of them as strings.
     """
     columns = table.storage.columns
     if table.storage.serde == CSV:
         return tuple(replace(column, type="string") for column in columns)
-    return to_wall_clock_columns(columns)
+    return columns if choose_reader(table.storage) is Reader.PARQUET else to_wall_clock_columns(columns)
 
 
 def replace_columns(table: HiveTable) -> HiveTable:
@@ -62,6 +70,10 @@ def _unreadable(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterat
             message = f"the JSON serializer of {name} has settings of its own ({', '.join(settings)})"
             yield UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, _IN_HIVE)
             return
+        if choose_reader(storage) is Reader.PARQUET and (other := _find_other_column(table, storage)):
+            message = f"{name} has a column {other!r} in its place; Spark reads Parquet by name, Hive by place"
+            yield UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, _IN_HIVE)
+            return
     if _number(table.parameters.get(HEADER, "0")) is None or _number(table.parameters.get(FOOTER, "0")) != 0:
         message = f"{table.full_name} leaves out lines at the end of its files, or a number of lines that is none"
         yield UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, _IN_HIVE)
@@ -70,6 +82,12 @@ def _unreadable(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterat
     if reads_json and binary:
         message = f"column {binary[0]!r} of {table.full_name} is binary, which JSON serializers spell differently"
         yield UpgradeBlocker(UpgradeBlockerCode.COLUMN_TYPE, message, _IN_HIVE)
+
+
+def _find_other_column(table: HiveTable, storage: HiveStorage) -> str | None:
+    """The first column of a partition that the table has under another name. Hive pairs the two by place."""
+    pairs = zip(storage.columns, table.storage.columns, strict=False)
+    return next((column.name for column, named in pairs if column.name.lower() != named.name.lower()), None)
 
 
 def _storages(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[tuple[HiveStorage, str]]:

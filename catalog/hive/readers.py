@@ -1,6 +1,7 @@
-"""Who can read rows of Hive tables that Iceberg cannot register: Hive's own classes inside Spark, or Firn's for JSON.
+"""Who can read rows of Hive tables that cannot be upgraded: Hive's own classes inside Spark, Spark itself, or Firn.
 
-Spark carries Hive 2.3's serializers. None of them reads JSON, so that is read by Firn.
+Spark carries Hive 2.3's serializers. None of them reads JSON, so that is read by Firn. Their reader of Parquet has no
+decimals of short precision as Spark writes them, so Spark reads Parquet by its own.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 _TEXT = "org.apache.hadoop.mapred.TextInputFormat"
 _SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"
 _RCFILE = "org.apache.hadoop.hive.ql.io.RCFileInputFormat"
+_PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
+_ORC = "org.apache.hadoop.hive.ql.io.orc"
 _READERS: Mapping[str, tuple[Reader, frozenset[str]]] = {
     "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe": (Reader.SERDE, frozenset({_TEXT, _SEQUENCE})),
     CSV: (Reader.SERDE, frozenset({_TEXT})),
     "org.apache.hadoop.hive.serde2.RegexSerDe": (Reader.SERDE, frozenset({_TEXT})),
     "org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe": (Reader.SERDE, frozenset({_RCFILE})),
+    f"{_PARQUET}.serde.ParquetHiveSerDe": (Reader.PARQUET, frozenset({f"{_PARQUET}.MapredParquetInputFormat"})),
+    f"{_ORC}.OrcSerde": (Reader.SERDE, frozenset({f"{_ORC}.OrcInputFormat"})),
     "org.apache.hive.hcatalog.data.JsonSerDe": (Reader.JSON, frozenset({_TEXT})),
     "org.apache.hadoop.hive.serde2.JsonSerDe": (Reader.JSON, frozenset({_TEXT})),
     "org.openx.data.jsonserde.JsonSerDe": (Reader.JSON, frozenset({_TEXT})),

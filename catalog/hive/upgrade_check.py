@@ -206,7 +206,9 @@ def _bucketed(table: HiveTable) -> UpgradeBlocker | None:
         return None
     columns = f" by {', '.join(table.storage.bucket_columns)}" if table.storage.bucket_columns else ""
     message = f"{table.full_name} is bucketed{columns}; Hive would misread it once somebody else writes to it"
-    return UpgradeBlocker(UpgradeBlockerCode.BUCKETED, message, _REWRITE)
+    is_readable = is_hive and not table.provider and choose_reader(table.storage) is not None
+    advice = _CONVERT.format(table.full_name) if is_readable else _REWRITE
+    return UpgradeBlocker(UpgradeBlockerCode.BUCKETED, message, advice)
 
 
 def _by_position(table: HiveTable) -> UpgradeBlocker | None:

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructField, StructType
 
 from firn.protocol.leases import Lease, Outcome, Result
 from firn.protocol.names import quote_name
-from firn.protocol.tasks.convert import Column, ConvertTask, Layout
+from firn.protocol.tasks.convert import Column, ConvertTask, Layout, Reader
 from firn.protocol.tasks.sync import HiveColumn
 from firn.spark.local_frames import create_local_frame
 from optimizer.errors import Refused
@@ -28,6 +28,7 @@ from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.jobs.merge import sign_properties
 from optimizer.json_rows import parse_lines
+from optimizer.parquet_rows import read_parquet
 from optimizer.read_checks import JobReads
 from optimizer.serde_rows import LAZY, NUMBER, Directory, SerdeRows
 from optimizer.uncommitted_files import stage_rows
@@ -117,16 +118,13 @@ class _Source:
     def __init__(self, work: JobRun, task: ConvertTask) -> None:
         self._session, self._task = work.session, task
         directories = [Directory(at, unit.location, task.layouts[unit.layout]) for at, unit in enumerate(task.units)]
-        self._by_serde = [directory for directory in directories if directory.layout.reader == "serde"]
-        self._by_line = [
-            replace(directory, layout=_lines_of(directory.layout))
-            for directory in directories
-            if directory.layout.reader == "json"
-        ]
+        self._by_reader = {
+            reader: [directory for directory in directories if directory.layout.reader is reader] for reader in Reader
+        }
 
     def count(self) -> int:
         """Rows, none of whose columns is looked into."""
-        return self._read_by_serde(()).count() + self._read_by_line(()).count()
+        return self._read_by_serde(()).count() + self._read_parquet(()).count() + self._read_by_line(()).count()
 
     def rows(self) -> DataFrame:
         """All rows, as the new table has them."""
@@ -135,7 +133,9 @@ class _Source:
             self._session, [HiveColumn(hive=column.name, type=column.type, name=column.name) for column in columns]
         )
         read = self._read_by_serde(columns)
-        if self._by_line:
+        if self._by_reader[Reader.PARQUET]:
+            read = read.unionByName(self._read_parquet(columns))
+        if self._by_reader[Reader.JSON]:
             fields = [StructField(column.name, spark_type(column.type)) for column in columns]
             read = read.unionByName(parse_lines(self._read_by_line([_LINE]), _LINE.name, NUMBER, fields))
         joined = read.join(F.broadcast(self._values()), NUMBER, "left") if self._task.partition_columns else read
@@ -144,12 +144,16 @@ class _Source:
     def _read_by_serde(self, columns: Sequence[Column]) -> DataFrame:
         task = self._task
         reader = SerdeRows(self._session, task.table, task.parameters, task.header_lines)
-        return reader.read(self._by_serde, columns)
+        return reader.read(self._by_reader[Reader.SERDE], columns)
+
+    def _read_parquet(self, columns: Sequence[Column]) -> DataFrame:
+        return read_parquet(self._session, self._by_reader[Reader.PARQUET], columns)
 
     def _read_by_line(self, columns: Sequence[Column]) -> DataFrame:
         """A row with one column for each line."""
+        lines = [replace(directory, layout=_lines_of(directory.layout)) for directory in self._by_reader[Reader.JSON]]
         reader = SerdeRows(self._session, _lines_of(self._task.table), {}, self._task.header_lines)
-        return reader.read(self._by_line, columns)
+        return reader.read(lines, columns)
 
     def _columns(self, names: Sequence[str]) -> list[SparkColumn]:
         table: StructType = self._session.spark.table(self._session.name(self._task.parts)).schema

@@ -15,9 +15,10 @@ class Column(Message):
 
 
 class Reader(StrEnum):
-    """The code that turns lines or records into rows."""
+    """The code that turns files into rows."""
 
     SERDE = "serde"  # Hive's own classes inside Spark
+    PARQUET = "parquet"  # Spark, by the names of columns
     JSON = "json"  # Firn
 
 

@@ -12,7 +12,7 @@ from catalog.hive.conversion_commit import check_conversion_commit
 from catalog.hive.model import HiveTable
 from catalog.hive.readers import CSV
 from catalog.hive.upgrade_check import find_blockers
-from tests.hive_tables import TEXT, a_hive_partition, a_hive_table, a_storage
+from tests.hive_tables import AVRO, ORC, PARQUET_SERDE, TEXT, a_hive_partition, a_hive_table, a_storage
 
 INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 JSON = "org.apache.hive.hcatalog.data.JsonSerDe"
@@ -44,6 +44,32 @@ def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so
     )
 
 
+@pytest.mark.parametrize("serde", [PARQUET_SERDE, ORC])
+def test_a_bucketed_table_is_convertible_whose_files_an_upgrade_would_take(serde: str) -> None:
+    storage = a_storage("file:/t", "id int", serde=serde, buckets=4, bucket_columns=("id",))
+    table = a_hive_table(storage=storage)
+    assert find_conversion_blockers(table, []) == []
+    [blocker] = find_blockers(table, [])
+    assert (blocker.code, "`firn hive convert db.orders`" in blocker.advice) == ("bucketed", True)
+
+
+def test_partitions_in_parquet_have_the_columns_of_the_table_in_their_places() -> None:
+    table = a_text_table(cols="id int; name string", partitioned_by="p string")
+    fewer, renamed = (a_storage("file:/t/x", cols) for cols in ("ID int", "id int; former string"))
+    assert find_conversion_blockers(table, [a_hive_partition("x", storage=fewer)]) == []
+    [blocker] = find_conversion_blockers(table, [a_hive_partition("x", storage=renamed)])
+    assert "partition p=x of db.orders has a column 'former' in its place" in blocker.message
+
+
+def test_a_bucketed_table_of_sparks_own_is_left_to_spark() -> None:
+    parameters = {"spark.sql.sources.provider": "parquet", "spark.sql.sources.schema.numBuckets": "4"}
+    table = a_hive_table(parameters=parameters)
+    [blocker] = find_conversion_blockers(table, [])
+    assert "whose files need no rewrite" in blocker.message
+    [blocker] = find_blockers(table, [])
+    assert "firn hive convert" not in blocker.advice
+
+
 @pytest.mark.parametrize(
     ("table", "code", "reason"),
     [
@@ -72,7 +98,7 @@ def test_what_spark_would_read_otherwise_than_hive_is_blocked(table: HiveTable, 
 
 def test_a_partition_that_cannot_be_read_is_named() -> None:
     table = a_text_table(partitioned_by="p string")
-    good, bad = a_hive_partition("x", storage=table.storage), a_hive_partition("y")
+    good, bad = a_hive_partition("x", storage=table.storage), a_hive_partition("y", storage=a_storage(serde=AVRO))
     assert find_conversion_blockers(table, [good]) == []
     [blocker] = find_conversion_blockers(table, [good, bad])
     assert blocker.message.startswith("partition p=y of db.orders is read by")
@@ -80,6 +106,8 @@ def test_a_partition_that_cannot_be_read_is_named() -> None:
 
 def test_times_in_text_have_no_zone_and_csv_has_strings() -> None:
     assert [column.type for column in convert_columns(a_text_table())] == ["int", "timestamp_ntz"]
+    in_parquet = a_hive_table(storage=a_storage("file:/t", "id int; at timestamp"))
+    assert [column.type for column in convert_columns(in_parquet)] == ["int", "timestamp"]
     assert [column.type for column in convert_columns(a_text_table(CSV))] == ["string", "string"]
 
 
@@ -126,6 +154,6 @@ def test_a_view_is_not_said_to_be_upgradable() -> None:
 
 
 def test_what_cannot_be_upgraded_either_leads_to_its_check() -> None:
-    bucketed = a_hive_table(storage=a_storage(bucket_columns=("id",), buckets=4))
-    [blocker] = find_conversion_blockers(bucketed, [])
+    by_position = a_hive_table(parameters={"orc.force.positional.evolution": "true"})
+    [blocker] = find_conversion_blockers(by_position, [])
     assert "`firn hive check db.orders`" in blocker.advice

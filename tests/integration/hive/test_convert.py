@@ -22,6 +22,8 @@ DELIMITED = r"""ROW FORMAT DELIMITED FIELDS TERMINATED BY '|' ESCAPED BY '\\' CO
 MAP KEYS TERMINATED BY '=' NULL DEFINED AS 'nil' STORED AS TEXTFILE"""
 KINDS_OF_FILES = {
     "sequence": "STORED AS SEQUENCEFILE",
+    "parquet": "STORED AS PARQUET",
+    "orc": "STORED AS ORC",
     "columns": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe' STORED AS RCFILE",
     "csv": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' STORED AS TEXTFILE",
 }
@@ -83,6 +85,20 @@ def test_values_of_all_types_in_text(side: Side) -> None:
     listed: Any = side.server.get(f"catalogs/lake/tables/{table.name}/snapshots")
     [snapshot] = listed
     assert snapshot["summary"]["firn.converted-from"] == table.name
+
+
+@pytest.mark.parametrize("kind", ["PARQUET", "ORC"])
+def test_bucketed_tables_with_values_of_all_types(side: Side, metastore: EmbeddedMetastore, kind: str) -> None:
+    columns = f"id BIGINT, {', '.join(f'{name} {type_}' for name, (type_, _) in KINDS.items())}"
+    table = side.table(columns, "p STRING, day DATE", kind=f"STORED AS {kind}")
+    whole = row(1, "'x'", "DATE '2026-11-21'")
+    table.insert(f"{whole} UNION ALL SELECT 2{', NULL' * len(KINDS)}, 'x', DATE '2026-11-22'")
+    with MetastoreSession(metastore.port) as hive:
+        described = hive.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
+        described.sd.numBuckets, described.sd.bucketCols = 4, ["id"]
+        hive.alter_table("db", table.short, described)
+    assert converted(table)["result"]["rows"] == 2
+    assert table.rows(SHOWN) == table.hive_rows(SHOWN)
 
 
 def test_csv_with_quotes_and_headers(side: Side) -> None:

@@ -36,7 +36,7 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
     <Note title="Or copy it to a new Iceberg table">
       <div className="stack">
         <div>
-          This table is stored as {report.format}. Firn cannot upgrade it in place, but Spark can copy its rows:{' '}
+          Firn cannot upgrade this table ({report.format}) in place, but Spark can copy its rows:{' '}
           it reads {many(report.files, 'file')} ({bytes(report.bytes)}) and writes all rows into a new table. The Hive table does not
           change. Afterwards Firn neither syncs nor publishes the copy.
         </div>
