@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from firn.errors import Refused
-from firn.protocol.answers.logs import LogCheckOut, LogOut, LogPinOut, LogResetOut, LogSchemaOut, LogSkipOut
+from firn.protocol.answers.logs import (
+    LogCheckOut,
+    LogColumnsOut,
+    LogOut,
+    LogPinOut,
+    LogResetOut,
+    LogSchemaOut,
+    LogSkipOut,
+)
 from firn.protocol.connections import Mechanism, Security
 from firn.quarantine import TableQuarantine
 from firn.transport import Transport
@@ -38,6 +46,15 @@ class TableLog:
     def schema(self, number: int) -> LogSchemaOut:
         """The Avro schema of this id, which the server has from the connection's registry. NotFound."""
         return LogSchemaOut.read(self.transport.get(f"{self.path}/schemas/{number}"))
+
+    def add_columns(self, types: Mapping[str, str], *, stream_lease: str | None = None) -> LogColumnsOut:
+        """Add columns that records of the log have, by type: what a drain does with `firn.log.schema=add`.
+
+        The answer says which the table has now, and why it gets no others. Invalid with another `firn.log.schema`.
+        """
+        columns = [{"name": name, "type": type_} for name, type_ in types.items()]
+        body = {"columns": columns, "stream_lease": stream_lease}
+        return LogColumnsOut.read(self.transport.change("POST", f"{self.path}/columns", body))
 
     @property
     def quarantine(self) -> TableQuarantine:

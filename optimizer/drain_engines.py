@@ -43,6 +43,7 @@ class DrainEngines:
     keeper: StreamKeeper
     engine: Engine
     _drain: Drain | None = None
+    _added: list[str] = field(default_factory=list)
     _session: SparkSession | None = None
     _handle: TableHandle | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -74,6 +75,11 @@ class DrainEngines:
         if self._drain is None:
             raise RuntimeError("the engines have not been entered")
         return self._drain
+
+    @property
+    def added_columns(self) -> list[str]:
+        """The columns that the table got in this attempt, whatever engine has found them."""
+        return self._added
 
     def look(self) -> LogOut:
         """As `Drain.look`."""
@@ -125,6 +131,7 @@ class DrainEngines:
             check=self.keeper.check,
             stream_lease=lease.lease,
         )
+        self._drain.new_columns.added = self._added
         self.keeper.tell_engine(Engine.LIGHT, None)
 
     def _find_handle(self) -> TableHandle:
@@ -152,6 +159,7 @@ class DrainEngines:
             table=lease.table,
             stream_lease=lease.lease,
         )
+        drain.new_columns.added = self._added
         self._drain = drain
         return drain
 

@@ -47,7 +47,11 @@ class DrainStream:
 
 
 def _commit(drain: DrainEngines, keeper: StreamKeeper, log: LogOut, planned: LogBatch, began: float) -> LogBatch:
+    known = [*drain.added_columns]
     batch = drain.commit(log, planned)
+    added = [name for name in drain.added_columns if name not in known]
+    if added:
+        keeper.say(f"added columns {', '.join(added)}: records have them")
     rows, seconds = batch.most_records, time.monotonic() - began
     keeper.measures.commit(rows, log.lag - rows, began)
     keeper.say(f"committed up to {rows:,} records in {seconds:.1f} s; the table is at {batch.position}")

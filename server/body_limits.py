@@ -69,6 +69,7 @@ _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/rollback"): FORM,
     ("POST", f"{_ITEM}/writers/{{writer}}"): FORM,
     ("POST", f"{_ITEM}/consumers/{{consumer}}"): FORM,
+    ("POST", f"{_ITEM}/log/columns"): FORM,  # a hundred columns
     ("POST", f"{_ITEM}/log/quarantine/drop"): FORM,
     ("POST", f"{_ITEM}/log/quarantine/writer"): FORM,
     ("POST", f"{_ITEM}/log/reset"): DOCUMENT,  # two positions of at most 32,768 characters

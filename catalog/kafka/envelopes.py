@@ -12,7 +12,7 @@ from catalog.kafka.cluster import KafkaRecord
 from catalog.kafka.decoded_record import DecodedRecord, TableColumns
 from catalog.policy.log_settings import LogSettings
 from firn.protocol.cdc.envelope import BadRecord
-from firn.protocol.cdc.rows import Row, RowColumns
+from firn.protocol.cdc.rows import ADD, IGNORE, Row, RowColumns
 from firn.protocol.cdc.sources import parse_sources
 
 
@@ -46,7 +46,8 @@ def build_row_columns(settings: LogSettings, columns: TableColumns) -> RowColumn
         is_insert_only=columns.is_insert_only,
         sources=parse_sources(settings.source_tables) if settings.source_tables else (),
         source_column=settings.source_column,
-        schema_changes=settings.schema,
+        # A look at a few records adds no columns: it shows them without.
+        schema_changes=IGNORE if settings.schema == ADD else settings.schema,
         truncates=settings.truncates,
     )
 

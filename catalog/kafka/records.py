@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,8 @@ from firn.protocol.avro.decoding import AvroDecoder, Schemas
 from firn.protocol.avro.wire_format import AVRO, DEBEZIUM_AVRO
 from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.cdc.rows import IGNORE, LACKS_COLUMN, STOP
+from firn.protocol.log_columns import explain_name
 
 _OPERATIONS = ("I", "U", "D")
 _NUMBERS = ("float", "double", "decimal")
@@ -66,10 +68,23 @@ class RecordDecoder:
         except _BadRecordError as bad:
             return DecodedRecord(record=record, problem=str(bad))
         names = {column["name"] for column in self.columns.fields}
-        problem = _find_problem(op, row, self.columns)
         unknown = tuple(sorted(row.keys() - names))
+        problem = _find_problem(op, row, self.columns)
+        if problem is None and op != "D":
+            problem = self._explain_unknown(row, unknown)
         known = {name: value for name, value in row.items() if name in names}
         return DecodedRecord(record=record, op=op, row=known, problem=problem, unknown=unknown)
+
+    def _explain_unknown(self, row: Mapping[str, Any], unknown: Sequence[str]) -> str | None:
+        """Why a record with values without a column is bad; None if a drain adds the columns, or leaves them out."""
+        if self.settings.schema == IGNORE:
+            return None
+        names = [column["name"] for column in self.columns.fields]
+        for name in unknown:
+            is_lost = row[name] is not None
+            if is_lost and (self.settings.schema == STOP or explain_name(name, names) is not None):
+                return f"{LACKS_COLUMN} {name[:80]}"
+        return None
 
 
 class _BadRecordError(Exception):

@@ -14,7 +14,7 @@ from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
 from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_share, parse_text
 from firn.protocol.avro.wire_format import AVRO_FORMATS, DEBEZIUM_AVRO
 from firn.protocol.cdc.formats import CDC_FORMATS
-from firn.protocol.cdc.rows import EMPTY
+from firn.protocol.cdc.rows import ADD, EMPTY, IGNORE, STOP
 from firn.protocol.cdc.sources import parse_sources
 
 CONNECTION = f"{LOG_PREFIX}connection"
@@ -36,7 +36,7 @@ TRUNCATES = f"{LOG_PREFIX}truncates"
 FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
 _CDC_FORMATS = (*CDC_FORMATS, DEBEZIUM_AVRO)
 _FORMATS = tuple(dict.fromkeys((FIRN_JSON, UPSERT_JSON, *AVRO_FORMATS, *CDC_FORMATS)))
-_FOR_CDC = (SOURCE_TABLES, SOURCE_COLUMN, SCHEMA, TRUNCATES)
+_FOR_CDC = (SOURCE_TABLES, SOURCE_COLUMN, TRUNCATES)
 LogStart = Literal["earliest", "latest"] | datetime
 _BOUNDS: Mapping[str, LogStart] = {"earliest": "earliest", "latest": "latest"}
 _LONGEST_TIME = 40
@@ -72,7 +72,7 @@ class LogSettings:
     source_column: str | None
     """The column that takes the name of the source's table; None for no such column."""
     schema: str
-    """`ignore` or `stop`: what a column means that the source has and the table lacks."""
+    """`add`, `ignore` or `stop`: what a column means that a record has and the table lacks."""
     truncates: str
     """`stop`, `ignore` or `empty`."""
 
@@ -183,7 +183,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     MAX_BAD_SHARE: parse_share,
     SOURCE_TABLES: _parse_source_tables,
     SOURCE_COLUMN: parse_text,
-    SCHEMA: parse_one_of("ignore", "stop"),
+    SCHEMA: parse_one_of(ADD, IGNORE, STOP),
     TRUNCATES: parse_one_of("stop", "ignore", EMPTY),
 }
 _FIELDS = {key: key.removeprefix(LOG_PREFIX).replace("-", "_") for key in _PARSERS}
@@ -196,6 +196,6 @@ _DEFAULTS: Mapping[str, str | None] = {
     DELETES: "apply",
     BAD_ROWS: "quarantine",
     MAX_BAD_SHARE: "0.1",
-    SCHEMA: "ignore",
+    SCHEMA: ADD,
     TRUNCATES: "stop",
 }

@@ -117,6 +117,7 @@ def drain(
     If the connection has a user, the command takes the password from $FIRN_KAFKA_PASSWORD.
     """
     commits = records = 0
+    added: tuple[str, ...] = ()
     drained, done_by = None, Engine.SPARK
     if engine is not Engine.SPARK:
         light = LightAttempt(ctx.client.tables[table])
@@ -126,12 +127,22 @@ def drain(
         if drained is None:
             ctx.show.note(f"{table} needs Spark: {light.reason}")
             commits, records, done_by = light.commits, light.records, Engine.SPARK
+            added = light.added_columns
     if drained is None:
         name = str(ctx.client.name(table))
         with open_session(ctx, master=master, memory=memory, kafka=True) as spark:
             drained = firn.spark.drain(name, spark)
     commits, records = commits + drained.commits, records + drained.most_records
-    result = {"commits": commits, "most_records": records, "position": drained.position, "engine": str(done_by)}
+    added = tuple(dict.fromkeys((*added, *drained.added_columns)))
+    if added:
+        ctx.show.note(f"{table} has new columns: {', '.join(added)}")
+    result = {
+        "commits": commits,
+        "most_records": records,
+        "position": drained.position,
+        "engine": str(done_by),
+        "added_columns": [*added],
+    }
     in_commits = "1 commit" if commits == 1 else f"{commits:,} commits"
     text = f"{table} is at {drained.position or 'none'}: up to {records:,} records in {in_commits}"
     ctx.show.emit(result, lambda: ctx.show.line(text))

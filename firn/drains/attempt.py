@@ -19,6 +19,7 @@ class LightAttempt:
     commits: int = 0
     records: int = 0
     reason: str | None = None
+    added_columns: tuple[str, ...] = ()
 
     def run(self) -> Drained | None:
         """Drain the table; None if Spark has to go on."""
@@ -29,6 +30,8 @@ class LightAttempt:
             return drain.run()
         except NeedsSpark as error:
             self.reason = error.message
+            if drain is not None:
+                self.added_columns = tuple(drain.new_columns.added)
             if drain is not None and drain.done is not None:
                 self.commits, self.records = drain.done.commits, drain.done.most_records
             return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from firn.client import TableHandle
 from firn.drains.errors import DrainOvertaken, DrainStopped
+from firn.drains.new_columns import NewColumns
 from firn.errors import FirnError, Refused
 from firn.logs import LogBatch, plan_batch, suggest_remedy
 from firn.protocol.answers.logs import LogOut
@@ -31,6 +32,8 @@ class Drained:
     commits: int
     most_records: int
     position: str | None
+    added_columns: tuple[str, ...] = ()
+    """The columns that the table got because records have them (`firn.log.schema`)."""
 
 
 def refuse_running(handle: TableHandle) -> None:
@@ -55,6 +58,7 @@ class Drain(ABC):
     """The table's name in messages."""
     done: Drained | None = None
     """What `run` has done so far, also if it has failed."""
+    new_columns: NewColumns
 
     @abstractmethod
     def commit(self, log: LogOut, batch: LogBatch) -> LogBatch:
@@ -67,7 +71,7 @@ class Drain(ABC):
         while True:
             log = self.look()
             goal = log.end if goal is None else goal
-            self.done = Drained(self.table, commits, records, log.position)
+            self.done = Drained(self.table, commits, records, log.position, tuple(self.new_columns.added))
             batch = None if _has_reached(log, goal, commits) else self.plan(log)
             if batch is None:
                 return self.done

@@ -38,6 +38,7 @@ from firn.drains.decoders import UPSERT_JSON
 from firn.drains.errors import NeedsSpark
 from firn.drains.layout import OP, SET, ChangeLayout
 from firn.protocol.answers.logs import LogOut
+from firn.protocol.cdc.rows import IGNORE, LACKS_COLUMN
 from firn.scan.log_rows import build_converter
 
 _NONE = type(None)
@@ -79,6 +80,7 @@ class JsonDecoder:
         records, objects = self._parse(messages, bad)
         columns, good = self._convert(records, objects, bad)
         ops = self._read_ops(records, objects)
+        good = self._leave_out_unknown(records, objects, ops, good, bad)
         if self._may_have_bad_rows(ops, columns):
             good = self._check(records, ops, columns, good, bad)
         kept = [number for number in good if ops[number] != "D" or self.log.deletes != "ignore"]
@@ -162,6 +164,28 @@ class JsonDecoder:
             part = "key" if has_deletes and is_delete[number] else "value"
             bad.append(BadRecord(records[number], f"the {part} does not fit the column", name))
         return columns, [number for number in range(len(records)) if number not in faults]
+
+    def _leave_out_unknown(
+        self,
+        records: Sequence[Any],
+        objects: Sequence[Mapping[str, Any]],
+        ops: Sequence[str],
+        good: Sequence[int],
+        bad: list[BadRecord],
+    ) -> list[int]:
+        """The numbers of records without values that the table lacks a column for. Deletes need none."""
+        known = {OP, *(column.name for column in self.layout.columns)}
+        if self.log.schema_changes == IGNORE or set[str]().union(*objects) <= known:
+            return [*good]
+        kept = list[int]()
+        for number in good:
+            lacking = (name for name, value in objects[number].items() if value is not None and name not in known)
+            name = None if ops[number] == "D" else next(lacking, None)
+            if name is None:
+                kept.append(number)
+            else:
+                bad.append(BadRecord(records[number], LACKS_COLUMN, name))
+        return kept
 
     def _may_have_bad_rows(self, ops: Sequence[str], columns: Mapping[str, pa.Array]) -> bool:
         usual = {"I"} if self.layout.is_insert_only else {"I", "U"}

@@ -24,6 +24,7 @@ from firn.drains.drain import LOG_WRITER, Drain, refuse_running
 from firn.drains.files import write_files
 from firn.drains.json_changes import JsonDecoder
 from firn.drains.layout import ChangeLayout, require_light
+from firn.drains.new_columns import NewColumns
 from firn.drains.order import keep_one
 from firn.drains.quarantine import LightQuarantine
 from firn.drains.quarantine_writer import QuarantineWriter
@@ -34,6 +35,7 @@ from firn.errors import FirnError
 from firn.logs import PASSWORD_VARIABLE, LogBatch
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
+from firn.protocol.cdc.rows import ADD, LACKS_COLUMN
 
 CHANGE = "change"
 
@@ -69,9 +71,11 @@ class LightDrain(Drain):
     most_bytes: int = MOST_BYTES
     bad_records: LightQuarantine = field(init=False)
     schemas: KnownSchemas = field(init=False)
+    new_columns: NewColumns = field(init=False)
 
     def __post_init__(self) -> None:
         self.schemas = KnownSchemas(self.handle.log)
+        self.new_columns = NewColumns(self.handle, self.stream_lease)
         writer = QuarantineWriter(
             handle=self.handle,
             table=self.table,
@@ -90,6 +94,10 @@ class LightDrain(Drain):
         layout = ChangeLayout.of(self.stores.load(CHANGE))  # somebody may have added a column
         require_light(layout, log)
         batch, changes = self.read(layout, log, batch)
+        if self.add_columns(layout, log, changes.bad):
+            layout = ChangeLayout.of(self.stores.load(CHANGE))
+            require_light(layout, log)
+            batch, changes = self.read(layout, log, batch)
         rows = self.bad_records.split(changes, log, batch)
         kept = keep_one(rows, layout) if log.one_change_per_key else rows
         self.check()
@@ -124,6 +132,13 @@ class LightDrain(Drain):
                 self.look()  # the server knows what is missing, and what to do
             raise
         return reader.reached, Changes(pa.concat_tables(tables), bad)
+
+    def add_columns(self, layout: ChangeLayout, log: LogOut, bad: Sequence[BadRecord]) -> bool:
+        """Add the columns that some records are bad without, if the table wants them; whether it has got one."""
+        lacking = [record.message for record in bad if record.reason == LACKS_COLUMN]
+        if log.schema_changes != ADD or not lacking:
+            return False
+        return self.new_columns.add(RowsDecoder(layout, log, self.schemas).find_columns(lacking))
 
     def write(self, layout: ChangeLayout, rows: pa.Table) -> list[DataFile]:
         """Write the data files of a commit, which nothing names yet."""

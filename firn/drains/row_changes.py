@@ -10,6 +10,7 @@ from typing import Any
 from firn.drains.changes import BadRecord, Changes, build_changes, explain_row
 from firn.drains.decoders import build_columns, build_decoder, name_set
 from firn.drains.layout import OP, SET, ChangeLayout
+from firn.drains.new_columns import ColumnFinder
 from firn.errors import NotFound, Refused
 from firn.logs import TableLog
 from firn.protocol.answers.logs import LogOut
@@ -57,7 +58,7 @@ class RowsDecoder:
 
     def decode(self, messages: Sequence[Any]) -> Changes:
         """Decode some records. A record with a bad change is bad as a whole."""
-        schemas = self.schemas.load(messages) if self.log.format in AVRO_FORMATS else {}
+        schemas = self.load_schemas(messages)
         decoder, bad = build_decoder(self.log, self._columns, schemas), list[BadRecord]()
         rows, sources = list[dict[str, Any]](), list[Any]()
         for message in messages:
@@ -75,6 +76,15 @@ class RowsDecoder:
             rows += [{**row.values, OP: row.op, SET: self._name_set(row)} for row in kept]
             sources += [message] * len(kept)
         return build_changes(rows, sources, bad, self.layout.target)
+
+    def load_schemas(self, messages: Iterable[Any]) -> Mapping[int, Sequence[str]]:
+        """The schemas of Avro records; none for other formats."""
+        return self.schemas.load(messages) if self.log.format in AVRO_FORMATS else {}
+
+    def find_columns(self, messages: Sequence[Any]) -> dict[str, str]:
+        """The types of columns that records have and the table lacks."""
+        finder = ColumnFinder.of(self.log, self._columns, self.load_schemas(messages))
+        return finder.find((message.key(), message.value()) for message in messages)
 
     def _name_set(self, row: Any) -> str | None:
         return name_set(row, self._field_ids, self.layout.key) if self.layout.is_partial else None

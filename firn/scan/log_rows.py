@@ -39,6 +39,7 @@ from pyiceberg.types import (
 
 from firn.errors import Refused
 from firn.log_tail import TailRecord
+from firn.protocol.cdc.rows import IGNORE, LACKS_COLUMN
 from firn.protocol.partial import SET
 from firn.scan.lineage import ROW_ID, SEQUENCE
 from firn.scan.newest import OP
@@ -71,6 +72,8 @@ class RecordLayout:
     """`apply`, `ignore` or `stop`, as `firn.log.deletes` says."""
     partitions: int
     insert_only: bool = False
+    schema_changes: str = IGNORE
+    """`add`, `ignore` or `stop`, as `firn.log.schema` says."""
 
     @property
     def default_op(self) -> str:
@@ -105,6 +108,7 @@ def _decode(record: TailRecord, layout: RecordLayout, convert: Mapping[str, Conv
         read = layout.primary_key if layout.format == UPSERT_JSON and op == "D" else convert
         row = {name: _convert(name, values.get(name), convert[name]) for name in read}
         _check(op, row, layout)
+        _check_unknown(op, values, layout, convert)
     except _BadRecordError as error:
         where = f"partition {record.partition}, offset {record.offset}"
         raise Refused(
@@ -167,6 +171,15 @@ def _check(op: str, row: Mapping[str, Any], layout: RecordLayout) -> None:
     missing = [name for name in [*needed, *(layout.delete_columns if op == "D" else ())] if row.get(name) is None]
     if missing:
         raise _BadRecordError(f"column {missing[0]} must not be null")
+
+
+def _check_unknown(op: str, values: Mapping[str, Any], layout: RecordLayout, columns: Mapping[str, Convert]) -> None:
+    """Raise for a value without a column: a drain adds the column, or quarantines the record. A null is no loss."""
+    if op == "D" or layout.schema_changes == IGNORE:
+        return
+    lacking = [name for name, value in values.items() if value is not None and name not in columns and name != OP]
+    if lacking:
+        raise _BadRecordError(f"{LACKS_COLUMN} {lacking[0][:80]}")
 
 
 def _build_table(rows: Sequence[Mapping[str, Any]], target: pa.Schema) -> pa.Table:

@@ -71,6 +71,7 @@ class LogScan(Scan):
             delete_columns=pin.delete_columns,
             format=log.format,
             deletes=log.deletes,
+            schema_changes=log.schema_changes,
             partitions=len(tail.end),
             insert_only=pin.insert_only,
         )

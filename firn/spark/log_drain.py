@@ -14,9 +14,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.client import TableHandle
 from firn.drains.drain import LOG_WRITER, TRIES, Drain, Drained, refuse_running
+from firn.drains.new_columns import NewColumns
 from firn.logs import PASSWORD_VARIABLE, LogBatch, build_kafka_options, cut_at_truncate
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.answers.writers import WriterOut
+from firn.protocol.cdc.rows import ADD
 from firn.spark.avro_schemas import BatchSchemas
 from firn.spark.bad_records import BadRecords
 from firn.spark.change_append import append_changes
@@ -24,6 +26,7 @@ from firn.spark.decoded import INDEX, OWN, fail_on_bad
 from firn.spark.errors import reason
 from firn.spark.log_order import order_changes
 from firn.spark.log_records import decode_changes, read_records
+from firn.spark.new_columns import find_columns
 from firn.spark.sessions import client_of, find_session
 from firn.spark.target import Target, load_target
 from firn.spark.truncates import build_deletes, can_empty, find_first, select_truncates
@@ -80,10 +83,12 @@ class LogDrain(Drain):
     """The lease of the table's stream, if an optimizer runs the drain."""
     bad_records: BadRecords = field(init=False)
     schemas: BatchSchemas = field(init=False)
+    new_columns: NewColumns = field(init=False)
 
     def __post_init__(self) -> None:
         self.table = self.table or self.target.name
         self.schemas = BatchSchemas(self.handle.log)
+        self.new_columns = NewColumns(self.handle, self.stream_lease)
         self.bad_records = BadRecords(
             spark=self.spark,
             handle=self.handle,
@@ -154,7 +159,18 @@ class LogDrain(Drain):
                 return
 
     def _split(self, log: LogOut, batch: LogBatch) -> DataFrame:
+        self._add_columns(log, batch)
         return self.bad_records.split(self._read(log, batch), log, batch)
+
+    def _add_columns(self, log: LogOut, batch: LogBatch) -> None:
+        """Add the columns that records are bad without, if the table wants them."""
+        if log.schema_changes != ADD or batch.most_records == 0:
+            return
+        records = read_records(self.spark, batch, build_kafka_options(log, self.password))
+        types = find_columns(self._read(log, batch), log, self.target, self.schemas.load(records, log, batch))
+        if self.new_columns.add(types):
+            self.spark.sql(f"REFRESH TABLE {self.target.change}")  # sessions of users may keep tables
+            self.target = load_target(self.spark, self.target.name)
 
     def _read_without_reasons(self, log: LogOut, batch: LogBatch) -> DataFrame:
         return self._read(log, batch, with_reasons=False)

@@ -11,12 +11,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from firn.logs import LogBatch
 from firn.protocol.answers.logs import LogOut
+from firn.protocol.cdc.rows import IGNORE, LACKS_COLUMN
 from firn.protocol.names import quote_name
 from firn.spark.cdc_records import decode_rows
 from firn.spark.decoded import COLUMN, OFFSET, OWN, PARTITION, REASON, carry_record, select_rows
 from firn.spark.target import Target
 
 _CORRUPT, _RANK, _WHY, _VALUE, _KEY = "_firn_corrupt", "_firn_rank", "_firn_why", "_firn_value", "_firn_key"
+_LOST = "_firn_lost"
 _TEXTS, _REASON_TYPE = "_firn_texts", "struct<reason: string, column: string>"
 _NO_CHANGE = "the record is no change of the table"
 _Parts = Mapping[str, tuple[str, Sequence[StructField]]]
@@ -50,7 +52,8 @@ def decode_changes(
     if json_decoder is None:
         decoded = decode_rows(records, log, target, schemas or {})
     else:
-        decoded = json_decoder(records, target, _explain if with_reasons else _detect)
+        explain = _explain if with_reasons else _detect
+        decoded = json_decoder(records, target, explain, finds_unknown=log.schema_changes != IGNORE)
     decoder = F.when(F.col(REASON).isNotNull(), F.struct(F.col(REASON).alias("reason"), F.col(COLUMN).alias("column")))
     operations = (*target.operations, "D") if log.deletes == "ignore" else target.operations
     row = _check_row(target, operations) if with_reasons else _detect_bad_row(target, operations)
@@ -68,22 +71,26 @@ def keep_newest(changes: DataFrame, target: Target) -> DataFrame:
     return changes.withColumn(_RANK, F.row_number().over(window)).where(F.col(_RANK) == 1).drop(_RANK)
 
 
-def _decode_firn_json(records: DataFrame, target: Target, explain: _Explain) -> DataFrame:
+def _decode_firn_json(records: DataFrame, target: Target, explain: _Explain, *, finds_unknown: bool) -> DataFrame:
     fields = [*target.fields, StructField("_op", StringType())]
     parsed = records.select(*carry_record(), "value", _parse("value", fields).alias(_VALUE))
-    explained = _name_reason(explain(parsed, {"value": (_VALUE, fields)}, F.lit("value")))
+    explained = explain(parsed, {"value": (_VALUE, fields)}, F.lit("value"))
+    if finds_unknown:
+        explained = _find_unknown(explained, target, ~F.col(f"{_VALUE}._op").eqNullSafe("D"))
+    explained = _name_reason(explained)
     columns = [F.col(f"{_VALUE}.{quote_name(field.name)}") for field in target.fields]
     return explained.select(*OWN, *columns, F.coalesce(F.col(f"{_VALUE}._op"), F.lit(target.default_op)).alias("_op"))
 
 
-def _decode_upserts(records: DataFrame, target: Target, explain: _Explain) -> DataFrame:
+def _decode_upserts(records: DataFrame, target: Target, explain: _Explain, *, finds_unknown: bool) -> DataFrame:
     """Flink's `upsert-kafka`: a record without a value deletes the key."""
     keys = [field for field in target.fields if field.name in target.key]
     value, key = _parse("value", target.fields).alias(_VALUE), _parse("key", keys).alias(_KEY)
     parsed = records.select(*carry_record(), "key", "value", value, key)
     deletes = F.col("value").isNull()
     parts = {"key": (_KEY, keys), "value": (_VALUE, target.fields)}
-    explained = _name_reason(explain(parsed, parts, F.when(deletes, "key").otherwise("value")))
+    explained = explain(parsed, parts, F.when(deletes, "key").otherwise("value"))
+    explained = _name_reason(_find_unknown(explained, target, ~deletes) if finds_unknown else explained)
     columns = [
         (
             F.when(deletes, F.col(f"{_KEY}.{name}")).otherwise(F.col(f"{_VALUE}.{name}"))
@@ -127,6 +134,20 @@ def _detect(parsed: DataFrame, parts: _Parts, has_row: Column) -> DataFrame:
         is_object = F.ltrim(text).startswith("{") & F.is_valid_utf8(text)
         is_bad = F.when(has_row == part, F.col(part).isNull() | ~is_object | _is_bad(column)).otherwise(is_bad)
     return parsed.withColumn(_WHY, F.when(is_bad, _reason(_NO_CHANGE)))
+
+
+def _find_unknown(explained: DataFrame, target: Target, has_row: Column) -> DataFrame:
+    """Add the reason of records that have a value without a column, and no other reason. A null is no loss."""
+    text = F.col("value").cast("string")
+    known = F.array(*[F.lit(name) for name in (*target.columns, "_op")])
+    unknown = F.filter(F.json_object_keys(text), lambda name: ~F.array_contains(known, name))
+    # Few records have such names, so that only those are parsed once more.
+    lost = F.when(
+        has_row & (F.size(unknown) > 0), F.filter(unknown, lambda name: _parse_texts("value")[name].isNotNull())
+    )
+    is_lost = F.col(_WHY).isNull() & (F.size(F.col(_LOST)) > 0)
+    why = F.struct(F.lit(LACKS_COLUMN).alias("reason"), F.col(_LOST)[0].alias("column")).cast(_REASON_TYPE)
+    return explained.withColumn(_LOST, lost).withColumn(_WHY, F.when(is_lost, why).otherwise(F.col(_WHY)))
 
 
 def _explain_part(part: str, parsed: str, fields: Sequence[StructField]) -> Column:

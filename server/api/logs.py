@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from pydantic import Field, field_validator
 
 from catalog.commits.positions import NO_POSITION
 from catalog.iceberg.reading import MAIN
@@ -16,6 +17,7 @@ from catalog.keyed.spec import LOG_WRITER
 from firn.protocol.answers.logs import (
     HiddenRowsOut,
     LogCheckOut,
+    LogColumnsOut,
     LogFindingOut,
     LogOut,
     LogPinOut,
@@ -29,6 +31,7 @@ from firn.protocol.answers.logs import (
 )
 from firn.protocol.avro.wire_format import HIGHEST_SCHEMA_ID
 from firn.protocol.base import Request as In
+from firn.protocol.log_columns import LONGEST_NAME, MOST_NEW_COLUMNS, is_column_type
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.service.streams.log_stores import LogStatus, list_delete_columns
@@ -180,6 +183,37 @@ def reset_log(
         partitions=partitions,
         warnings=[*reset.warnings],
     )
+
+
+class LogColumnIn(In):
+    """A column that a drain has found in records of the log."""
+
+    name: str = Field(max_length=LONGEST_NAME)
+    type: str = Field(max_length=20)
+
+    @field_validator("type")
+    @classmethod
+    def _check_type(cls, type_: str) -> str:
+        if not is_column_type(type_):
+            raise ValueError("not a type of Iceberg that a drain may add, such as long, string or decimal(9,2)")
+        return type_
+
+
+class LogColumnsIn(In):
+    """Columns that the table lacks and, in an optimizer, the lease of the table's stream."""
+
+    columns: list[LogColumnIn] = Field(min_length=1, max_length=MOST_NEW_COLUMNS)
+    stream_lease: str | None = Field(default=None, max_length=300)
+
+
+@router.post("/columns", summary="Add columns of a log", responses=refusals(400, 403, 404, 409))
+def add_log_columns(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: LogColumnsIn) -> LogColumnsOut:
+    """Add columns that records of the log have and the table lacks, if `firn.log.schema` is `add`.
+
+    Drains call this before they write such records. Names that the table cannot have are refused, each with a reason.
+    """
+    added = services.log_columns.add(catalog, table, {column.name: column.type for column in body.columns})
+    return LogColumnsOut(added=[*added.added], refused={**added.refused})
 
 
 def build_log_out(log: LogStatus) -> LogOut:

@@ -24,6 +24,7 @@ from server.api.convert import ConvertIn
 from server.api.dropped import UndropIn
 from server.api.hive import UpgradeIn
 from server.api.imports import RegisterIn
+from server.api.logs import LogColumnsIn
 from server.api.policies import PolicyChangeIn
 from server.api.quarantines import QuarantineWriterIn
 from server.api.table_jobs import StartJobIn
@@ -283,7 +284,16 @@ def committed_together(request: GuardedRequest) -> Iterator[Requirement]:
 
 def registered_at_quarantine(request: GuardedRequest) -> Iterator[Requirement]:
     """A drain needs `write`, or `maintain` with the lease of the table's stream."""
-    name, lease = TableName.parse(request.path["table"]), request.model(QuarantineWriterIn).stream_lease
+    return _drain_privilege(request, request.model(QuarantineWriterIn).stream_lease)
+
+
+def added_log_columns(request: GuardedRequest) -> Iterator[Requirement]:
+    """As at the quarantine: the owner of the table lets its drains add columns by `firn.log.schema`."""
+    return _drain_privilege(request, request.model(LogColumnsIn).stream_lease)
+
+
+def _drain_privilege(request: GuardedRequest, lease: str | None) -> Iterator[Requirement]:
+    name = TableName.parse(request.path["table"])
     is_leased = lease is not None and request.services.stream_leases.find_leased(lease, request.catalog) == name
     return on_table(request, name, Privilege.MAINTAIN if is_leased else Privilege.WRITE)
 

@@ -136,6 +136,7 @@ _TABLES: Rules = {
     ("POST", f"{_ITEM}/rollback"): changes(on.dotted_table(WRITE)),
     ("POST", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
     ("DELETE", f"{_ITEM}/writers/{{writer}}"): changes(on.dotted_table(WRITE), audit_target.writer),
+    ("POST", f"{_ITEM}/log/columns"): changes(body_targets.added_log_columns),
     ("POST", f"{_ITEM}/log/reset"): changes(on.dotted_table(WRITE), audit_target.log_reset),
     ("POST", f"{_ITEM}/log/skip"): changes(on.dotted_table(WRITE), audit_target.log_skip),
     ("POST", f"{_ITEM}/log/quarantine/drop"): changes(on.dotted_table(WRITE)),

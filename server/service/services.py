@@ -69,6 +69,7 @@ from server.service.retention.owned_locations import TableLocations
 from server.service.search.indexing import SearchIndexing
 from server.service.search.search import Search
 from server.service.streams.cdc_planning import CdcPlanning
+from server.service.streams.log_columns import LogColumns
 from server.service.streams.log_resets import LogResets
 from server.service.streams.log_skips import LogSkips
 from server.service.streams.position_moves import PositionMoves
@@ -222,6 +223,11 @@ class Services(TableServices, PlanningServices, JobServices, PipelineServices, R
     def cdc_planning(self) -> CdcPlanning:
         """Plans of change data capture."""
         return CdcPlanning(self.connections, self.keyed)
+
+    @property
+    def log_columns(self) -> LogColumns:
+        """Columns that drains add."""
+        return LogColumns(self.keyed, self.committer)
 
     @property
     def log_skips(self) -> LogSkips:

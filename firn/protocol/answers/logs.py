@@ -65,6 +65,13 @@ class LogSkipOut(Out):
     problem: LogProblemOut
 
 
+class LogColumnsOut(Out):
+    """The columns that the table has now, out of those that a drain has found, and why it gets no others."""
+
+    added: list[str]
+    refused: dict[str, str]
+
+
 class PartitionResetOut(Out):
     """The reset of a partition from the offset `start` to `position`; `start` is null if it is of another topic.
 

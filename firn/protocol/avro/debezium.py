@@ -32,6 +32,10 @@ class DebeziumAvroDecoder(AvroDecoder):
             return NOTHING
         return read_parts(lambda: None if key is None else self._read_part("key", key), self._read_part("value", value))
 
+    def describe(self, key: bytes | None, value: bytes | None) -> Envelope:
+        """What a record tells, with the types of its columns: an envelope has them already."""
+        return self.read_envelope(key, value)
+
     def _read_part(self, name: str, data: bytes) -> Part:
         payload = to_json_value(self._read(name, data))
         if not isinstance(payload, dict):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from typing import Any
 from uuid import UUID
 
 import fastavro
 
+from firn.protocol.avro.column_types import list_column_types
 from firn.protocol.avro.schemas import BadSchemaError, parse_schema
 from firn.protocol.avro.wire_format import PREFIX_BYTES, read_schema_id
 from firn.protocol.cdc.envelope import BadRecord, Encoding, Envelope, Kind, RowChange, SourceTable
@@ -35,21 +36,34 @@ class AvroDecoder:
 
     def decode(self, key: bytes | None, value: bytes | None) -> list[Row]:
         """The row of a record; BadRecord tells why it has none."""
+        return build_rows(self.read_envelope(key, value), self.columns)
+
+    def read_envelope(self, key: bytes | None, value: bytes | None) -> Envelope:
+        """What a record tells, without the types of its columns. BadRecord if it is no record of the format."""
         if value is None:
             change = RowChange("D", self._read_key(key))
         else:
             row = self._read_row(value)
             known = {name.casefold() for name in row}
             lacks_key = any(name.casefold() not in known for name in self.columns.keys)
-            change = RowChange("U", {**self._read_key(key), **row} if lacks_key else row, is_insert=True)
-        envelope = Envelope(kind=Kind.ROWS, source=_TOPIC, changes=(change,), encoding=_ENCODING)
-        return build_rows(envelope, self.columns)
+            change = RowChange("U", {**self._select_key(key), **row} if lacks_key else row, is_insert=True)
+        return Envelope(kind=Kind.ROWS, source=_TOPIC, changes=(change,), encoding=_ENCODING)
+
+    def describe(self, key: bytes | None, value: bytes | None) -> Envelope:
+        """What a record tells, with the types of its columns as its schema has them."""
+        envelope, number = self.read_envelope(key, value), read_schema_id(value)
+        return envelope if number is None else replace(envelope, types=list_column_types(self._find_schema(number)))
 
     def _read_row(self, value: bytes) -> dict[str, Any]:
         row = self._read("value", value)
         if not isinstance(row, dict):
             raise BadRecord("the schema of the value is no record")
         return {name: _to_column(item) for name, item in row.items()}
+
+    def _select_key(self, key: bytes | None) -> dict[str, Any]:
+        """The key columns of a record whose value lacks some. Other fields of the key are no columns."""
+        names = {name.casefold() for name in self.columns.keys}
+        return {name: value for name, value in self._read_key(key).items() if name.casefold() in names}
 
     def _read_key(self, key: bytes | None) -> dict[str, Any]:
         """The key columns: those of a record, or a single value if the table's key has one column."""

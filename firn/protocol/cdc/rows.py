@@ -11,6 +11,10 @@ from firn.protocol.cdc.sources import matches_source
 from firn.protocol.cdc.values import Unfit, fit_value
 
 STOP, IGNORE, EMPTY = "stop", "ignore", "empty"
+ADD = "add"
+"""What a column means that a record has and the table lacks: a drain adds it before it brings the record."""
+LACKS_COLUMN = "the table lacks the column"
+"""The reason of a record with a value that the table has no column for."""
 TRUNCATE = "T"
 """The operation of a row that stands for a truncate. It is for the plan of a drain, and never written to a table."""
 _NOT_SENT = "the source has not sent the value: the table needs firn.partial, or the source whole rows"
@@ -34,7 +38,10 @@ class RowColumns:
     source_column: str | None = None
     """The column that takes the name of the source's table, if there is one."""
     schema_changes: str = IGNORE
-    """`stop` takes a record for bad if it has a column that the table lacks, `ignore` leaves the column out."""
+    """`stop` and `add` take a record for bad if it has a column that the table lacks, `ignore` leaves the column out.
+
+    With `add`, a drain adds the column, and then decodes the record again.
+    """
     truncates: str = STOP
     """`stop` takes a truncate for a bad record, `ignore` leaves it out, `empty` makes it a row with TRUNCATE."""
 
@@ -97,13 +104,23 @@ def _build_row(change: RowChange, envelope: Envelope, columns: RowColumns) -> Ro
 
 def _check_unknown(values: Mapping[str, Any], envelope: Envelope, columns: RowColumns) -> None:
     """Raise BadRecord for a column that the table lacks, if the table wants to know. A null is no loss."""
-    if columns.schema_changes != STOP:
+    if columns.schema_changes == IGNORE:
         return
+    for name in list_unknown(values, envelope, columns):
+        raise BadRecord(LACKS_COLUMN, name)
+
+
+def list_unknown(values: Mapping[str, Any], envelope: Envelope, columns: RowColumns) -> list[str]:
+    """The names in a row that have a value and no column. A null is no loss."""
+    if values.keys() <= columns.types.keys():
+        return []
     known = {name.casefold() for name in columns.types}
-    for name, value in values.items():
-        is_column = not envelope.is_document or name in envelope.types
-        if is_column and value is not None and name.casefold() not in known:
-            raise BadRecord("the table lacks the column", name)
+    names = [name for name in values if name.casefold() not in known]
+    if envelope.is_document:
+        names = [name for name in names if name in envelope.types]
+    # The source leaves out values that it did not change. A table that gets the column now never had them.
+    lossless = (None, NOT_GIVEN) if columns.schema_changes == ADD else (None,)
+    return [name for name in names if not any(values[name] is value for value in lossless)]
 
 
 def _match_names(values: Mapping[str, Any], columns: RowColumns) -> Mapping[str, Any]:

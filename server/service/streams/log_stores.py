@@ -28,7 +28,7 @@ from catalog.ports.store import Database
 from catalog.retention.ttl import Cutoff
 from firn.protocol.avro.decoding import Schemas
 from firn.protocol.avro.wire_format import AVRO_FORMATS, read_schema_id
-from firn.protocol.cdc.rows import EMPTY
+from firn.protocol.cdc.rows import ADD, EMPTY, STOP
 from firn.protocol.partial import ColumnRule
 from server.service.streams.changelog_checks import ChangelogChecks, SuspectedChangelog
 from server.service.streams.connections import Connections
@@ -133,7 +133,7 @@ class LogStores:
         columns = _list_columns(pin)
         decoder = RecordDecoder(log.settings, columns, schemas)
         sample = [decoder.decode(record) for record in newest]
-        return LogCheck(findings=[*_find(log), *_judge(sample), *suspected], sample=sample)
+        return LogCheck(findings=[*_find(log), *_judge(sample, log.settings), *suspected], sample=sample)
 
     def _load(self, pin: Pin) -> LogStatus:
         settings = _require_settings(pin)
@@ -242,7 +242,7 @@ def _compare_retention(log: LogStatus, seconds: float) -> LogFinding:
     return LogFinding(Severity.OK, text)
 
 
-def _judge(sample: Sequence[DecodedRecord]) -> Iterator[LogFinding]:
+def _judge(sample: Sequence[DecodedRecord], settings: LogSettings) -> Iterator[LogFinding]:
     if not sample:
         yield LogFinding(Severity.WARNING, "the topic has no records, so their format could not be checked")
         return
@@ -254,7 +254,6 @@ def _judge(sample: Sequence[DecodedRecord]) -> Iterator[LogFinding]:
     if not bad:
         yield LogFinding(Severity.OK, f"the {len(sample)} newest records fit the table")
     unknown = sorted({name for decoded in sample for name in decoded.unknown})
-    if unknown:
-        yield LogFinding(
-            Severity.WARNING, f"the table has no columns {', '.join(unknown)}: a drain ignores these fields"
-        )
+    if unknown and settings.schema != STOP:
+        effect = "a drain adds them" if settings.schema == ADD else "a drain ignores these fields"
+        yield LogFinding(Severity.WARNING, f"the table has no columns {', '.join(unknown)}: {effect}")

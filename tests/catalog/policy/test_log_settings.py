@@ -117,7 +117,13 @@ def test_settings_of_change_data_capture() -> None:
     capture = {**GOOD, "firn.log.format": "debezium-json", "firn.log.source-tables": "shop.orders, shop_*.orders"}
     log = LogSettings.from_properties(capture)
     assert log is not None
-    assert (log.schema, log.truncates, log.source_column) == ("ignore", "stop", None)
+    assert (log.schema, log.truncates, log.source_column) == ("add", "stop", None)
+    for text in ("add", "ignore", "stop"):
+        plain = LogSettings.from_properties({**GOOD, "firn.log.schema": text})
+        assert plain is not None
+        assert plain.schema == text, "records of every format may have columns that the table lacks"
+    with pytest.raises(Invalid, match=r"firn\.log\.schema"):
+        LogSettings.from_properties({**GOOD, "firn.log.schema": "merge"})
     for text in ("", "a,,b", "*****", "a" * 20_001):
         with pytest.raises(Invalid, match=r"firn\.log\.source-tables"):
             LogSettings.from_properties({**capture, "firn.log.source-tables": text})

@@ -80,6 +80,17 @@ WHOLE = (
     *(b'{"id":1,"name":"a\tb"}', b'{"id":1,"x":' + b"[" * 600 + b"]" * 600 + b"}", b" ", b"{", b"{}x", b'"{}"'),
 )
 
+UNKNOWN: tuple[bytes, ...] = (
+    *(
+        b'{"id":1,"b":1}',
+        b'{"a":null,"id":1,"b":"x","c":2}',
+        b'{"id":1,"b":""}',
+        b'{"id":1,"b":[]}',
+        b'{"id":1,"b":false}',
+    ),
+    *(b'{"b":{"x":null},"id":1}', b'{"id":1,"a":null}', b'{"id":1,"_op":"D","b":5}', b'{"id":1,"_op":null}'),
+)
+
 
 def list_records() -> list[bytes | None]:
     """Each value in each column, whole records, and those of other tests."""
@@ -91,7 +102,7 @@ def list_records() -> list[bytes | None]:
 def compare(decoder: JsonDecoder, records: list[bytes | None], target: Target) -> tuple[list[str], int]:
     """The records about which the engines disagree, and the number of those that the light one decides about."""
     rows: list[Any] = [(None, value, "orders", 0, number, None, []) for number, value in enumerate(records)]
-    frame = decode_changes(shared_spark().createDataFrame(rows, KAFKA), log(), target)
+    frame = decode_changes(shared_spark().createDataFrame(rows, KAFKA), decoder.log, target)
     names = [field.name for field in target.fields]
     in_spark = {
         row[OFFSET]: (row[REASON], row[COLUMN]) if row[REASON] else tuple(_plain(row[name]) for name in (*names, "_op"))
@@ -131,3 +142,14 @@ def test_the_light_engine_decides_as_spark_does_or_not_at_all(tmp_path: Path) ->
     others = [value for value in records if value is None or b"amount" not in value]
     names = [name for name in FIELDS if name != "amount"]
     assert compare(JsonDecoder(make_layout(tmp_path, *names), log()), others, without)[0] == []
+
+
+def test_the_engines_agree_about_values_without_a_column(tmp_path: Path) -> None:
+    records: list[bytes | None] = [*UNKNOWN, *(value for value, _, _ in BAD), *(value for value, _ in GOOD)]
+    strict = JsonDecoder(make_layout(tmp_path), log(schema_changes="add"))
+    different, decided = compare(strict, records, TARGET)
+    assert different == []
+    assert decided > 40, "it leaves nearly everything to Spark"
+    bad = strict.decode([Message(value, number) for number, value in enumerate(UNKNOWN)]).bad
+    assert [(record.reason, record.column) for record in bad] == [("the table lacks the column", "b")] * len(bad)
+    assert [record.place[1] for record in bad] == [0, 1, 2, 3, 4, 5]

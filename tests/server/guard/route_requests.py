@@ -62,6 +62,7 @@ BODIES: Mapping[str, Any] = {
     "PUT /catalogs/{catalog}/tables/{table}/refs/{name:path}": {"type": "tag"},
     "POST /catalogs/{catalog}/tables/{table}/refs/{name:path}/fast-forward": {"to": "main"},
     "POST /catalogs/{catalog}/tables/{table}/rollback": {"snapshot_id": 1},
+    "POST /catalogs/{catalog}/tables/{table}/log/columns": {"columns": [{"name": "n", "type": "long"}]},
     "POST /catalogs/{catalog}/tables/{table}/log/reset": {"to": "earliest"},
     "POST /catalogs/{catalog}/tables/{table}/log/quarantine/drop": {"snapshot_id": "1"},
     "POST /catalogs/{catalog}/tables/{table}/log/quarantine/writer": {"epoch": 1},

@@ -120,6 +120,7 @@ BY_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Needs]] = {
         {(CREATE, _home_of(values["table"])), (READ, Securable(LAKE))}
         | ({(DROP, _home_of(values["table"]))} if values["body"].overwrite else set())
     ),
+    "/api/v1 POST /catalogs/{catalog}/tables/{table}/log/columns": lambda values: {(WRITE, _table(values["table"]))},
     "/api/v1 POST /catalogs/{catalog}/tables/{table}/log/quarantine/writer": lambda values: {
         (WRITE, _table(values["table"]))
     },

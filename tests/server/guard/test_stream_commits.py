@@ -55,6 +55,12 @@ def _register_quarantine(server: Guarded, send: Callable[..., Any], name: TableN
     return send(f"/api/v1/catalogs/lake/tables/{name}/log/quarantine/writer", body)
 
 
+def _add_column(send: Callable[..., Any], name: TableName, lease: str | None) -> int:
+    body = {"columns": [{"name": "n", "type": "long"}], "stream_lease": lease}
+    status: int = send(f"/api/v1/catalogs/lake/tables/{name}/log/columns", body).status_code
+    return status
+
+
 def test_a_commit_with_a_lease_needs_no_privilege_to_write(server: Guarded) -> None:
     token = token_of_an_optimizer(server)
     stores = f"/iceberg/v1/lake/namespaces/{ORDERS.namespace[0]}%1F{ORDERS.name}/tables"
@@ -79,6 +85,9 @@ def test_a_commit_with_a_lease_needs_no_privilege_to_write(server: Guarded) -> N
         assert register(ORDERS, f"{lease}x").status_code == 403
         registered = register(ORDERS, lease)
         assert (registered.status_code, registered.json()["writer"]["epoch"]) == (200, 1)
+        add = partial(_add_column, send)
+        assert [add(ORDERS, None), add(OTHER, lease), add(ORDERS, f"{lease}x")] == [403, 403, 403]
+        assert add(ORDERS, lease) == 404, "past the guard: the table of this test has no log"
         server.services.quarantines.register(LAKE, OTHER, epoch=1, create=True)
         others = stores.replace(ORDERS.name, OTHER.name)
         assert send(f"{stores}/quarantine", NOTHING).status_code == 403

@@ -1393,6 +1393,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/log/columns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add columns of a log
+         * @description Add columns that records of the log have and the table lacks, if `firn.log.schema` is `add`.
+         *
+         *     Drains call this before they write such records. Names that the table cannot have are refused, each with a reason.
+         */
+        post: operations["add_log_columns_catalogs__catalog__tables__table__log_columns_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/log/pin": {
         parameters: {
             query?: never;
@@ -8134,6 +8156,38 @@ export interface components {
             findings: components["schemas"]["LogFindingOut"][];
             /** Sample */
             sample: components["schemas"]["LogRecordOut"][];
+        };
+        /**
+         * LogColumnIn
+         * @description A column that a drain has found in records of the log.
+         */
+        LogColumnIn: {
+            /** Name */
+            name: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * LogColumnsIn
+         * @description Columns that the table lacks and, in an optimizer, the lease of the table's stream.
+         */
+        LogColumnsIn: {
+            /** Columns */
+            columns: components["schemas"]["LogColumnIn"][];
+            /** Stream Lease */
+            stream_lease?: string | null;
+        };
+        /**
+         * LogColumnsOut
+         * @description The columns that the table has now, out of those that a drain has found, and why it gets no others.
+         */
+        LogColumnsOut: {
+            /** Added */
+            added: string[];
+            /** Refused */
+            refused: {
+                [key: string]: string;
+            };
         };
         /**
          * LogFindingOut
@@ -17374,6 +17428,80 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    add_log_columns_catalogs__catalog__tables__table__log_columns_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogColumnsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogColumnsOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

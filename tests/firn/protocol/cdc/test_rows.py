@@ -191,6 +191,8 @@ def test_records_of_other_tables_are_left_out() -> None:
 def test_a_column_that_the_table_lacks_is_bad_if_the_table_says_so() -> None:
     record = debezium("c", after={"id": 1, "more": 5}, key={"id": 1})
     assert problem(DEBEZIUM_JSON, record, schema_changes="stop") == ("the table lacks the column", "more")
+    assert problem(DEBEZIUM_JSON, record, schema_changes="add") == ("the table lacks the column", "more")
+    assert rows(DEBEZIUM_JSON, debezium("u", after={**FULL, "more": TOAST}, key={"id": 1}), schema_changes="add")
     unset = debezium("c", after={"id": 1, "NOTE": "x", "more": None}, key={"id": 1})
     assert rows(DEBEZIUM_JSON, unset, schema_changes="stop")[0].values["note"] == "x"
     document = mongodb("c", '{"_id": "a", "more": 5}', '"a"')
