@@ -76,11 +76,12 @@ describe('snippets', () => {
   });
 
   it('produce to the log of a table in its own format', () => {
-    expect(text(orders)).not.toContain('confluent_kafka');
+    expect(text(orders)).not.toContain('firn.log.producer');
     const firn = text({ ...orders, log: { topic: "orders' log", format: 'firn-json', brokers: 'kafka-1:9092' } });
-    expect(firn).toContain('Producer({"bootstrap.servers": "kafka-1:9092"})');
-    expect(firn).toContain('topic = "orders\' log"');
-    expect(firn).toContain('"_op": "U"');
+    expect(firn).toContain('client = firn.connect("http://127.0.0.1:8630")');
+    expect(firn).toContain('firn.log.producer(client, "lake.shop.orders", transactional_id="orders-1")');
+    expect(firn).toContain('producer.upsert({"id": …, "region": …, "amount": …})');
+    expect(firn).toContain('producer.delete({"id": …, "region": …})');
     expect(firn).toContain('firn drain lake.shop.orders');
     expect(firn).not.toContain('upsert-kafka');
     const flinks = text({ ...orders, log: { topic: "orders' log", format: 'upsert-json', brokers: null } });
@@ -89,6 +90,9 @@ describe('snippets', () => {
     expect(flinks).toContain('  id BIGINT,');
     expect(flinks).toContain('  PRIMARY KEY (id, region) NOT ENFORCED');
     expect(flinks).toContain("'properties.bootstrap.servers' = 'KAFKA:9092'");
-    expect(flinks).not.toContain('"_op"');
+    expect(flinks).toContain('firn.log.producer(');
+    const avro = text({ ...orders, name: "shop.it's", log: { topic: 'orders', format: 'avro', brokers: null } });
+    expect(avro).not.toContain('firn.log.producer');
+    expect(avro).toContain("firn log check 'lake.shop.it'\\''s'");
   });
 });

@@ -31,7 +31,7 @@ export function snippetsFor(subject: Subject, server: string): Record<string, Sn
     ],
     'Spark SQL': [sparkShell(subject, server), ...(keyed ? [sparkAppendChange(subject)] : [])],
     ...(view ? {} : { Trino: trino(subject, server), Flink: [...flink(subject, server), ...flinkLog(subject)], DuckDB: duckdb(subject, server) }),
-    ...(subject.log === null ? {} : { Kafka: kafka(subject) }),
+    ...(subject.log === null ? {} : { Kafka: kafka(subject, server) }),
     Python: [...(keyed ? [arrow(subject, server)] : []), pyiceberg(subject, server), ...(keyed ? [pythonChanges(subject, server)] : [])],
     'Command line': [commands(subject)],
   };

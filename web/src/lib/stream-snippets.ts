@@ -1,6 +1,6 @@
 /** How records stream into one table, and its changes out, with its real names. Pure text. */
 import { partsOf, sqlName } from './names';
-import { full, python, sqlText, type Snippet, type Subject } from './snippets';
+import { full, python, shell, sqlText, type Snippet, type Subject } from './snippets';
 
 /** A table of a connection does not say where the brokers are. */
 const BROKERS = 'KAFKA:9092';
@@ -62,37 +62,31 @@ export function pythonChanges(subject: Subject, server: string): Snippet {
   };
 }
 
-/** Producers in the format of the table's log. */
-export function kafka(subject: Subject): Snippet[] {
+/** The formats that Firn's producer writes; connectors and other serializers write the others. */
+const PRODUCED = ['firn-json', 'upsert-json'];
+
+/** A producer that knows the table's format, key and brokers, and the drain that follows. */
+export function kafka(subject: Subject, server: string): Snippet[] {
   const { log, key, columns } = subject;
   if (log === null) return [];
-  const dict = (names: string[], more: string[] = []) => `{${[...names.map((name) => `${python(name)}: …`), ...more].join(', ')}}`;
-  const all = columns.map(({ name }) => name);
-  const flinks = log.format === 'upsert-json';
-  const sends = flinks
-    ? [
-        `producer.produce(topic, key=json.dumps(${dict(key)}), value=json.dumps(${dict(all)}))`,
-        `producer.produce(topic, key=json.dumps(${dict(key)}), value=None)  # deletes the row`,
-      ]
-    : [
-        `producer.produce(topic, key=${python(key.join('-'))}, value=json.dumps(${dict(all, ['"_op": "U"'])}))`,
-        `producer.produce(topic, key=${python(key.join('-'))}, value=json.dumps(${dict(key, ['"_op": "D"'])}))  # deletes the row`,
-      ];
+  const dict = (names: string[]) => `{${names.map((name) => `${python(name)}: …`).join(', ')}}`;
+  const producer: Snippet = {
+    title: 'Write to the log',
+    note: 'The producer sets key, partition and format, and refuses rows that do not fit the table. Drains see all records of a transaction, or none.',
+    code: [
+      'import firn',
+      'import firn.log',
+      '',
+      `client = firn.connect("${server}")`,
+      `producer = firn.log.producer(client, ${python(full(subject))}, transactional_id=${python(`${own(subject)}-1`)})`,
+      'with producer.transaction():',
+      `    producer.upsert(${dict(columns.map(({ name }) => name))})`,
+      `    producer.delete(${dict(key)})`,
+    ].join('\n'),
+  };
   return [
-    {
-      title: 'Write to the log',
-      note: `Format ${log.format}. All records of a key go to one partition, so give each record its key.`,
-      code: [
-        'import json',
-        'from confluent_kafka import Producer',
-        '',
-        `producer = Producer({"bootstrap.servers": "${log.brokers ?? BROKERS}"})`,
-        `topic = ${python(log.topic)}`,
-        ...sends,
-        'producer.flush()',
-      ].join('\n'),
-    },
-    { title: 'Bring the records to the table', code: `firn log check ${full(subject)}\nfirn drain ${full(subject)}` },
+    ...(PRODUCED.includes(log.format) ? [producer] : []),
+    { title: 'Bring the records to the table', code: `firn log check ${shell(full(subject))}\nfirn drain ${shell(full(subject))}` },
   ];
 }
 
