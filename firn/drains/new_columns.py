@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from firn.client import TableHandle
 from firn.drains.decoders import JSON_FORMATS, build_decoder
-from firn.errors import Refused, Unauthenticated
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.avro.wire_format import AVRO_FORMATS
 from firn.protocol.cdc.envelope import BadRecord, Envelope, Kind
@@ -96,15 +95,11 @@ class NewColumns:
     def add(self, types: dict[str, str]) -> bool:
         """Let the server add columns; whether it has added one.
 
-        The records of columns that it refuses stay bad. Raises FirnError if the server does not answer.
+        The records of names that a table cannot have stay bad. Raises FirnError if nobody may alter the table now, such
+        as during its downgrade: such records are not bad, and the next drain brings them.
         """
         if not types:
             return False
-        try:
-            added = self.handle.log.add_columns(types, stream_lease=self.stream_lease).added
-        except Unauthenticated:
-            raise
-        except Refused:  # such as a drain that may write and a table whose columns somebody else has to change
-            return False
+        added = self.handle.log.add_columns(types, stream_lease=self.stream_lease).added
         self.added += [name for name in added if name not in self.added]
         return bool(added)

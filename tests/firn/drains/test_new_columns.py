@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from firn.drains.new_columns import ColumnFinder, NewColumns
-from firn.errors import Refused, Unauthenticated
+from firn.errors import Refused
 from firn.protocol.answers.logs import LogColumnsOut
 from firn.protocol.cdc.rows import RowColumns
 from tests.cdc_envelopes import canal, debezium, maxwell
@@ -114,13 +114,12 @@ class _Log:
         return LogColumnsOut(added=[*types], refused={})
 
 
-def test_refused_columns_leave_their_records_bad_and_other_errors_end_the_drain() -> None:
+def test_a_table_that_nobody_may_alter_now_ends_the_drain_and_quarantines_nothing() -> None:
     handle = _Log()
     columns = NewColumns(handle, "lease")  # type: ignore[arg-type]
     assert not columns.add({})
     assert columns.add({"a": "long"})
     assert columns.add({"a": "long", "b": "long"})
     assert (columns.added, handle.calls[0]) == (["a", "b"], ({"a": "long"}, "lease"))
-    assert not NewColumns(_Log(Refused("no")), None).add({"a": "long"})  # type: ignore[arg-type]
-    with pytest.raises(Unauthenticated):
-        NewColumns(_Log(Unauthenticated("who?")), None).add({"a": "long"})  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="a downgrade gives the table back"):
+        NewColumns(_Log(Refused("a downgrade gives the table back")), None).add({"a": "long"})  # type: ignore[arg-type]

@@ -149,7 +149,7 @@ def test_the_engines_agree_about_values_without_a_column(tmp_path: Path) -> None
     strict = JsonDecoder(make_layout(tmp_path), log(schema_changes="add"))
     different, decided = compare(strict, records, TARGET)
     assert different == []
-    assert decided > 40, "it leaves nearly everything to Spark"
+    assert decided > 30, "it leaves nearly everything to Spark"
     bad = strict.decode([Message(value, number) for number, value in enumerate(UNKNOWN)]).bad
     assert [(record.reason, record.column) for record in bad] == [("the table lacks the column", "b")] * len(bad)
     assert [record.place[1] for record in bad] == [0, 1, 2, 3, 4, 5]

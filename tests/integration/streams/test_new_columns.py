@@ -77,11 +77,11 @@ def test_a_read_with_the_log_waits_for_the_drain_that_adds_a_column(server: Runn
     with pytest.raises(FirnError, match="the table lacks the column more"):
         client.scan("db.waiting", log=True).to_arrow()
     with pytest.raises(Exception, match="bad record 0 0"):
-        firn.spark.read("lake.db.waiting", log=True).collect()
+        firn.spark.read("lake.db.waiting", spark=server.spark, log=True).collect()
     table.drain()
     assert client.scan("db.waiting", log=True).to_arrow()["more"].to_pylist() == [5]
     topic.send([(2, {"id": 2, "n": 2, "other": None})])
-    assert len(firn.spark.read("lake.db.waiting", log=True).collect()) == 2, "a null is no loss"
+    assert len(firn.spark.read("lake.db.waiting", spark=server.spark, log=True).collect()) == 2, "a null is no loss"
 
 
 def test_a_table_may_leave_unknown_values_out_or_take_their_records_for_bad(

@@ -232,6 +232,20 @@ def test_renamed_and_dropped_tables_end_the_attempt_with_a_reason(site: Site) ->
     assert site.take(optimizer)["table"] == "db.sales"
 
 
+def test_a_rollback_under_a_running_stream_is_refused_and_the_stream_goes_on(site: Site) -> None:
+    """Plain tables can be rolled back: see tests/server/service/test_positions.py and the sinks."""
+    site.create()
+    lease = site.take(site.register())
+    site.drain(lease, "none", "orders:0:3,1:0")
+    first = site.lake.metadata(CHANGE)["current-snapshot-id"]
+    site.drain(lease, "orders:0:3,1:0", "orders:0:5,1:0")
+    for name in ("db.orders", "db.orders.change"):
+        refused = site.http.post(f"{TABLES}/{name}/rollback", json={"snapshot_id": str(first)})
+        assert (refused.status_code, "only move together" in refused.text) == (409, True), refused.text
+    site.drain(lease, "orders:0:5,1:0", "orders:0:6,1:0")
+    assert site.ok("GET", f"{TABLES}/db.orders/log")["position"] == "orders:0:6,1:0"
+
+
 def test_the_password_goes_to_the_optimizer_with_the_lease_and_nowhere_else(site: Site) -> None:
     connection = {"name": "main", "brokers": ["kafka:9092"], "security": "sasl-plaintext", "mechanism": "PLAIN"}
     site.ok("POST", "/api/v1/connections", {**connection, "username": "u", "password": "geheim"})

@@ -15,11 +15,15 @@ from catalog.hive.publisher import PUBLISHER
 from catalog.jobs.blocker import Blocker
 from catalog.jobs.job import JobKind
 from catalog.jobs.operation import Operation
-from catalog.keyed.spec import CHANGE
+from catalog.keyed.spec import CHANGE, LOG_WRITER
+from catalog.names import TableName
 from firn.protocol.operations import DowngradePhase, OperationStatus
 from server.files.locations import local_path
+from server.service.commit.commit_path import CommitRequest
+from server.service.commit.commit_target import get_table, load_metadata
 from tests.factories import LAKE
 from tests.server.faults import Killed
+from tests.server.lake import appended as build_append
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.downgraded_tables import appended, appended_change, ended, exists, published
 from tests.server.service.hive.published_tables import active, leased, merged, set_property
@@ -160,6 +164,43 @@ def test_a_table_that_is_given_back_takes_no_changes_until_that_is_canceled(
     assert ended(beside, operation).status is OperationStatus.CANCELED
     appended(beside, table, store, 5)
     assert beside.blocked(table, JobKind.COMPACT) is None
+
+
+def test_a_drain_of_a_table_that_is_given_back_is_refused_and_goes_on_if_that_is_canceled(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    name = beside.table_name(table)
+    store = TableName(name.as_namespace, CHANGE)
+    epoch = beside.services.writers.register(LAKE, name, LOG_WRITER).epoch
+
+    def drain(start: str, end: str) -> None:
+        with beside.database.reading() as uow:
+            metadata = load_metadata(beside.services.metadata, get_table(uow, LAKE, store))
+        step = {"firn.writer-id": LOG_WRITER, "firn.writer-epoch": str(epoch)}
+        summary = {**step, "firn.position-from": start, "firn.position": end}
+        commit = build_append(store, metadata, rows=0, summary=summary)
+        beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[commit]))
+
+    drain("none", "orders:0:3")
+    operation = beside.downgrades.start(LAKE, table.name)
+    with pytest.raises(CommitRefused, match="a downgrade gives the table back to Hive"):
+        drain("orders:0:3", "orders:0:5")
+    assert beside.services.writers.get(LAKE, name, LOG_WRITER).position == "orders:0:3"
+    beside.operations.cancel(operation.id)
+    assert ended(beside, operation).status is OperationStatus.CANCELED
+    drain("orders:0:3", "orders:0:5")  # the same copy, from the position that the table has
+    assert beside.services.writers.get(LAKE, name, LOG_WRITER).position == "orders:0:5"
+
+
+def test_a_drain_of_a_table_that_hive_has_again_finds_no_table(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    name = beside.table_name(table)
+    beside.services.writers.register(LAKE, name, LOG_WRITER)
+    done = ended(beside, beside.downgrades.start(LAKE, table.name, wait_for_writers=False))
+    assert done.status is OperationStatus.SUCCEEDED
+    with pytest.raises(NotFound, match="does not exist"):
+        beside.services.writers.register(LAKE, name, LOG_WRITER)
+    with pytest.raises(NotFound, match="does not exist"):
+        beside.services.log_columns.add(LAKE, name, {"more": "long"})
 
 
 def test_hive_side_changes_are_taken_over_on_the_way(beside: BesideHive) -> None:
