@@ -149,3 +149,18 @@ def maxwell(type_: str, data: Mapping[str, Any] | None, *, old: Mapping[str, Any
     before = {} if old is None else {"old": old}
     key = {"database": "shop", "table": "orders", "pk.id": (data or {}).get("id")}
     return to_bytes(key), to_bytes({**record, **row, **before, **more})
+
+
+def dms(operation: str, data: Mapping[str, Any] | None, **more: Any) -> Record:
+    """A record of AWS DMS 3.5 for a table of PostgreSQL, as its documentation and recorded streams have it."""
+    metadata = {
+        "timestamp": "2024-07-29T00:58:44.895275Z",
+        "record-type": "data",
+        "operation": operation,
+        "partition-key-type": "schema-table",
+        "schema-name": "public",
+        "table-name": "orders",
+        "transaction-id": 1140,
+        **more.pop("metadata", {}),
+    }
+    return b"public.orders", to_bytes({"data": data, "metadata": metadata, **more})

@@ -61,6 +61,8 @@ class RowChange:
     """Whether the row had another key before, so that the table has no older values of it."""
     is_insert: bool = False
     """Whether the source says that the row is new, or that a snapshot of the source has it."""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """Values that an update has replaced, from sources that do not say which columns are the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ class Encoding:
     """How a format writes values that JSON has no type for."""
 
     bytes: str = "base64"
-    """`base64` or `latin-1`."""
+    """`base64`, `latin-1` or `hex`."""
     numbers_are_days: bool = False
     """Whether a number in a date column counts days since 1970-01-01."""
 

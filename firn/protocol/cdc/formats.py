@@ -6,14 +6,16 @@ from collections.abc import Mapping
 
 from firn.protocol.cdc.canal import read_canal
 from firn.protocol.cdc.debezium import Reader, read_debezium
+from firn.protocol.cdc.dms import read_dms
 from firn.protocol.cdc.envelope import Envelope
 from firn.protocol.cdc.maxwell import read_maxwell
 
-DEBEZIUM_JSON, CANAL_JSON, MAXWELL_JSON = "debezium-json", "canal-json", "maxwell-json"
+DEBEZIUM_JSON, CANAL_JSON, MAXWELL_JSON, DMS_JSON = "debezium-json", "canal-json", "maxwell-json", "dms-json"
 _READERS: Mapping[str, Reader] = {
     DEBEZIUM_JSON: read_debezium,
     CANAL_JSON: read_canal,
     MAXWELL_JSON: read_maxwell,
+    DMS_JSON: read_dms,
 }
 CDC_FORMATS = tuple(_READERS)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from firn.protocol.cdc.envelope import NOT_GIVEN, BadRecord, Envelope, Kind, RowChange
@@ -69,11 +70,21 @@ def build_rows(envelope: Envelope, columns: RowColumns) -> list[Row]:
         name = columns.source_column
         return [Row(TRUNCATE, {} if name is None else {name: envelope.source.name})]
     newest: dict[tuple[Any, ...], Row] = {}
-    for change in envelope.changes:
+    for change in itertools.chain.from_iterable(_split_move(change, columns) for change in envelope.changes):
         row = _build_row(change, envelope, columns)
         key = tuple(row.values.get(name) for name in columns.keys)
         newest[key] = _combine(newest.get(key), row)
     return list(newest.values())
+
+
+def _split_move(change: RowChange, columns: RowColumns) -> tuple[RowChange, ...]:
+    """An update that changes the key as a delete of the old row and an upsert of the new one."""
+    if not change.before:
+        return (change,)
+    old, new = _match_names(change.before, columns), _match_names(change.values, columns)
+    if not any(name in old and old[name] != new.get(name) for name in columns.keys):
+        return (change,)
+    return RowChange("D", {**new, **old}), replace(change, has_new_key=True, before={})
 
 
 def _combine(older: Row | None, row: Row) -> Row:

@@ -192,8 +192,20 @@ def _fit_binary(value: Any, encoding: Encoding) -> bytes:
         raise Unfit
     if encoding.bytes == "latin-1":
         return value.encode("latin-1")
+    if encoding.bytes == "hex":
+        return _parse_hex(value)
     try:
         return base64.b64decode(value, validate=True)
+    except ValueError:
+        raise Unfit from None
+
+
+def _parse_hex(text: str) -> bytes:
+    digits = text.removeprefix("0x")
+    if digits and not digits.isalnum():  # bytes.fromhex skips spaces
+        raise Unfit
+    try:
+        return bytes.fromhex(digits)
     except ValueError:
         raise Unfit from None
 
