@@ -23,6 +23,7 @@ from firn.protocol.changes import Each, Images
 from firn.scan.feed_rows import FeedStores
 from firn.scan.lineage import ROW_ID, SEQUENCE
 from firn.scan.newest import OP, select_keys
+from firn.scan.partial_steps import FollowedRows, follow_changes
 from firn.scan.reading import number_rows
 
 CHANGE_TYPE, VERSION, COMMITTED_AT = "_change_type", "_version", "_committed_at"
@@ -87,21 +88,31 @@ def _read_segment(stores: FeedStores, segment: FeedSegment) -> Moves:
         return _no_moves(stores)
     changes = stores.read_appended(appends)
     state = stores.read_state(segment.since, changes)
-    steps = _Steps(stores.keys, stores.plan.sequence_field, insert_only=stores.plan.insert_only)
-    steps.begin(state, stores.read_store_changes(segment.since) if stores.plan.sequence_field else None)
     ordered = changes.take(pc.sort_indices(changes, sort_keys=[(ROW_ID, "ascending")]))
-    before, after, places = steps.follow(ordered, offset=len(state))
+    followed = (_follow_partial if stores.plan.partial else _follow_whole)(stores, segment, state, ordered)
     versions = {commit.sequence_number: (commit.version, commit.committed_at) for commit in appends}
-    marks = [versions[number] for number in ordered[SEQUENCE].take(pa.array(places, pa.int64())).to_pylist()]
-    rows = pa.concat_tables([state, ordered.select(stores.plan.columns)])
+    numbers = ordered[SEQUENCE].take(pa.array(followed.places, pa.int64())).to_pylist()
+    marks = [versions[number] for number in numbers]
     return Moves(
-        before_rows=rows,
-        after_rows=rows,
-        before=before,
-        after=after,
+        before_rows=followed.rows,
+        after_rows=followed.rows,
+        before=followed.before,
+        after=followed.after,
         versions=pa.array([version for version, _ in marks], pa.int64()),
         times=pa.array([at for _, at in marks], pa.timestamp("us", "UTC")),
     )
+
+
+def _follow_partial(stores: FeedStores, _segment: FeedSegment, state: pa.Table, changes: pa.Table) -> FollowedRows:
+    return follow_changes(state, changes, stores.keys, stores.fold_rows)
+
+
+def _follow_whole(stores: FeedStores, segment: FeedSegment, state: pa.Table, changes: pa.Table) -> FollowedRows:
+    steps = _Steps(stores.keys, stores.plan.sequence_field, insert_only=stores.plan.insert_only)
+    steps.begin(state, stores.read_store_changes(segment.since) if stores.plan.sequence_field else None)
+    before, after, places = steps.follow(changes, offset=len(state))
+    rows = pa.concat_tables([state, changes.select(stores.plan.columns)])
+    return FollowedRows(rows=rows, before=before, after=after, places=places)
 
 
 class _Steps:

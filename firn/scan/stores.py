@@ -31,7 +31,7 @@ from firn.errors import Refused
 from firn.protocol.partial import SET, read_groups
 from firn.scan.avro import read_avro_rows
 from firn.scan.column_rules import read_rules
-from firn.scan.folding import BaseRows, fold_changes
+from firn.scan.folding import BaseRows, FoldedRows, fold_changes
 from firn.scan.lineage import LINEAGE_FIELDS, ROW_ID, SEQUENCE, LineageFile, list_lineage_files
 from firn.scan.newest import (
     OP,
@@ -167,12 +167,15 @@ class Stores:
 
     def _fold(self, base: pa.Table, pending: pa.Table) -> pa.Table:
         """Fold changes that may set some columns only (docs/protocols.md, rules 1.7 and 1.8)."""
-        held = self._select(base, pending)
+        folded = self.fold_rows(pending, self._select(base, pending))
+        return pa.concat_tables([subtract_keys(base, pending, self.keys), self._cast(folded.rows)])
+
+    def fold_rows(self, pending: pa.Table, held: pa.Table) -> FoldedRows:
+        """Fold changes over the rows that their keys have."""
         fields = [self.base.schema().find_field(name) for name in self.plan.columns]
         rows = BaseRows(fields=fields, keys=held.select(self.keys), read=lambda names: held.select(list(names)))
         rules = read_rules(self.base.properties)
-        folded = fold_changes(pending, rows, self.keys, rules, read_groups(self.base.properties))
-        return pa.concat_tables([subtract_keys(base, pending, self.keys), self._cast(folded.rows)])
+        return fold_changes(pending, rows, self.keys, rules, read_groups(self.base.properties))
 
     def read_store_changes(self, version: Pair) -> pa.Table:
         """The changes that the change store holds at a pair and that decide its rows."""

@@ -94,11 +94,6 @@ class ChangeFeeds:
             first = find_position(uow, pin, since) if consumer is None else consumer.version
             last = find_position(uow, pin, until)
             versions = list_versions(uow, pin, first)
-        if each and read_folding(pin.base, pin.change) is not None:
-            raise Invalid(
-                f"changes of {table} may set some columns only: each of them says nothing of the whole row",
-                hint="read the net changes (each='net')",
-            )
         history = FeedHistory(
             name=pin.relation.name, keyed=pin.keyed, base=pin.base, change=pin.change, versions=versions
         )

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 import firn
 import firn.spark
-from firn.errors import Invalid
 from optimizer.client import connect
 from tests.databases import open_copy
 from tests.server.lake import CHANGE, ORDERS, Lake, a_lake
@@ -77,8 +76,8 @@ def test_partial_changes_show_whole_rows(lake: Lake, session: tuple[SparkSession
     with firn.connect(url) as client:
         arrow = client.tables["db.orders"].changes(since=1, images="both")
         assert show(arrow.to_pylist()) == show([change.asDict(recursive=True)])
-        with pytest.raises(Invalid, match="set some columns only"):
-            client.tables["db.orders"].changes(since=1, each="change")
+        each = client.tables["db.orders"].changes(since=1, each="change", images="both").to_pylist()
+        assert [(row["_before"]["note"], row["_after"]["note"]) for row in each] == [("a", "a"), ("b", "c")]
 
 
 def test_changes_in_a_manifest_that_an_engine_has_merged_belong_to_their_own_commits(

@@ -131,6 +131,35 @@ def test_a_net_feed_of_changes_that_set_some_columns_leads_from_one_state_to_the
                 if after is not None:
                     rows[change["id"]] = after["note"]
             assert rows == world.states[until]
+            each = read(client, since=since, until=until, images="both", each="change")
+            assert follow(world.states[since], each) == world.states[until]
+            happened = [key for at in range(since + 1, until + 1) for key, _, _ in world.steps.get(at, ())]
+            assert len(each) <= len(happened), "a delete of a row that there is not is no change"
+            assert [row["_version"] for row in each] == sorted(row["_version"] for row in each)
+    lake.services.images.stop()
+
+
+def follow(rows: Rows, feed: list[dict[str, Any]]) -> Rows:
+    """The rows after a feed of each change, in which each change begins where the one before has ended."""
+    rows = dict(rows)
+    for change in feed:
+        before, after = change["_before"], change["_after"]
+        assert (before is None) is (change["id"] not in rows)
+        assert (None if before is None else before["note"]) == rows.pop(change["id"], None)
+        if after is not None:
+            rows[change["id"]] = after["note"]
+    return rows
+
+
+def test_each_change_of_a_key_shows_the_whole_row(lake: Lake) -> None:
+    lake.create_keyed(ORDERS, **{"firn.partial": "true"})
+    orders = KeyedLake(lake)
+    orders.insert((1, "c"), (2, "x"))
+    lines = [(1, "b", "U", "2"), (1, "z", "U", ""), (2, None, "D", None), (1, None, "D", None), (1, "a", "U", "2")]
+    orders._append(CHANGE, [{"id": key, "note": note, OP: op, SET: set_ids} for key, note, op, set_ids in lines])
+    with connected(orders) as client:
+        feed = steps(read(client, since=1, images="both", each="change"))
+    assert feed == [(1, "c", "b"), (1, "b", "b"), (2, "x", None), (1, "b", None), (1, None, "a")]
     lake.services.images.stop()
 
 
