@@ -49,7 +49,10 @@ def apply(row: Row | None, change: Row) -> Row | None:
 @pytest.mark.parametrize("seed", range(30))
 def test_each_change_begins_where_the_one_before_ended(seed: int) -> None:
     chance = random.Random(seed)
-    pick = lambda: chance.choice([None, *range(5)])  # noqa: E731
+
+    def pick() -> int | None:
+        return chance.choice([None, *range(5)])
+
     rows = {key: {"id": key, **{name: pick() for name in NAMES[1:]}} for key in range(0, 6, 2)}
     changes = [
         {
@@ -87,14 +90,12 @@ def test_rows_that_share_a_key_change_together_until_a_change_sets_all_columns()
         [{"id": 1, "a": a, OP: "U", SET: set_ids, ROW_ID: number} for number, (a, set_ids) in enumerate(lines)],
         OF_CHANGES,
     )
-    plain = lambda pending, held: fold_changes(  # noqa: E731
-        pending,
-        BaseRows(fields=FIELDS, keys=held.select(["id"]), read=lambda names: held.select(list(names))),
-        ["id"],
-        {},
-        {},
-    )
-    followed = follow_changes(state, changes, ["id"], plain)
+
+    def fold_plainly(pending: pa.Table, held: pa.Table) -> FoldedRows:
+        base = BaseRows(fields=FIELDS, keys=held.select(["id"]), read=lambda names: held.select(list(names)))
+        return fold_changes(pending, base, ["id"], {}, {})
+
+    followed = follow_changes(state, changes, ["id"], fold_plainly)
     values = followed.rows["a"].to_pylist()
     moves = [
         (values[was] if was >= 0 else None, values[now] if now >= 0 else None)

@@ -289,6 +289,19 @@ def test_a_log_by_a_connection(http: Client, clusters: FakeClusters) -> None:
     assert http.get(f"{AT}/db.orders/log").status_code == 503
 
 
+def test_a_log_whose_brokers_move_goes_on_from_its_position(http: Client, lake: Lake, clusters: FakeClusters) -> None:
+    create(http)
+    clusters.produce("orders", *[(b"1", b'{"id": 1}')] * 3)
+    drain(lake, http, "none", "orders:0:2,1:0")
+    clusters.up = frozenset({"moved:9092"})
+    gone = http.get(f"{AT}/db.orders/log")
+    assert (gone.status_code, "kafka:9092" in gone.text) == (503, True)
+    moved = http.request("PATCH", f"{AT}/db.orders/properties", json={"set": {"firn.log.brokers": "moved:9092"}})
+    assert moved.is_success, moved.text
+    log = http.get(f"{AT}/db.orders/log").json()
+    assert (log["brokers"], log["position"], log["lag"]) == (["moved:9092"], "orders:0:2,1:0", 1)
+
+
 def create_avro(http: Client, registry: Registry | None, format: str = "avro") -> None:
     """The table `db.orders` with a log of Avro records."""
     more = {} if registry is None else {"registry_url": registry.url}
