@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NewType
 from urllib.parse import unquote
 from uuid import UUID
@@ -136,6 +137,7 @@ class TableName:
         return join_name((*self.namespace, self.name))
 
     @classmethod
+    @lru_cache(maxsize=4_096)  # requests about many tables parse the same names again and again
     def parse(cls, text: str) -> TableName:
         """Parse `db.orders` into the namespace ("db",) and the name "orders"; raise Invalid without a namespace."""
         *namespace, name = split_name(text)

@@ -5,20 +5,21 @@ Statements of the database do not depend on the number of tables, but for keyed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from catalog.errors import CatalogError
+from catalog.history.lineage import Lineage
 from catalog.jobs.job import Job
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.pipelines.checkpoint import InputState, explain_full, is_fallback
-from catalog.pipelines.input_changes import ChangeCounts, count_keyed_changes, count_plain_changes
-from catalog.pipelines.pipeline import Pipeline, PipelineTable, StoredCheckpoint
+from catalog.pipelines.input_changes import ChangeCounts, PlainChangeCounter, count_keyed_changes
+from catalog.pipelines.pipeline import Pipeline, PipelineTable, StoredCheckpoint, StoredPin
 from catalog.pipelines.run_plan import RunFacts, RunPlan, plan_run
 from catalog.pipelines.versions import parse_inputs
-from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.store import Database
 from catalog.tables.relation import RelationKind, TableStats
 from firn.protocol.pipeline_plan import NextMode
 from server.service.commit.commit_target import load_metadata
@@ -27,7 +28,7 @@ from server.service.pipelines.pin_inputs import InputNow, find_pin
 from server.service.pipelines.runs import get_table
 from server.service.pipelines.sets import find_subjects
 from server.service.pipelines.states import sort_tables
-from server.service.pipelines.table_facts import StoredState, get_in_chunks, read_states
+from server.service.pipelines.table_facts import StoredState, TableFacts, get_in_chunks, read_states
 from server.service.tables.metadata_files import MetadataFiles
 
 
@@ -73,6 +74,8 @@ class _Sources:
     entries: Mapping[TableName, InputNow]
     stats: Mapping[RelationId, TableStats]
     versions: Mapping[tuple[RelationId, str], Version]
+    states: dict[tuple[TableName, str | None, int | None], InputState] = field(default_factory=dict)
+    counters: dict[TableName, PlainChangeCounter] = field(default_factory=dict)
     counts: dict[tuple[TableName, str | None], ChangeCounts] = field(default_factory=dict)
 
     def read_bytes(self, name: TableName) -> int:
@@ -86,9 +89,16 @@ class _Sources:
         return entry is None or all(self.stats[store.id].snapshot_id is None for store in entry.stores)
 
     def load_state(self, name: TableName, since: StoredCheckpoint) -> InputState:
-        """The history of an input."""
+        """The history of an input, which tables with equal pins of a keyed one, or any pins of a plain one, share."""
         entry = self.entries[name]
         stored = find_pin(since, entry)
+        pinned = None if stored is None or entry.keyed is None else stored.pin.version
+        key = name, pinned, None if stored is None else stored.schema_id
+        if key not in self.states:
+            self.states[key] = self._load_state(entry, stored, since)
+        return self.states[key]
+
+    def _load_state(self, entry: InputNow, stored: StoredPin | None, since: StoredCheckpoint) -> InputState:
         version = None if stored is None else self.versions.get((entry.relation.id, stored.pin.version or ""))
         dated = entry if version is None else replace(entry, versions=(version,))
         return load_input_state(self.metadata, dated, since)
@@ -100,10 +110,12 @@ class _Sources:
         return self.counts[name, pinned]
 
     def _count(self, entry: InputNow, pinned: str | None) -> ChangeCounts:
-        documents = [load_metadata(self.metadata, store) for store in entry.stores]
         if entry.keyed is None:
-            return count_plain_changes(documents[0], None if pinned is None else int(pinned), entry.snapshot_id)
-        base, change = documents
+            if entry.name not in self.counters:
+                lineage = Lineage.of(load_metadata(self.metadata, entry.stores[0]))
+                self.counters[entry.name] = PlainChangeCounter(lineage)
+            return self.counters[entry.name].count(None if pinned is None else int(pinned), entry.snapshot_id)
+        base, change = [load_metadata(self.metadata, store) for store in entry.stores]
         return count_keyed_changes(base, change, self.versions.get((entry.relation.id, pinned or "")))
 
 
@@ -122,17 +134,18 @@ class RunPlans:
             subjects = find_subjects(tables)
             if table is not None:
                 tables = [get_table(uow, pipeline, table)]
-            states = read_states(uow, [(pipeline, tables)])
+            facts = TableFacts(uow)
+            states = read_states(uow, [(pipeline, tables)], facts)
             last_runs = uow.pipeline_facts.find_last_runs({subjects[entry.id] for entry in tables})
-            sources = self._read_sources(uow, pipeline, tables, [states[entry.id] for entry in tables])
+            sources = self._read_sources(facts, pipeline, tables, [states[entry.id] for entry in tables])
         runs = [self._plan(entry, states[entry.id], last_runs.get(subjects[entry.id]), sources) for entry in tables]
         return PlannedPipeline(pipeline=pipeline, at=at, runs=runs)
 
     def _read_sources(
-        self, uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[PipelineTable], states: Sequence[StoredState]
+        self, facts: TableFacts, pipeline: Pipeline, tables: Sequence[PipelineTable], states: Sequence[StoredState]
     ) -> _Sources:
         names = dict.fromkeys(name for table in tables for name in (table.name, *parse_inputs(table.definition)))
-        entries, stats = _read_entries(uow, pipeline.catalog, list(names))
+        entries, stats = _read_entries(facts, pipeline.catalog, names)
         pinned = {
             (stored.relation_id, stored.pin.version)
             for state in states
@@ -142,7 +155,7 @@ class RunPlans:
         versions = {
             (relation_id, str(version.version)): version
             for relation_id, number in pinned
-            for version in uow.keyed.versions_between(relation_id, int(number), int(number))
+            for version in facts.uow.keyed.versions_between(relation_id, int(number), int(number))
         }
         return _Sources(self.metadata, entries, stats, versions)
 
@@ -222,26 +235,30 @@ def _explain_blocked(state: StoredState, last_run: Job | None) -> str | None:
 
 
 def _read_entries(
-    uow: UnitOfWork, catalog: CatalogName, names: Sequence[TableName]
+    facts: TableFacts, catalog: CatalogName, names: Collection[TableName]
 ) -> tuple[dict[TableName, InputNow], Mapping[RelationId, TableStats]]:
-    """Tables as `pin_inputs.read_input` reads them, in a fixed number of statements; those that do not exist miss."""
-    by_name = uow.pipeline_facts.find_relations(catalog, names)
-    tables = {name: of for name, of in by_name.items() if of.kind in (RelationKind.TABLE, RelationKind.KEYED)}
-    keyed = get_in_chunks(uow.keyed.get_many, [of.id for of in tables.values() if of.kind is RelationKind.KEYED])
+    """Tables as `pin_inputs.read_input` reads them, in a fixed number of statements; those that do not exist miss.
+
+    Of what the states of the tables have needed, nothing is read again.
+    """
+    facts.load([(catalog, name) for name in names])
+    named = ((name, facts.relations.get((catalog, name))) for name in names)
+    tables = {name: of for name, of in named if of is not None and of.kind in (RelationKind.TABLE, RelationKind.KEYED)}
+    keyed = {of.id: facts.keyed[of.id] for of in tables.values() if of.id in facts.keyed}
     parts = [part for of in keyed.values() for part in (of.base_id, of.change_id)]
-    relations = {of.id: of for of in tables.values()} | get_in_chunks(uow.relations.get_many, parts)
-    stats = get_in_chunks(uow.stats.get_many, [*relations])
+    stores = {of.id: of for of in tables.values()} | get_in_chunks(facts.uow.relations.get_many, parts)
+    facts.load_stats_of(stores)
     entries = {}
     for name, relation in tables.items():
         spec = keyed.get(relation.id)
         ids = [relation.id] if spec is None else [spec.base_id, spec.change_id]
-        if {*ids} <= relations.keys() & stats.keys():
+        if all(store_id in stores and store_id in facts.stats for store_id in ids):
             entries[name] = InputNow(
                 name=name,
                 relation=relation,
                 keyed=spec,
-                stores=tuple(relations[store_id] for store_id in ids),
-                snapshot_id=stats[ids[0]].snapshot_id if spec is None else None,
-                schema_id=stats[ids[0]].schema_id,
+                stores=tuple(stores[store_id] for store_id in ids),
+                snapshot_id=facts.stats[ids[0]].snapshot_id if spec is None else None,
+                schema_id=facts.stats[ids[0]].schema_id,
             )
-    return entries, stats
+    return entries, facts.stats

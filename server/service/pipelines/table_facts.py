@@ -51,8 +51,8 @@ class StoredState:
 
 
 @dataclass(slots=True)
-class _Facts:
-    """The rows that have been read so far, of one chunk of tables."""
+class TableFacts:
+    """Rows of tables and inputs, each read once in a transaction."""
 
     uow: UnitOfWork
     relations: dict[_Named, Relation] = field(default_factory=dict)
@@ -73,8 +73,11 @@ class _Facts:
 
     def load_stats(self) -> None:
         """Read the current snapshots of the plain tables among the relations."""
-        plain = [entry.id for entry in self.relations.values() if entry.kind is RelationKind.TABLE]
-        self.stats |= get_in_chunks(self.uow.stats.get_many, plain)
+        self.load_stats_of([entry.id for entry in self.relations.values() if entry.kind is RelationKind.TABLE])
+
+    def load_stats_of(self, ids: Iterable[RelationId]) -> None:
+        """Read the counters of tables and stores that have not been read yet."""
+        self.stats |= get_in_chunks(self.uow.stats.get_many, [key for key in ids if key not in self.stats])
 
     def find_store(self, catalog: CatalogName, name: TableName) -> RelationId | None:
         """Where the writer of a target commits; None without a target."""
@@ -85,13 +88,15 @@ class _Facts:
         return relation.id if keyed is None else keyed.change_id
 
 
-def read_states(uow: UnitOfWork, defined: Iterable[Defined]) -> dict[PipelineTableId, StoredState]:
-    """The states of all tables of these pipelines."""
+def read_states(
+    uow: UnitOfWork, defined: Iterable[Defined], facts: TableFacts | None = None
+) -> dict[PipelineTableId, StoredState]:
+    """The states of all tables of these pipelines. `facts` keeps the rows that were read, for the caller."""
     states: dict[PipelineTableId, StoredState] = {}
     pipelines = list(defined)
     subjects = {key: of for _, tables in pipelines for key, of in find_subjects(tables).items()}
     for chunk in _split(pipelines):
-        states |= _read_chunk(uow, chunk, subjects)
+        states |= _read_chunk(facts or TableFacts(uow), chunk, subjects)
     return states
 
 
@@ -101,11 +106,11 @@ def _split(defined: Iterable[Defined]) -> Iterator[list[tuple[Pipeline, Pipeline
 
 
 def _read_chunk(
-    uow: UnitOfWork,
+    facts: TableFacts,
     tables: Sequence[tuple[Pipeline, PipelineTable]],
     subjects: Mapping[PipelineTableId, PipelineTableId],
 ) -> dict[PipelineTableId, StoredState]:
-    facts = _Facts(uow)
+    uow = facts.uow
     facts.load([(table.catalog, table.name) for _, table in tables])
     positions = _find_positions(facts, tables)
     reached = [(table_id, position) for table_id, position in positions.items() if position != NO_POSITION]
@@ -140,7 +145,7 @@ def _have_chunks(active: Sequence[Backfill], checkpoint: StoredCheckpoint | None
     return any(settle_backfill(backfill, reached).pending for backfill in active if backfill.beside is None)
 
 
-def _find_positions(facts: _Facts, tables: Sequence[tuple[Pipeline, PipelineTable]]) -> dict[PipelineTableId, str]:
+def _find_positions(facts: TableFacts, tables: Sequence[tuple[Pipeline, PipelineTable]]) -> dict[PipelineTableId, str]:
     """The positions of the tables' writers."""
     keys = {
         table.id: (store, name_writer(pipeline.name, table.name))
@@ -152,7 +157,7 @@ def _find_positions(facts: _Facts, tables: Sequence[tuple[Pipeline, PipelineTabl
 
 
 def _find_changes(
-    facts: _Facts,
+    facts: TableFacts,
     checkpoints: Mapping[PipelineTableId, StoredCheckpoint],
     catalogs: Mapping[PipelineTableId, CatalogName],
 ) -> dict[PipelineTableId, dict[str, datetime | None]]:
@@ -181,7 +186,7 @@ def _find_changes(
     return changes
 
 
-def _get_snapshot(facts: _Facts, relation_id: RelationId) -> int | None:
+def _get_snapshot(facts: TableFacts, relation_id: RelationId) -> int | None:
     stats = facts.stats.get(relation_id)
     return None if stats is None else stats.snapshot_id
 

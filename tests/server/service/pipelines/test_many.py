@@ -7,10 +7,16 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine, event
 
+from catalog.iceberg.json import Json
 from catalog.names import TableName
-from server.service.pipelines import triggers
+from catalog.tables.relation import Relation
+from server.api.pipeline_plans import plan_runs
+from server.service.commit.commit_target import load_metadata
+from server.service.pipelines import input_states, run_plans, triggers
+from server.service.tables.metadata_files import MetadataFiles
 from tests.server.lake import PLAIN, Lake, appended
 from tests.server.service.pipelines.stage import DEFINED, PipelineStage
 
@@ -42,8 +48,8 @@ def put_many(stage: PipelineStage, count: int, first: int = 0, **more: Any) -> N
         stage.put(defined(number, **more), name=f"p{number}")
 
 
-def build_all(stage: PipelineStage, count: int) -> None:
-    for number in range(count):
+def build_all(stage: PipelineStage, count: int, first: int = 0) -> None:
+    for number in range(first, count):
         stage.create_target(TableName(("mart",), f"table_{number}"))
     assert run_once(stage) == count
     for _ in range(count):
@@ -177,3 +183,28 @@ def test_a_pipeline_is_planned_again_within_a_quarter_of_an_hour(stage: Pipeline
 def list_due(stage: PipelineStage, ahead: timedelta = timedelta()) -> int:
     with stage.lake.database.reading() as uow:
         return len(uow.pipelines.list_due(uow.now() + ahead, limit=100))
+
+
+def test_a_plan_reads_no_more_for_many_tables(stage: PipelineStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither statements nor readings of an input's history depend on the number of tables that read it."""
+    services: Any = stage.lake.services
+    loads: list[TableName] = []
+
+    def load(files: MetadataFiles, relation: Relation) -> Json:
+        loads.append(relation.name)
+        return load_metadata(files, relation)
+
+    for module in (input_states, run_plans):
+        monkeypatch.setattr(module, "load_metadata", load)
+    counts = []
+    for first, count in ((0, 2), (2, 12)):
+        stage.put(*[defined(number) for number in range(count)])
+        build_all(stage, count, first)
+        stage.lake.commit(appended(PLAIN, stage.lake.metadata(PLAIN)))
+        loads.clear()
+        with count_statements() as statements:
+            planned = plan_runs(services, "orders")
+        assert [run.inputs[0].commits for run in planned.tables] == [1] * count
+        counts.append((len(statements), sorted(loads)))
+    assert counts[0] == counts[1]
+    assert counts[0][0] <= MOST_STATEMENTS
