@@ -138,16 +138,24 @@ class Pipeline:
         chunk_seconds: int = CHUNK_SECONDS,
         beside: int | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> BackfillOut:
         """Recompute the rows that `where` selects, a condition over the table's scope, in chunks.
 
         Firn starts runs for them, and each takes as many as it computes in about `chunk_seconds`. With `beside` so many
         jobs compute them instead, beside the runs. With `dry_run` nothing is stored, and the result has the chunks.
+        With the `idempotency_key` of an earlier request of the same user, the result is the backfill of that request.
         """
         request = BackfillRequest(
-            where=where, chunks=chunks, chunk_seconds=chunk_seconds, beside=beside, dry_run=dry_run
+            where=where,
+            chunks=chunks,
+            chunk_seconds=chunk_seconds,
+            beside=beside,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
-        answer = self.transport.change("POST", self._backfills(table), request.model_dump(mode="json"))
+        body = request.model_dump(mode="json", exclude_none=True)  # older servers refuse unknown fields
+        answer = self.transport.change("POST", self._backfills(table), body)
         return BackfillOut.read(answer)
 
     def replay(

@@ -42,7 +42,8 @@ class BackfillRequest(Request):
     choose. A run takes as many chunks as it computes in about `chunk_seconds`. With `dry_run` nothing is stored.
 
     With `beside`, so many jobs compute the chunks beside the live runs, instead of these
-    (docs/protocols.md, rule 8.24).
+    (docs/protocols.md, rule 8.24). A request with the `idempotency_key` of an earlier one of the same user stores no
+    backfill, and answers the backfill of the earlier one.
     """
 
     where: Annotated[str, Field(min_length=1, max_length=LONGEST_CONDITION)]
@@ -50,6 +51,7 @@ class BackfillRequest(Request):
     chunk_seconds: Annotated[int, Field(ge=1, le=86_400)] = CHUNK_SECONDS
     beside: Annotated[int | None, Field(ge=1, le=MOST_BESIDE)] = None
     dry_run: bool = False
+    idempotency_key: Annotated[str | None, Field(pattern=r"^[!-~]{1,200}$")] = None
 
 
 class ReplayRequest(Request):

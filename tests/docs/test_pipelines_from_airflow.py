@@ -34,6 +34,7 @@ def list_options(file: Path, name: str) -> set[str]:
 def test_programs_use_names_and_options_that_there_are() -> None:
     options = {
         "FirnPipelineOperator": list_options(CODE / "airflow" / "operators.py", "FirnPipelineOperator"),
+        "FirnBackfillOperator": list_options(CODE / "airflow" / "operators.py", "FirnBackfillOperator"),
         "FirnTableSensor": list_options(CODE / "airflow" / "sensors.py", "FirnTableSensor"),
         "firn_assets": list_options(CODE / "dagster" / "assets.py", "firn_assets"),
     }
@@ -53,8 +54,8 @@ def test_programs_use_names_and_options_that_there_are() -> None:
 def test_the_table_has_the_options_of_the_operator() -> None:
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| .* \|$", PAGE, re.MULTILINE)
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    wanted = list_options(CODE / "airflow" / "operators.py", "FirnPipelineOperator") - {"firn_conn_id"}
-    assert wanted <= listed
+    for name in ("FirnPipelineOperator", "FirnBackfillOperator"):
+        assert list_options(CODE / "airflow" / "operators.py", name) - {"firn_conn_id"} <= listed
     assert f"| {PATIENCE_SECONDS:.0f} |" in PAGE
 
 

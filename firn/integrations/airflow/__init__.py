@@ -1,4 +1,4 @@
-"""Airflow: an operator that runs pipelines, a sensor for tables, and tables as assets (`firn[airflow]`).
+"""Airflow: operators for runs and backfills of pipelines, a sensor for tables, and tables as assets (`firn[airflow]`).
 
     FirnPipelineOperator(task_id="daily", pipeline="orders", tables=["mart.daily"], deferrable=True)
     FirnTableSensor(task_id="orders", table="shop.orders", newer_than="{{ data_interval_end }}", deferrable=True)
@@ -15,11 +15,13 @@ from firn.lazy_names import load_name
 if TYPE_CHECKING:
     from firn.integrations.airflow.assets import table_asset
     from firn.integrations.airflow.hook import FirnHook
-    from firn.integrations.airflow.operators import FirnPipelineOperator
+    from firn.integrations.airflow.operators import FirnBackfillOperator, FirnPipelineOperator
     from firn.integrations.airflow.sensors import FirnTableSensor
-    from firn.integrations.airflow.triggers import PipelineRunTrigger, TableTrigger
+    from firn.integrations.airflow.triggers import BackfillTrigger, PipelineRunTrigger, TableTrigger
 
 __all__ = [
+    "BackfillTrigger",
+    "FirnBackfillOperator",
     "FirnHook",
     "FirnPipelineOperator",
     "FirnTableSensor",
@@ -31,9 +33,9 @@ __all__ = [
 _MODULES = {
     "firn.integrations.airflow.assets": ("table_asset",),
     "firn.integrations.airflow.hook": ("FirnHook",),
-    "firn.integrations.airflow.operators": ("FirnPipelineOperator",),
+    "firn.integrations.airflow.operators": ("FirnBackfillOperator", "FirnPipelineOperator"),
     "firn.integrations.airflow.sensors": ("FirnTableSensor",),
-    "firn.integrations.airflow.triggers": ("PipelineRunTrigger", "TableTrigger"),
+    "firn.integrations.airflow.triggers": ("BackfillTrigger", "PipelineRunTrigger", "TableTrigger"),
 }
 
 

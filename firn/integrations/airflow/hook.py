@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from firn.client import DEFAULT_CATALOG, Client, connect
 from firn.errors import FirnError, Invalid, NotFound, Unauthenticated
+from firn.integrations.backfills import BackfillFailed
 from firn.integrations.drivers import AsyncServer
 from firn.integrations.runs import RunFailed
 
@@ -86,7 +87,9 @@ def describe(error: FirnError, connection_id: str) -> str:
 
 def is_permanent(error: FirnError) -> bool:
     """Whether another attempt of the task would fail as well."""
-    return error.is_permanent if isinstance(error, RunFailed) else isinstance(error, (Invalid, NotFound))
+    return (
+        error.is_permanent if isinstance(error, (RunFailed, BackfillFailed)) else isinstance(error, (Invalid, NotFound))
+    )
 
 
 def build_exception(message: str, *, permanent: bool) -> AirflowException:

@@ -1,9 +1,9 @@
-"""What waits in Airflow's triggerer: for runs of a pipeline, and for a table. Neither blocks its event loop."""
+"""What waits in Airflow's triggerer: for runs, backfills and tables. Nothing here blocks its event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from firn.errors import FirnError
 from firn.integrations.airflow.hook import build_async_server, describe, is_permanent
+from firn.integrations.backfills import BackfillOrder, TableBackfill, summarize_backfill
 from firn.integrations.drivers import run_steps_async
 from firn.integrations.runs import PipelineRun, RunOrder, summarize_run
 from firn.integrations.steps import PATIENCE_SECONDS
@@ -23,18 +24,30 @@ def build_failure(error: FirnError, connection_id: str) -> TriggerEvent:
     return TriggerEvent({"status": "failed", "message": message, "permanent": is_permanent(error)})
 
 
-class PipelineRunTrigger(BaseTrigger):
-    """Starts the runs of an order, waits for them, and cancels them if a user kills the task or its time is over.
+class WorkTrigger(BaseTrigger):
+    """Does the work of an order, waits for it, and cancels it if a user kills the task or its time is over.
 
-    It may be started again at any point, also by another triggerer: the order's key leads to the same runs.
+    It may be started again at any point, also by another triggerer: the order's key leads to the same work.
     """
 
     def __init__(self, *, firn_conn_id: str, order: dict[str, Any], ends_at: str | None = None) -> None:
         super().__init__()
         self.firn_conn_id = firn_conn_id
-        self.order = {**order, "tables": list(order["tables"])}
+        self.order = self.build_document(order)
         self.ends_at = ends_at
-        self._run = PipelineRun(RunOrder(**{**order, "tables": tuple(order["tables"])}))
+        self.work: PipelineRun | TableBackfill = self.build_work(order)
+
+    def build_document(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The order as JSON."""
+        return order
+
+    def build_work(self, order: dict[str, Any]) -> PipelineRun | TableBackfill:
+        """What the order wants."""
+        raise NotImplementedError
+
+    def summarize(self, results: Sequence[Any]) -> list[dict[str, Any]]:
+        """The facts of the work that the task keeps, as JSON."""
+        raise NotImplementedError
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and its arguments, as Airflow stores them."""
@@ -42,15 +55,15 @@ class PipelineRunTrigger(BaseTrigger):
         return f"{__name__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event, when all runs have ended or one has failed."""
+        """One event, when the work has ended or failed."""
         server = build_async_server(self.firn_conn_id)
         try:
             async with asyncio.timeout(self._count_seconds()):
-                runs = await run_steps_async(self._run.steps(), server)
-            event = TriggerEvent({"status": "success", "runs": [summarize_run(run) for run in runs]})
+                results = await run_steps_async(self.work.steps(), server)
+            event = TriggerEvent({"status": "success", "runs": self.summarize(results)})
         except TimeoutError:
             await self.on_kill()
-            message = "the runs have not ended within the task's execution_timeout, and are canceled"
+            message = "the task has not ended within its execution_timeout, and what it has started is canceled"
             event = TriggerEvent({"status": "failed", "message": message, "permanent": False})
         except FirnError as error:
             event = build_failure(error, self.firn_conn_id)
@@ -62,9 +75,10 @@ class PipelineRunTrigger(BaseTrigger):
         """Cancel what this trigger has started: a user has cleared the task, or marked it."""
         server = build_async_server(self.firn_conn_id)
         try:
-            await run_steps_async(self._run.cancel_steps(), server)
+            await run_steps_async(self.work.cancel_steps(), server)
         except FirnError as error:
-            self.log.warning("the run of the task could not be canceled: %s", describe(error, self.firn_conn_id))
+            message = describe(error, self.firn_conn_id)
+            self.log.warning("what the task has started could not be canceled: %s", message)
         finally:
             await server.close()
 
@@ -72,6 +86,34 @@ class PipelineRunTrigger(BaseTrigger):
         if self.ends_at is None:
             return None
         return max(0.0, (datetime.fromisoformat(self.ends_at) - datetime.now(UTC)).total_seconds())
+
+
+class PipelineRunTrigger(WorkTrigger):
+    """Starts the runs of an order, and waits for them."""
+
+    def build_document(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The order as JSON, which has no tuples."""
+        return {**order, "tables": list(order["tables"])}
+
+    def build_work(self, order: dict[str, Any]) -> PipelineRun:
+        """The runs."""
+        return PipelineRun(RunOrder(**{**order, "tables": tuple(order["tables"])}))
+
+    def summarize(self, results: Sequence[Any]) -> list[dict[str, Any]]:
+        """The facts of each run."""
+        return [summarize_run(run) for run in results]
+
+
+class BackfillTrigger(WorkTrigger):
+    """Requests the backfill of an order, and waits for it."""
+
+    def build_work(self, order: dict[str, Any]) -> TableBackfill:
+        """The backfill."""
+        return TableBackfill(BackfillOrder(**order))
+
+    def summarize(self, results: Sequence[Any]) -> list[dict[str, Any]]:
+        """The facts of the backfill."""
+        return [summarize_backfill(backfill) for backfill in results]
 
 
 class TableTrigger(BaseTrigger):

@@ -35,6 +35,7 @@ from server.service.pipelines.beside_jobs import start_beside_jobs
 from server.service.pipelines.chunk_claims import claim_all_chunks, find_reached, settle_backfills
 from server.service.pipelines.conditions import cut_into_chunks
 from server.service.pipelines.pins import KEPT_CHECKPOINTS, PipelinePins
+from server.service.pipelines.repeated_requests import build_backfill_id, check_repeated_backfill, find_backfill
 from server.service.pipelines.runs import check_live, get_table, read_run_tables
 from server.service.pipelines.sets import find_subjects
 from server.service.pipelines.targets import Target, fence_writer, find_checkpoint, find_target
@@ -68,12 +69,17 @@ class PipelineBackfills:
     def request(self, name: str, table_name: TableName, body: BackfillRequest, requester: str | None) -> BackfillView:
         """Request a backfill; with `dry_run` only cut it into chunks.
 
+        The key of an earlier request leads to the backfill of that one, and Invalid if it wanted another backfill.
         Raises NotFound; InvalidDefinition for a condition that is not one over the scope; Conflict for a table whose
         runs compute all rows or none again, or beside whose runs no chunks can be computed, and for too many open
         backfills.
         """
         with self.database.reading() as uow:
             pipeline, table = _find(uow, name, table_name)
+            backfill_id = build_backfill_id(table, requester, body)
+            if (stored := find_backfill(uow, backfill_id)) is not None:
+                check_repeated_backfill(stored, body)
+                return _view(uow, pipeline, table, [stored])[0]
             check = check_table if body.beside is None else check_beside
             check(table.definition, is_built=_is_built(uow, pipeline, table))
             if body.beside is not None:
@@ -83,7 +89,7 @@ class PipelineBackfills:
         types = _read_types(load_metadata(self.metadata, store), table.definition.scope)
         conditions = cut_into_chunks(body.where, types, deterministic, body.chunks, now.date())
         backfill = Backfill(
-            id=BackfillId(uuid4()),
+            id=backfill_id,
             table_id=table.id,
             where=body.where,
             created_at=now,
@@ -93,7 +99,8 @@ class PipelineBackfills:
             chunks=[Chunk(number=number, condition=condition) for number, condition in enumerate(conditions, 1)],
         )
         if not body.dry_run:
-            self._store(pipeline, table, backfill)
+            backfill = self._store(pipeline, table, backfill)
+            check_repeated_backfill(backfill, body)
         return BackfillView(pipeline=pipeline, table=table, backfill=backfill)
 
     def replay(self, name: str, table_name: TableName, body: ReplayRequest, requester: str | None) -> BackfillView:
@@ -190,11 +197,13 @@ class PipelineBackfills:
             check_progress(writer, progress)
             return claim_all_chunks(uow, job, until)
 
-    def _store(self, pipeline: Pipeline, table: PipelineTable, backfill: Backfill) -> None:
-        """Store a backfill, and start runs for it."""
+    def _store(self, pipeline: Pipeline, table: PipelineTable, backfill: Backfill) -> Backfill:
+        """Store a backfill, and start runs for it; or return the one that another request has stored meanwhile."""
         with self.database.writing() as uow:
             uow.pipelines.plan_at(pipeline.id, uow.now())  # before the table is locked, as `put` does
             locked = uow.pipelines.lock_table(table.id)
+            if (stored := find_backfill(uow, backfill.id)) is not None:
+                return stored
             if locked.definition != table.definition:
                 raise Conflict(f"the definition of {table.name} has just changed", hint="request the backfill again")
             check_table(locked.definition, is_built=_is_built(uow, pipeline, locked))
@@ -206,6 +215,7 @@ class PipelineBackfills:
             uow.backfills.add(backfill)
             start_beside_jobs(uow, pipeline, locked, backfill.id)
             uow.backfills.forget(table.id, keep=KEPT_BACKFILLS)
+            return backfill
 
 
 def _find(uow: UnitOfWork, name: str, table_name: TableName) -> tuple[Pipeline, PipelineTable]:

@@ -1,20 +1,25 @@
-"""Requests for runs that come again: a client that got no answer, or started anew, sends the same idempotency key.
+"""Requests for runs and backfills that come again, with the same idempotency key.
 
-The key is a parameter of the run's job, so it lives as long as the job. A table of its own would forget it earlier, and
-a schedule that comes back after hours would start the run again.
+A client sends the key again if it got no answer, or has started anew. The key of a run is a parameter of its job, so it
+lives as long as the job. A table of its own would forget it earlier, and a schedule that comes back after hours would
+start the run again. The key of a backfill determines its id, so it lives as long as the backfill.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4, uuid5
 
-from catalog.errors import Invalid
+from catalog.errors import Invalid, NotFound
 from catalog.jobs.job import Job
+from catalog.pipelines.backfill import Backfill, BackfillId
 from catalog.pipelines.pipeline import Pipeline, PipelineTable
 from catalog.ports.store import UnitOfWork
 from catalog.ports.work import JobFilter
+from firn.protocol.backfills import BackfillRequest
 from server.service.pipelines.bounded_inputs import TO
 
 IDEMPOTENCY_KEY = "idempotency_key"
@@ -58,3 +63,27 @@ def find_repeated(uow: UnitOfWork, pipeline: Pipeline, subject: PipelineTable, p
     if any(job.params.get(name) != value for name, value in wanted.items()):
         raise Invalid(f"idempotency key {key} was used for another run, {job.id}", hint="use a new key")
     return job
+
+
+def build_backfill_id(table: PipelineTable, requester: str | None, body: BackfillRequest) -> BackfillId:
+    """The id of a requested backfill: with a key, always the same one for this table and user."""
+    if body.idempotency_key is None or body.dry_run:
+        return BackfillId(uuid4())
+    return BackfillId(uuid5(table.id, json.dumps([requester, body.idempotency_key])))
+
+
+def find_backfill(uow: UnitOfWork, backfill_id: BackfillId) -> Backfill | None:
+    """The backfill of an earlier request with the same key, if the server still has it."""
+    try:
+        return uow.backfills.get(backfill_id)
+    except NotFound:
+        return None
+
+
+def check_repeated_backfill(stored: Backfill, body: BackfillRequest) -> None:
+    """Invalid if the earlier request with the same key wanted another backfill."""
+    same = (body.where, body.chunk_seconds, body.beside) == (stored.where, stored.chunk_seconds, stored.beside)
+    if not same or (body.chunks is not None and len(stored.chunks) > body.chunks):  # a narrow range has fewer
+        raise Invalid(
+            f"idempotency key {body.idempotency_key} was used for another backfill, {stored.id}", hint="use a new key"
+        )

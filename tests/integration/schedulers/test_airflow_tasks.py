@@ -45,6 +45,7 @@ def test_the_parts_of_the_provider(airflow: Scheduler, server: ServerProcess) ->
     )
     assert parts["cheap"]
     assert parts["page"] == {
+        "correct": ["firn://lake/mart/driver_daily"],
         "orders": ["firn://lake/mart/city_daily", "firn://lake/mart/driver_daily"],
         "report": ["firn://lake/mart/city_rank"],
     }
@@ -60,6 +61,15 @@ def test_the_parts_of_the_provider(airflow: Scheduler, server: ServerProcess) ->
         "other": None,
     }
     assert parts["keys"] == {"retry": [True, 3], "cleared": [False, 1, True], "others": 4}
+    backfill = parts["backfill"]
+    assert backfill["where"] == "`day` >= DATE '2026-11-28' AND `day` < DATE '2026-11-29'"
+    assert backfill["same"]
+    assert backfill["outlets"] == [f"firn://lake/mart/daily_{name.rpartition('_')[2]}"]
+    unbuilt, both = backfill["errors"]
+    assert unbuilt[0] == "AirflowException"
+    assert "run the table first" in unbuilt[1]
+    assert both[0] == "AirflowFailException"
+    assert "write one of both" in both[1]
     assert parts["trigger"] == {"statuses": [["pending"], ["canceled"]]}
     works, away = parts["hook"]["works"], parts["hook"]["away"]
     assert works == [True, "the server answers; its catalogs: lake"]

@@ -4757,7 +4757,8 @@ export interface components {
          *     choose. A run takes as many chunks as it computes in about `chunk_seconds`. With `dry_run` nothing is stored.
          *
          *     With `beside`, so many jobs compute the chunks beside the live runs, instead of these
-         *     (docs/protocols.md, rule 8.24).
+         *     (docs/protocols.md, rule 8.24). A request with the `idempotency_key` of an earlier one of the same user stores no
+         *     backfill, and answers the backfill of the earlier one.
          */
         BackfillRequest: {
             /** Beside */
@@ -4774,6 +4775,8 @@ export interface components {
              * @default false
              */
             dry_run?: boolean;
+            /** Idempotency Key */
+            idempotency_key?: string | null;
             /** Where */
             where: string;
         };

@@ -19,6 +19,7 @@ is_cheap = not any(name.partition(".")[0] == "airflow" for name in sys.modules)
 import jsonschema  # type: ignore[import-untyped]  # noqa: E402 -- what comes before imports no Airflow
 from airflow.providers_manager import ProvidersManager  # noqa: E402
 from airflow.sdk import DAG, Asset, Connection  # noqa: E402
+from airflow.sdk.exceptions import AirflowException  # noqa: E402
 from airflow.sdk.module_loading import import_string  # noqa: E402
 
 import firn  # noqa: E402
@@ -88,6 +89,33 @@ def try_keys() -> dict[str, Any]:
     }
 
 
+def try_backfill() -> dict[str, Any]:
+    """The order of a range with templates, its trigger as Airflow stores it, and refusals that no retry repeats."""
+    days = {"column": "day", "start": "{{ ds }}", "end": "{{ macros.ds_add(ds, 1) }}"}
+    table = f"mart.daily_{number}"
+    operator_class = firn.integrations.airflow.FirnBackfillOperator
+    operator = operator_class(task_id="t", pipeline=pipeline, table=table, retries=2, **days)
+    operator.render_template_fields({"ds": "2026-11-28", "macros": SimpleNamespace(ds_add=lambda *_: "2026-11-29")})
+    place = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "try_number": 1, "max_tries": 2}
+    order = operator._build_order({"ti": SimpleNamespace(**place)})
+    trigger = operator.trigger_class(firn_conn_id="firn_default", order=asdict(order))
+    path, arguments = trigger.serialize()
+    again = import_string(path)(**json.loads(json.dumps(arguments)))
+    contradictory = operator_class(task_id="u", pipeline=pipeline, table=table, where="true", column="day")
+    errors = []
+    for refused in (operator, contradictory):
+        try:
+            refused.execute({"ti": SimpleNamespace(**place)})
+        except AirflowException as error:
+            errors.append([type(error).__name__, str(error)])
+    return {
+        "where": order.where,
+        "same": again.work.order == order,
+        "outlets": [asset.uri for asset in operator.outlets],
+        "errors": errors,
+    }
+
+
 async def try_trigger() -> dict[str, Any]:
     """A triggerer that starts again, and a user who kills the task."""
     operator = FirnPipelineOperator(task_id="t", pipeline=pipeline, tables=f"daily_{number}", poll_seconds=0.1)
@@ -99,7 +127,7 @@ async def try_trigger() -> dict[str, Any]:
         path, arguments = trigger.serialize()
         again = import_string(path)(**json.loads(json.dumps(arguments)))
         waiting = asyncio.ensure_future(anext(again.run()))
-        while again._run.active is None:  # noqa: ASYNC110 -- nobody tells when it has begun
+        while again.work.active is None:  # noqa: ASYNC110 -- nobody tells when it has begun
             await asyncio.sleep(0.05)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
@@ -131,6 +159,7 @@ result = {
     "addresses": try_addresses(),
     "assets": try_assets(),
     "keys": try_keys(),
+    "backfill": try_backfill(),
     "trigger": asyncio.run(try_trigger()),
     "hook": try_hook(),
 }

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from catalog.errors import CommitRefused, Conflict, InvalidDefinition, LeaseLost, NotFound, WriterFenced
+from catalog.errors import CommitRefused, Conflict, Invalid, InvalidDefinition, LeaseLost, NotFound, WriterFenced
 from catalog.history.commit import TableCommit
 from catalog.pipelines.backfill import BackfillId
 from firn.protocol.backfills import BackfillRequest, BackfillStatus, ClaimRequest, ReplayRequest
@@ -337,3 +337,50 @@ def test_a_run_after_a_backfill_goes_on_from_its_pins(built: PipelineStage) -> N
     assert attempt.pinned is not None
     assert built.view().checkpoint == attempt.pinned.until
     assert built.view().behind == 0
+
+
+def test_a_request_that_comes_again_with_its_key_leads_to_the_same_backfill(built: PipelineStage) -> None:
+    first = request(built, idempotency_key="task-1", chunks=2)
+    assert request(built, idempotency_key="task-1", chunks=2) == first
+    backfills(built).change("orders", DAILY, first, BackfillStatus.CANCELED)
+    assert get(built, request(built, idempotency_key="task-1", chunks=2)).backfill.status == "canceled"
+    others = {request(built, idempotency_key="task-2"), request(built), request(built)}
+    assert len({first, *others}) == 4
+    assert len(backfills(built).list("orders", DAILY, limit=10, cursor=None).items) == 4
+
+
+def test_the_key_of_another_user_leads_to_no_backfill_of_this_one(built: PipelineStage) -> None:
+    first = request(built, idempotency_key="k")
+    body = BackfillRequest(where="id BETWEEN 1 AND 4", idempotency_key="k")
+    assert backfills(built).request("orders", DAILY, body, "eve").backfill.id != first
+    assert backfills(built).request("orders", DAILY, body, None).backfill.id != first
+
+
+def test_a_key_that_was_used_for_another_backfill_is_refused(built: PipelineStage) -> None:
+    request(built, idempotency_key="k")
+    for changes in ({"where": "id = 7"}, {"chunk_seconds": 7}, {"chunks": 1}):
+        with pytest.raises(Invalid, match="was used for another backfill"):
+            request(built, **{"idempotency_key": "k", **changes})
+
+
+def test_a_dry_run_with_a_key_stores_nothing(built: PipelineStage) -> None:
+    dry = request(built, idempotency_key="k", dry_run=True)
+    assert request(built, idempotency_key="k") != dry
+    assert len(backfills(built).list("orders", DAILY, limit=10, cursor=None).items) == 1
+
+
+def test_of_two_requests_at_once_with_one_key_one_is_stored(
+    built: PipelineStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have looked for the key before either has stored its backfill."""
+    store, ids = PipelineBackfills._store, []
+
+    def store_later(self: PipelineBackfills, *arguments: Any) -> Any:
+        if not ids:
+            ids.append(None)
+            ids.append(request(built, idempotency_key="k"))
+        return store(self, *arguments)
+
+    monkeypatch.setattr(PipelineBackfills, "_store", store_later)
+    assert request(built, idempotency_key="k") == ids[1]
+    assert len(backfills(built).list("orders", DAILY, limit=10, cursor=None).items) == 1
