@@ -29,9 +29,10 @@ class EventType(StrEnum):
     """The transition of a run."""
 
     START = "START"
+    RUNNING = "RUNNING"  # the rows are computed, and wait for approval
     COMPLETE = "COMPLETE"
     FAIL = "FAIL"
-    ABORT = "ABORT"  # a user has canceled the run
+    ABORT = "ABORT"  # a user has canceled the run, or discarded its rows
 
 
 _ENDS = {
@@ -50,6 +51,19 @@ class RunOfPipeline:
     tables: Sequence[PipelineTable]
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a user has decided about a held run."""
+
+    is_published: bool
+    at: datetime
+
+
+def is_held(job: Job) -> bool:
+    """Whether a run has ended, and its rows wait for approval, or have waited."""
+    return job.status is JobStatus.SUCCEEDED and bool(job.result.get("held"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventBuilder:
     """Builds events of one server. `namespace` is that of its jobs and tables, `version` that of Firn."""
@@ -62,8 +76,14 @@ class EventBuilder:
         return self._build(run, EventType.START, run.job.leased_at or run.job.created_at, is_short=is_short)
 
     def build_end(self, run: RunOfPipeline, *, is_short: bool = False) -> Json:
-        """The event of a run that has ended."""
-        return self._build(run, _ENDS[run.job.status], run.job.ended_at or run.job.created_at, is_short=is_short)
+        """The event of a run that has ended. One whose rows wait for approval goes on for others."""
+        kind = EventType.RUNNING if is_held(run.job) else _ENDS[run.job.status]
+        return self._build(run, kind, run.job.ended_at or run.job.created_at, is_short=is_short)
+
+    def build_decision(self, run: RunOfPipeline, decision: Decision, *, is_short: bool = False) -> Json:
+        """The event of a held run that a user has published or discarded."""
+        kind = EventType.COMPLETE if decision.is_published else EventType.ABORT
+        return self._build(run, kind, decision.at, is_short=is_short)
 
     def _build(self, run: RunOfPipeline, kind: EventType, at: datetime, *, is_short: bool) -> Json:
         job, catalog = run.job, run.pipeline.catalog
@@ -126,10 +146,8 @@ class EventBuilder:
 
 
 def _count_written(job: Job, table: PipelineTable) -> int | None:
-    """The rows that a run has written to a table; None for a held run, and if nobody counted them."""
+    """The rows that a run has written to a table; None if nobody counted them."""
     result: Mapping[str, Any] = job.result
-    if result.get("held"):
-        return None
     if job.table != table.name:
         result = result.get("together", {}).get(str(table.name), {})
     written = result.get("written")

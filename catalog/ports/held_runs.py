@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 from typing import Protocol
 
+from catalog.jobs.job import JobId
 from catalog.names import RelationId
 from catalog.pipelines.held_run import HeldTarget
 from catalog.pipelines.pipeline import PipelineTableId
@@ -22,6 +24,14 @@ class HeldRuns(Protocol):
 
     def of_store(self, store_id: RelationId) -> Sequence[HeldTarget]:
         """The rows about a plain table, a change store or a quarantine, those of published runs included."""
+
+    def list_waiting_runs(self, *, limit: int) -> Mapping[JobId, PipelineTableId]:
+        """List runs that nobody has published yet, each with one of its tables."""
+
+    def find_published(
+        self, table_ids: Collection[PipelineTableId]
+    ) -> Mapping[PipelineTableId, tuple[JobId, datetime | None]]:
+        """Find of each table the run whose rows are held, and when somebody has published it."""
 
     def list_waiting(self, store_ids: Collection[RelationId]) -> AbstractSet[RelationId]:
         """Those of the stores to which a run that waits for approval commits."""

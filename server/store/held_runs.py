@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, or_, select
 
+from catalog.jobs.job import JobId
 from catalog.names import RelationId
 from catalog.pipelines.held_run import HeldTarget
 from catalog.pipelines.pipeline import PipelineTableId
@@ -46,6 +48,23 @@ class SqlHeldRuns:
         is_about = or_(PipelineHeldRow.store_id == store_id, PipelineHeldRow.quarantine_id == store_id)
         rows = self.session.scalars(select(PipelineHeldRow).where(is_about))
         return [_to_target(row) for row in rows]
+
+    def list_waiting_runs(self, *, limit: int) -> Mapping[JobId, PipelineTableId]:
+        """List runs that nobody has published yet, each with one of its tables."""
+        columns = select(PipelineHeldRow.job_id, PipelineHeldRow.table_id)
+        query = columns.where(PipelineHeldRow.published_at.is_(None)).limit(limit)
+        return {JobId(job_id): PipelineTableId(table_id) for job_id, table_id in self.session.execute(query)}
+
+    def find_published(
+        self, table_ids: Collection[PipelineTableId]
+    ) -> Mapping[PipelineTableId, tuple[JobId, datetime | None]]:
+        """Find of each table the run whose rows are held, and when somebody has published it."""
+        ids, states = list(table_ids), dict[PipelineTableId, tuple[JobId, datetime | None]]()
+        columns = select(PipelineHeldRow.table_id, PipelineHeldRow.job_id, PipelineHeldRow.published_at)
+        for start in range(0, len(ids), _AT_ONCE):
+            rows = self.session.execute(columns.where(PipelineHeldRow.table_id.in_(ids[start : start + _AT_ONCE])))
+            states |= {PipelineTableId(table_id): (JobId(job_id), at) for table_id, job_id, at in rows}
+        return states
 
     def list_waiting(self, store_ids: Collection[RelationId]) -> AbstractSet[RelationId]:
         """Find the stores of runs that nobody has published yet, by an index."""

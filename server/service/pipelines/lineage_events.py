@@ -14,14 +14,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.jobs.job import Job, JobId, JobKind, JobStatus
-from catalog.pipelines.openlineage import EventBuilder, Json, RunOfPipeline
+from catalog.pipelines.openlineage import Decision, EventBuilder, Json, RunOfPipeline, is_held
+from catalog.pipelines.pipeline import PipelineTableId
 from catalog.ports.lineage_events import LineageSink
 from catalog.ports.store import Database, UnitOfWork
 from server.prometheus import LINEAGE_EVENTS
 from server.service.pipelines.runs import read_run_tables
+from server.service.pipelines.targets import find_checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +42,8 @@ _UNSETTLED = timedelta(minutes=1)
 _ABSENCE = timedelta(minutes=2)
 """After that time without a look another server may have led."""
 _MOST_STARTED = 10_000
+_MOST_HELD = 1_000
+"""The held runs whose publication is waited for."""
 _ACTIVE = (JobStatus.RUNNING, JobStatus.COMMITTING, JobStatus.UNKNOWN)
 
 
@@ -63,6 +68,8 @@ class LineageEvents:
     _started: set[JobId] = field(default_factory=set)
     _ended: dict[JobId, datetime] = field(default_factory=dict)
     """Runs that have ended since `_since`, with their events in the queue or sent."""
+    _held: dict[JobId, PipelineTableId] = field(default_factory=dict)
+    """Runs whose rows wait for approval, each with one of its tables."""
     _queue: deque[bytes] = field(default_factory=deque)
     _bytes: int = 0
 
@@ -77,24 +84,27 @@ class LineageEvents:
         events = list[bytes]()
         with self.database.reading() as uow:
             now = uow.now()
-            self._begin_anew(now)
+            self._begin_anew(uow, now)
             active = [job for job in uow.jobs.with_status(_ACTIVE) if job.kind is JobKind.PIPELINE]
             ended = [] if self._since is None else uow.pipeline_facts.list_ended_runs(self._since, limit=MOST_RUNS)
             for job in ended:
                 if job.id not in self._ended:
                     events += self._end(uow, job)
+            events += self._decide(uow)
+            self._held |= {job.id: held for job in ended if (held := self._find_held(job)) is not None}
             for job in active:
                 if job.id not in self._started:
                     events += self._start(uow, job)
         self._move(now, ended, active)
         return self._enqueue(events)
 
-    def _begin_anew(self, now: datetime) -> None:
+    def _begin_anew(self, uow: UnitOfWork, now: datetime) -> None:
         """Forget what was sent before another server may have led."""
         if self._looked_at is None or now - self._looked_at > _ABSENCE:
             self._since = None
             self._started.clear()
             self._ended.clear()
+            self._held = dict(uow.held_runs.list_waiting_runs(limit=_MOST_HELD))
         self._looked_at = now
 
     def _move(self, now: datetime, ended: Sequence[Job], active: Sequence[Job]) -> None:
@@ -123,6 +133,28 @@ class LineageEvents:
             return []
         start = [] if job.id in self._started else [self._encode(self.builder.build_start, run)]
         return [*start, self._encode(self.builder.build_end, run)]
+
+    def _find_held(self, job: Job) -> PipelineTableId | None:
+        """The table of a run whose rows wait, if this look is the first one after its end."""
+        is_new = job.id not in self._ended and is_held(job) and len(self._held) < _MOST_HELD
+        return PipelineTableId(job.subject_id) if is_new else None
+
+    def _decide(self, uow: UnitOfWork) -> list[bytes]:
+        """The events of held runs that users have published or discarded since the last look."""
+        states = uow.held_runs.find_published(set(self._held.values())) if self._held else {}
+        events = list[bytes]()
+        for job_id, table_id in list(self._held.items()):
+            held_job, published_at = states.get(table_id, (None, None))
+            if held_job == job_id and published_at is None:
+                continue
+            del self._held[job_id]
+            run = _load_held(uow, job_id)
+            if run is not None:
+                at = published_at if held_job == job_id else None
+                is_published = at is not None or _is_committed(uow, run)
+                decision = Decision(is_published, at or uow.now())
+                events.append(self._encode(partial(self.builder.build_decision, decision=decision), run))
+        return events
 
     def _encode(self, build: Callable[..., Json], run: RunOfPipeline) -> bytes:
         event = json.dumps(build(run)).encode()
@@ -158,6 +190,20 @@ class LineageEvents:
                 LINEAGE_EVENTS.labels("sent").inc()
             self._take()
         return sent, refused
+
+
+def _load_held(uow: UnitOfWork, job_id: JobId) -> RunOfPipeline | None:
+    """A run that has ended; None if the server has forgotten it, or its pipeline is gone."""
+    try:
+        return _load(uow, uow.jobs.get(job_id))
+    except NotFound:
+        return None
+
+
+def _is_committed(uow: UnitOfWork, run: RunOfPipeline) -> bool:
+    """Whether the table has the rows of a held run, or later ones: the next run forgets that it was published."""
+    checkpoint = find_checkpoint(uow, run.pipeline, run.tables[0])
+    return checkpoint is not None and run.job.leased_at is not None and checkpoint.pinned_at >= run.job.leased_at
 
 
 def _load(uow: UnitOfWork, job: Job) -> RunOfPipeline | None:

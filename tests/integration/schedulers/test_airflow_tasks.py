@@ -67,7 +67,7 @@ def test_the_parts_of_the_provider(airflow: Scheduler, server: ServerProcess) ->
     assert backfill["outlets"] == [f"firn://lake/mart/daily_{name.rpartition('_')[2]}"]
     unbuilt, both = backfill["errors"]
     assert unbuilt[0] == "AirflowException"
-    assert "run the table first" in unbuilt[1]
+    assert "each run computes all rows" in unbuilt[1]
     assert both[0] == "AirflowFailException"
     assert "write one of both" in both[1]
     assert parts["trigger"] == {"statuses": [["pending"], ["canceled"]]}

@@ -21,7 +21,7 @@ from server.service.pipelines import lineage_events
 from server.service.pipelines.lineage_events import LineageEvents, LineageStatus
 from tests.server.lake import PLAIN
 from tests.server.service.pipelines.set_run import FIRST, SECOND, TOTAL, SetRun
-from tests.server.service.pipelines.stage import DEFINED, PipelineStage
+from tests.server.service.pipelines.stage import DAILY, DEFINED, PipelineStage
 
 LINEAGE = [{"column": "id", "sources": [{"table": "db.plain", "column": "id"}]}, {"column": "n"}]
 
@@ -136,6 +136,80 @@ def test_a_set_has_all_its_tables(stage: PipelineStage, events: LineageEvents, s
         output["name"]: output["outputFacets"]["outputStatistics"]["rowCount"] for output in sink.events[-1]["outputs"]
     }
     assert rows == {"lake.mart.daily": 1, "lake.mart.total": 2}
+
+
+@pytest.fixture
+def held(stage: PipelineStage, events: LineageEvents) -> SetRun:
+    """A run of two tables whose rows wait for approval."""
+    stage.put({**FIRST, "audit": "hold"}, SECOND)
+    stage.lake.create(TOTAL)
+    run = SetRun.begin(stage)
+    assert run.publish().is_held
+    result = {"mode": "full", "held": True, "written": 3, "together": {"mart.total": {"written": 4}}}
+    stage.lake.services.jobs.report(run.lease, None, error=None, result=result)
+    return run
+
+
+def test_a_held_run_is_complete_when_somebody_publishes_it(
+    stage: PipelineStage, held: SetRun, events: LineageEvents, sink: ListSink
+) -> None:
+    events.activate()
+    assert sink.types() == ["START", "RUNNING"]
+    assert "outputFacets" not in sink.events[1]["outputs"][0]
+    events.activate()
+    stage.lake.services.held_runs.publish("orders", DAILY)
+    assert events.activate() == LineageStatus(sent=1)
+    assert events.activate() == LineageStatus()
+    complete = sink.events[-1]
+    assert complete["eventType"] == "COMPLETE"
+    assert complete["run"]["runId"] == str(held.lease.job_id)
+    rows = {entry["name"]: entry["outputFacets"]["outputStatistics"]["rowCount"] for entry in complete["outputs"]}
+    assert rows == {"lake.mart.daily": 3, "lake.mart.total": 4}
+    job = stage.job(held.lease.job_id)
+    assert job.ended_at is not None
+    assert complete["eventTime"] > job.ended_at.isoformat()
+
+
+@pytest.mark.usefixtures("held")
+def test_a_held_run_whose_rows_are_discarded_is_aborted(
+    stage: PipelineStage, events: LineageEvents, sink: ListSink
+) -> None:
+    events.activate()
+    stage.lake.services.held_runs.discard("orders", DAILY)
+    events.activate()
+    assert sink.types() == ["START", "RUNNING", "ABORT"]
+    assert "outputFacets" not in sink.events[-1]["outputs"][0]
+
+
+@pytest.mark.usefixtures("held")
+def test_a_publication_between_two_looks_is_seen_although_the_next_run_has_begun(
+    stage: PipelineStage, events: LineageEvents, sink: ListSink
+) -> None:
+    events.activate()
+    stage.lake.services.held_runs.publish("orders", DAILY)
+    stage.lake.append(PLAIN)
+    SetRun.begin(stage)  # its pins forget the held run
+    events.activate()
+    assert sink.types() == ["START", "RUNNING", "COMPLETE", "START"]
+
+
+def test_a_server_that_leads_again_tells_of_runs_that_wait(stage: PipelineStage, held: SetRun, sink: ListSink) -> None:
+    other = LineageEvents(stage.lake.services.database, sink, EventBuilder(namespace="firn", version="1"))
+    other.activate()
+    stage.lake.services.held_runs.publish("orders", DAILY)
+    other.activate()
+    assert sink.types() == ["COMPLETE"]
+    assert sink.events[0]["run"]["runId"] == str(held.lease.job_id)
+
+
+@pytest.mark.usefixtures("held")
+def test_a_held_run_of_a_dropped_pipeline_has_no_further_event(
+    stage: PipelineStage, events: LineageEvents, sink: ListSink
+) -> None:
+    events.activate()
+    stage.lake.services.pipelines.drop("orders")
+    events.activate()
+    assert sink.types() == ["START", "RUNNING"]
 
 
 def test_events_wait_while_nobody_takes_them(stage: PipelineStage, events: LineageEvents, sink: ListSink) -> None:
