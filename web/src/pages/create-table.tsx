@@ -6,10 +6,12 @@ import { useNavigate } from 'react-router';
 
 import { answered, api } from '../api/client';
 import { ActionButton } from '../components/action-button';
+import { InTerminal } from '../components/in-terminal';
 import { ProblemNote } from '../components/notes';
 import { partsOf } from '../lib/names';
 import { need, scopeOf } from '../lib/access';
 import { paths } from '../lib/paths';
+import { firn } from '../lib/terminal';
 import styles from './create-table.module.css';
 
 /** A list that opens in the dialog belongs to it, for the keyboard and for those who listen. */
@@ -53,6 +55,12 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
   const queries = useQueryClient();
   const named = columns.filter((column) => column.name.trim() !== '');
   const keys = named.filter((column) => column.key).map((column) => column.name.trim());
+  const partitions = partition
+    .split(/,(?![^(]*\))/)
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  // A name with a comma or a space cannot stand in --columns.
+  const isPlain = named.every((column) => /^\w+$/.test(column.name.trim()));
   const create = useMutation({
     mutationFn: () =>
       answered(
@@ -63,7 +71,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
             columns: named.map((column) => ({ name: column.name.trim(), type: column.type.trim() })),
             primary_key: keys,
             sequence_field: sequence === '' ? null : sequence,
-            partition_by: partition.split(/,(?![^(]*\))/).map((part) => part.trim()).filter((part) => part !== ''),
+            partition_by: partitions,
           },
         }),
       ),
@@ -104,6 +112,17 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
           onChange={(value) => setSequence(value ?? '')}
           comboboxProps={IN_DIALOG}
           data={[{ value: '', label: 'none: the later commit wins' }, ...named.filter((column) => !column.key).map((column) => column.name)]}
+        />
+      )}
+      {missing(name, named) === null && isPlain && (
+        <InTerminal
+          command={firn('table create', [name.trim()], {
+            catalog,
+            columns: named.map((column) => `${column.name.trim()} ${column.type.trim()}`).join(', '),
+            'primary-key': keys.join(','),
+            'sequence-field': sequence,
+            'partition-by': partitions,
+          })}
         />
       )}
       {create.error && <ProblemNote error={create.error} />}

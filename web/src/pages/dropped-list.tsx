@@ -11,6 +11,7 @@ import { ActionButton } from '../components/action-button';
 import { ConfirmDialog } from '../components/confirm-dialog';
 import { DataTable, type Column } from '../components/data-table';
 import { useNow, When } from '../components/figures';
+import { InTerminal } from '../components/in-terminal';
 import { TableName } from '../components/job-parts';
 import { Empty, Note, ProblemNote } from '../components/notes';
 import { partsOf } from '../lib/names';
@@ -148,6 +149,7 @@ function Undrop({ catalog, entry, close }: DialogProps) {
           <TextInput label="Name" description="Choose another one if the old name is taken" value={typed} onChange={(event) => setTo(event.currentTarget.value)} />
         )}
         {dry.data && <WouldComeBack done={dry.data} />}
+        <InTerminal command={undropCommand(catalog, entry, to.trim())} />
         {(doing.error ?? dry.error) && <ProblemNote error={doing.error ?? dry.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <ActionButton variant="default" onClick={close}>
@@ -161,6 +163,11 @@ function Undrop({ catalog, entry, close }: DialogProps) {
     </Modal>
   );
 }
+
+const undropCommand = (catalog: string, entry: Dropped, to: string) =>
+  entry.kind === 'namespace'
+    ? firn('namespace undrop', [entry.name], { catalog })
+    : firn('table undrop', [entry.name], { catalog, id: entry.id, to: to === entry.name ? null : to });
 
 function WouldComeBack({ done }: { done: { restored: { name: string }[]; not_restored: Record<string, string>; files_checked: number; files_of: number } }) {
   return (

@@ -11,6 +11,7 @@ import type { BackgroundTask, Catalog } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Span, When } from '../components/figures';
+import { InTerminal } from '../components/in-terminal';
 import { BROKEN, HEALTHY, Mark, NEVER_RAN } from '../components/status-icons';
 import { useMe, usePulse, useSeesServer } from '../components/current-user';
 import { Empty, ProblemNote } from '../components/notes';
@@ -19,6 +20,7 @@ import { SERVER, type Need } from '../lib/access';
 import { span } from '../lib/format';
 import { paths } from '../lib/paths';
 import { taskTitle } from '../lib/tasks';
+import { firn } from '../lib/terminal';
 import { Clusters } from './clusters';
 import { Connections } from './connections';
 import { Retention } from './retention';
@@ -172,6 +174,7 @@ function CreateCatalog({ opened, close }: { opened: boolean; close: () => void }
         <TextInput label="Name" description="Engines see it as the warehouse parameter" value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
         <TextInput label="Warehouse" placeholder="file:///data/warehouse" description="Where new tables go" value={warehouse} onChange={(event) => setWarehouse(event.currentTarget.value)} />
         <TextInput label="Hive Metastore" placeholder="thrift://localhost:9083" description="Optional: lists its tables for upgrade" value={metastore} onChange={(event) => setMetastore(event.currentTarget.value)} />
+        {missing === null && <InTerminal command={firn('catalog create', [name], { warehouse, metastore })} />}
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <ActionButton type="submit" loading={create.isPending} disabledReason={missing}>

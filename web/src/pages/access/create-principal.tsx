@@ -5,7 +5,9 @@ import { useState, type SyntheticEvent } from 'react';
 import { answered, api } from '../../api/client';
 import { login } from '../../api/queries';
 import { ActionButton } from '../../components/action-button';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
+import { firn } from '../../lib/terminal';
 import type { Shown } from './secret';
 
 interface CreatePrincipalProps {
@@ -65,6 +67,9 @@ export function CreatePrincipal({ kind, close, made }: CreatePrincipalProps) {
           />
         )}
         {isUser && <div className="dim">A new user has no privileges without a role. Create a token for the user to sign in with.</div>}
+        {name.trim() !== '' && (
+          <InTerminal command={isUser ? firn('user create', [name.trim()], { subject: subject.trim() }) : firn('service create', [name.trim()])} />
+        )}
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>

@@ -7,7 +7,9 @@ import { roles } from '../../api/access';
 import { catalogs } from '../../api/queries';
 import { ActionButton } from '../../components/action-button';
 import { useMe } from '../../components/current-user';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
+import { firn } from '../../lib/terminal';
 import type { Shown } from './secret';
 
 const DAY = 86_400;
@@ -71,6 +73,16 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
           value={onlyCatalogs}
           onChange={setCatalogs}
         />
+        {name.trim() !== '' && (
+          <InTerminal
+            command={firn('token create', [name.trim()], {
+              owner: owner.trim(),
+              role: onlyRoles,
+              'in-catalog': onlyCatalogs,
+              'expires-in': lasts === '' ? null : `${Number(lasts) / DAY}d`,
+            })}
+          />
+        )}
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>

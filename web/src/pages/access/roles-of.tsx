@@ -6,8 +6,10 @@ import { answered, api } from '../../api/client';
 import { roles } from '../../api/access';
 import type { Principal } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
 import { grantText } from '../../lib/access';
+import { firn } from '../../lib/terminal';
 
 const at = (role: string, name: string) => ({ params: { path: { role, name } } });
 
@@ -28,6 +30,10 @@ export function RolesOf({ principal, close }: { principal: Principal; close: () 
     // A refusal may come after some were given.
     onSettled: () => queries.invalidateQueries(),
   });
+  const commands = [
+    ...added.map((role) => firn('role assign', [role, principal.name])),
+    ...removed.map((role) => firn('role unassign', [role, principal.name])),
+  ];
   const toggle = (role: string, on: boolean) => {
     const next = new Set(chosen);
     if (on) next.add(role);
@@ -51,6 +57,7 @@ export function RolesOf({ principal, close }: { principal: Principal; close: () 
             />
           );
         })}
+        {commands.length > 0 && <InTerminal command={commands.join('\n')} />}
         {(save.error ?? error) && <ProblemNote error={save.error ?? error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <ActionButton loading={save.isPending} disabledReason={added.length + removed.length === 0 ? 'Nothing has been changed.' : null} onClick={() => save.mutate()}>

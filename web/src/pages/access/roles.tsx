@@ -10,11 +10,13 @@ import { roles } from '../../api/access';
 import type { Role } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { DataTable, type Column } from '../../components/data-table';
+import { InTerminal } from '../../components/in-terminal';
 import { When } from '../../components/figures';
 import { useMe } from '../../components/current-user';
 import { Empty, ProblemNote } from '../../components/notes';
 import { grantText } from '../../lib/access';
 import { paths } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import { AccessFrame } from './frame';
 
 const COLUMNS: Column<Role>[] = [
@@ -85,6 +87,7 @@ function CreateRole({ close }: { close: () => void }) {
       <form onSubmit={submit} className="stack">
         <TextInput label="Name" placeholder="analysts" value={name} onChange={(event) => setName(event.currentTarget.value)} classNames={{ input: 'mono' }} data-autofocus />
         <TextInput label="For" description="Optional: what the role is for" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
+        {name.trim() !== '' && <InTerminal command={firn('role create', [name.trim()], { description: description.trim() })} />}
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>

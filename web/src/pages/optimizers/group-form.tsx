@@ -5,7 +5,9 @@ import { useState, type SyntheticEvent } from 'react';
 import { answered, api } from '../../api/client';
 import type { Group } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
+import { firn } from '../../lib/terminal';
 
 interface GroupFormProps {
   /** The group whose settings are changed; without one a new one is made. */
@@ -44,6 +46,8 @@ function Fields({ group, close }: { group: Group | undefined; close: () => void 
     event.preventDefault();
     save.mutate();
   };
+  const options = { description: description.trim(), 'reserved-slots': reserved, 'catalog-quota': quota / 100 };
+  const command = group === undefined ? firn('group create', [name.trim()], options) : firn('group set', [group.name], options);
   return (
     <form onSubmit={submit} className="stack">
       {group === undefined && (
@@ -75,6 +79,7 @@ function Fields({ group, close }: { group: Group | undefined; close: () => void 
         value={quota}
         onChange={(value) => setQuota(Number(value))}
       />
+      {name.trim() !== '' && <InTerminal command={command} />}
       {save.error && <ProblemNote error={save.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>

@@ -6,8 +6,10 @@ import { answered, api } from '../../api/client';
 import { launch as launchQuery } from '../../api/queries';
 import type { Launch } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
 import { Snippet } from '../../components/snippet';
+import { firn } from '../../lib/terminal';
 
 const KINDS = [
   { value: 'none', label: 'people start them' },
@@ -112,6 +114,7 @@ function Fields({ group, launch, close }: { group: string; launch: Launch; close
           allowDeselect={false}
         />
       )}
+      <InTerminal command={firn('group launch', [group], { kind, set: settingsOf(launch, body()) })} />
       {error && <ProblemNote error={error} />}
       {preview.data && <Snippet label="command of the launch" code={preview.data.arguments.join('\n')} />}
       {Object.entries(preview.data?.files ?? {}).map(([name, text]) => (
@@ -133,6 +136,14 @@ function valuesOf(launch: Launch): Record<Field, string> {
   const texts = TEXTS.map((name) => [name, launch[name] ?? ''] as const);
   const lists = LISTS.map((name) => [name, (launch[name] ?? []).join(',')] as const);
   return Object.fromEntries([...texts, ...lists]) as Record<Field, string>;
+}
+
+/** KEY=VALUE for each setting that changes; KEY= removes one. */
+function settingsOf(launch: Launch, changes: ReturnType<typeof changesOf>): string[] {
+  const textOf = (value: string | readonly string[] | null | undefined) => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
+  return Object.entries(changes)
+    .filter(([name, value]) => name !== 'kind' && textOf(value) !== textOf(launch[name as keyof typeof changes]))
+    .map(([name, value]) => `${name}=${textOf(value)}`);
 }
 
 /** A setting that does not fit the master is removed: the form does not show it, and the server would refuse it. */

@@ -8,8 +8,10 @@ import type { Launch } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count } from '../../components/figures';
+import { InTerminal } from '../../components/in-terminal';
 import { Mark, WARNING } from '../../components/status-icons';
 import { ProblemNote } from '../../components/notes';
+import { firn } from '../../lib/terminal';
 import { MAINTAIN } from './groups';
 
 interface Launched {
@@ -86,6 +88,7 @@ function ScaleForm({ group, launch, close }: Launched & { close: () => void }) {
       <div>The server starts more when jobs wait too long and drains idle ones, which finish their jobs first.</div>
       <NumberInput size="xs" label="At least" min={0} allowDecimal={false} value={minimum} onChange={(value) => setMinimum(Number(value))} data-autofocus />
       <NumberInput size="xs" label="At most" min={0} allowDecimal={false} value={maximum} onChange={(value) => setMaximum(Number(value))} />
+      {maximum >= minimum && <InTerminal command={firn('group scale', [group], { min: minimum, max: maximum })} />}
       {scale.error && <ProblemNote error={scale.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>

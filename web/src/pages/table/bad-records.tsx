@@ -7,10 +7,12 @@ import type { BadReason, BadRecord, Quarantine, Table } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, When } from '../../components/figures';
+import { InTerminal } from '../../components/in-terminal';
 import { ProblemNote } from '../../components/notes';
 import { Snippet } from '../../components/snippet';
 import { need, onTable } from '../../lib/access';
 import { fullName } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import styles from './changes.module.css';
 
 const REASONS: Column<BadReason>[] = [
@@ -79,6 +81,7 @@ function RecordDialog({ table, place, close }: { table: Table; place: BadRecord;
         {error !== null && <ProblemNote error={error} what="cannot read the record" />}
         {data !== undefined && record === undefined && <div className="dim">It is no longer in the quarantine.</div>}
         {record !== undefined && <Parts record={record} />}
+        <InTerminal command={firn('quarantine show', [fullName(table), String(place.partition), String(place.offset)], { catalog: table.catalog })} />
       </div>
     </Modal>
   );
