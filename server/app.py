@@ -62,6 +62,7 @@ from server.api import probes
 from server.api import publish as api_publish
 from server.api import quarantines as api_quarantines
 from server.api import queries as api_queries
+from server.api import query_leases as api_query_leases
 from server.api import refs as api_refs
 from server.api import roles as api_roles
 from server.api import saved_queries as api_saved_queries
@@ -147,6 +148,7 @@ _API = (
     api_pipeline_graph,
     api_pipeline_plans,
     api_queries,
+    api_query_leases,
     api_saved_queries,
     api_search,
     api_lineage,

@@ -19,6 +19,7 @@ FORM = 64 * KIB  # names, secrets, a few settings
 FILTER = 512 * KIB  # ten thousand values
 DOCUMENT = 2 * MIB  # properties, policies, lists of tables or of partitions
 METADATA = 16 * MIB  # schemas of ten thousand columns, an optimizer's lists of files
+RESULT = 48 * MIB  # a page of a thousand rows, or all rows as a file in base64
 COMMIT = None
 """`max_body_bytes`. A commit names a manifest list, not its files: with 10,000 files it is as small as with one. Large
 are only those that carry a whole table's metadata over, with all its snapshots."""
@@ -159,6 +160,11 @@ _OF_QUERIES: Limits = {
     ("POST", "/lineage"): DOCUMENT,  # an event, with the lineage of columns
     ("POST", "/lineage/batch"): METADATA,  # a hundred events
     ("POST", "/queries"): FORM,
+    ("POST", "/query-leases"): FORM,
+    ("PUT", "/query-leases/{lease}"): FORM,
+    ("POST", "/query-leases/{lease}/locations"): METADATA,  # a thousand, each up to 32 KiB
+    ("PUT", "/query-leases/{lease}/parts"): RESULT,
+    ("POST", "/query-leases/{lease}/report"): DOCUMENT,  # the columns of the result
     ("POST", "/saved-queries"): FORM,
     ("PUT", "/saved-queries/{saved_id}"): FORM,
 }

@@ -94,6 +94,7 @@ from server.service.queries.previews import Previews
 from server.service.queries.queries import Queries, QueryBounds
 from server.service.queries.query_tables import QueryTables
 from server.service.queries.saved_queries import SavedQueries
+from server.service.queries.spark_queries import SparkBounds, SparkQueries
 from server.service.retention.owned_locations import TableLocations
 from server.service.search.indexing import SearchIndexing
 from server.service.search.search import Search
@@ -263,7 +264,20 @@ def _build_queries(adapters: Adapters, tables: QueryTables) -> Queries:
         history_kept=timedelta(days=settings.history_days),
     )
     engines = [QueryProcess(settings.seconds) for _ in range(settings.processes)]
-    return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io))
+    spark = SparkQueries(
+        adapters.database,
+        tables,
+        SparkBounds(
+            seconds=settings.spark_seconds,
+            queued_seconds=settings.spark_queued_seconds,
+            waiting=settings.waiting,
+            rows=settings.rows,
+            result_bytes=settings.result_bytes,
+            result_kept=bounds.result_kept,
+        ),
+        timedelta(seconds=adapters.settings.lease.seconds),
+    )
+    return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io), spark)
 
 
 def _build_previews(adapters: Adapters, queries: Queries) -> Previews:

@@ -136,7 +136,7 @@ class ImageSettings(Group):
 
 
 class QuerySettings(Group):
-    """The instant engine, which answers SQL of people; see docs/sql.md."""
+    """SQL of people, by the instant engine and by Spark; see docs/sql.md."""
 
     enabled: bool = Field(default=True, description="Whether people may read rows by SQL and previews.")
     processes: PositiveInt = Field(default=2, description="Queries that run at the same time, each in a process.")
@@ -151,6 +151,10 @@ class QuerySettings(Group):
     files: PositiveInt = Field(default=20_000, description="Most data files of a table in a query.")
     result_minutes: PositiveInt = Field(default=60, description="Retention of results.")
     history_days: PositiveInt = Field(default=30, description="Retention of the history of queries.")
+    spark_seconds: PositiveFloat = Field(default=600, description="Time-out of a query in Spark.")
+    spark_queued_seconds: PositiveFloat = Field(
+        default=120, description="Time after which a query fails that no optimizer takes."
+    )
 
 
 class PipelineSettings(Group):

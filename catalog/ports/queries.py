@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Protocol
 
 from catalog.access.privileges import PrincipalId
+from catalog.jobs.job import OptimizerId
 from catalog.ports.page import Page
-from catalog.queries.query import Query, QueryId, QueryOutcome, ResultColumn, SavedQuery, SavedQueryId
+from catalog.queries.query import Query, QueryId, QueryLease, QueryOutcome, ResultColumn, SavedQuery, SavedQueryId
+from firn.protocol.queries import QueryState
 from firn.protocol.tasks.query import QueryMessage, QueryTask
 
 PARQUET = -1
@@ -51,7 +53,39 @@ class Queries(Protocol):
         """End an active query; False if it had ended. Without `result_until` the parts are removed."""
 
     def fail_silent(self, before: datetime, now: datetime, message: str) -> int:
-        """Fail active queries whose server was last at them before a time; returns their number."""
+        """Fail queries of the instant engine whose server was last at them before a time; returns their number."""
+
+    def count_spark(self) -> int:
+        """The number of queries of the engine Spark that wait or run."""
+
+    def find_queued(self) -> Query | None:
+        """The query that has waited longest for an optimizer."""
+
+    def lease(self, query_id: QueryId, token: str, optimizer: OptimizerId, now: datetime) -> bool:
+        """Give a queued query to an optimizer; False if it is not queued any more."""
+
+    def keep(self, lease: QueryLease, now: datetime, progress: float | None) -> bool:
+        """Note that the optimizer is at its query; False if the lease has ended."""
+
+    def hand_back(self, lease: QueryLease, now: datetime) -> bool:
+        """Queue a leased query again, and remove parts of its result; False if the lease has ended."""
+
+    def set_leased_columns(self, lease: QueryLease, columns: Sequence[ResultColumn]) -> bool:
+        """Note the columns of a leased query's result; False if the lease has ended."""
+
+    def replace_part(self, query_id: QueryId, number: int, content: bytes) -> None:
+        """Store a part of the result instead of one of the same number."""
+
+    def end_leased(
+        self, lease: QueryLease, outcome: QueryOutcome, now: datetime, result_until: datetime | None
+    ) -> bool:
+        """End a leased query; False if the lease has ended. Without `result_until` the parts are removed."""
+
+    def fail_spark(self, state: QueryState, before: datetime, now: datetime, why: tuple[str, str]) -> int:
+        """Fail queries of the engine Spark in a state and without a sign of life since a time; returns their number.
+
+        `why` has the message and the hint.
+        """
 
     def remove_results(self, now: datetime) -> int:
         """Remove the parts of results whose time is over; returns the number of results."""

@@ -1,20 +1,23 @@
-"""A query of the instant engine: its statement, its state, and what is known of its result (docs/sql.md)."""
+"""A query of a person: its statement, its engine, its state, and what is known of its result (docs/sql.md)."""
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NewType
+from typing import NewType, Self
 from uuid import UUID, uuid4
 
-from catalog.access.privileges import PrincipalId
+from catalog.access.privileges import Caller, PrincipalId, RoleName
+from catalog.errors import Invalid
+from catalog.jobs.job import OptimizerId
 from catalog.names import CatalogName, TableName
-from firn.protocol.queries import QueryState
+from firn.protocol.queries import QueryEngineName, QueryState
 
 QueryId = NewType("QueryId", UUID)
 SavedQueryId = NewType("SavedQueryId", UUID)
 SILENCE = timedelta(seconds=30)
-"""A query whose server has said nothing for so long has lost it."""
+"""A query whose server or optimizer has said nothing for so long has lost it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,68 @@ class ResultColumn:
 
     name: str
     type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerLimits:
+    """The limits of the token by which a query was begun; the query has them, too, when an optimizer runs it later."""
+
+    token_id: str | None = None
+    roles: tuple[RoleName, ...] | None = None
+    catalogs: tuple[CatalogName, ...] | None = None
+    expires_at: datetime | None = None
+
+    @classmethod
+    def of(cls, caller: Caller | None) -> Self:
+        """The limits of a caller; none without access control."""
+        if caller is None:
+            return cls()
+        return cls(
+            token_id=caller.token_id,
+            roles=None if caller.only_roles is None else tuple(sorted(caller.only_roles)),
+            catalogs=None if caller.catalogs is None else tuple(sorted(caller.catalogs)),
+            expires_at=caller.expires_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRequest:
+    """What an optimizer that runs a query needs besides its statement."""
+
+    rows: int
+    snapshot: str | None = None
+    caller: CallerLimits = CallerLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLease:
+    """The right to answer one query. Its text is `QUERY.TOKEN`."""
+
+    query_id: QueryId
+    token: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The lease of a text; Invalid for any other form."""
+        query_id, _, token = text.partition(".")
+        try:
+            parsed = UUID(query_id)
+        except ValueError as error:
+            raise Invalid("invalid lease: it should read QUERY.TOKEN") from error
+        if not token or len(token) > LONGEST_TOKEN:
+            raise Invalid("invalid lease: it should read QUERY.TOKEN")
+        return cls(QueryId(parsed), token)
+
+    def __str__(self) -> str:
+        return f"{self.query_id}.{self.token}"
+
+
+LONGEST_TOKEN = 64
+
+
+def create_lease_token() -> str:
+    """A new random token of a lease."""
+    return secrets.token_urlsafe(24).replace(".", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +138,12 @@ class Query:
     notes: tuple[str, ...] = ()
     result_until: datetime | None = None
     """When the server forgets the rows; None if it has none."""
+    engine: QueryEngineName = QueryEngineName.INSTANT
+    spark_request: SparkRequest | None = None
+    """Set for queries of the engine Spark."""
+    lease: str | None = None
+    """The token of the lease of the optimizer that runs it."""
+    optimizer: OptimizerId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +155,7 @@ class SavedQuery:
     owner_name: str | None
     name: str
     statement: str
+    engine: QueryEngineName = QueryEngineName.INSTANT
     catalog: str
     namespace: str
     shared: bool

@@ -12,6 +12,13 @@ from pydantic import Field
 from firn.protocol.base import Out, Request
 
 
+class QueryEngineName(StrEnum):
+    """Who answers a statement."""
+
+    INSTANT = "instant"  # DuckDB, in processes of the server
+    SPARK = "spark"  # Spark, in optimizers that offer it
+
+
 class QueryState(StrEnum):
     """The states of a query."""
 
@@ -23,14 +30,18 @@ class QueryState(StrEnum):
 
     @property
     def is_active(self) -> bool:
-        """Whether a server still works at it."""
+        """Whether it has not ended."""
         return self in (QueryState.QUEUED, QueryState.RUNNING)
 
 
 class QueryRequest(Request):
-    """A SELECT in DuckDB's SQL. Names with one part belong to `namespace`; names without a catalog to `catalog`."""
+    """A SELECT in the SQL of its engine: DuckDB's or Spark's.
+
+    Names with one part belong to `namespace`; names without a catalog to `catalog`.
+    """
 
     statement: str = Field(max_length=20_000)
+    engine: QueryEngineName = QueryEngineName.INSTANT
     catalog: str = Field(max_length=255)
     namespace: str = Field(default="", max_length=1_000)
     limit: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
@@ -55,6 +66,7 @@ class QueryOut(Out):
 
     id: UUID
     statement: str
+    engine: QueryEngineName
     catalog: str
     namespace: str
     explain: bool
@@ -92,13 +104,23 @@ class PreviewOut(Out):
     notes: list[str]
 
 
+class SparkQueriesOut(Out):
+    """Whether Spark answers queries now, and if not, why and what to do."""
+
+    available: bool
+    reason: str | None
+    hint: str | None
+    seconds: float
+
+
 class QuerySettingsOut(Out):
-    """What the instant engine allows on this server, and the names of its functions."""
+    """What queries may take on this server. `seconds` and `memory_bytes` are those of the instant engine."""
 
     enabled: bool
     seconds: float
     rows: int
     memory_bytes: int
+    spark: SparkQueriesOut
 
 
 class SavedQueryIn(Request):
@@ -106,6 +128,7 @@ class SavedQueryIn(Request):
 
     name: str = Field(min_length=1, max_length=200)
     statement: str = Field(max_length=20_000)
+    engine: QueryEngineName = QueryEngineName.INSTANT
     catalog: str = Field(max_length=255)
     namespace: str = Field(default="", max_length=1_000)
     shared: bool = False
@@ -117,6 +140,7 @@ class SavedQueryOut(Out):
     id: UUID
     name: str
     statement: str
+    engine: QueryEngineName
     catalog: str
     namespace: str
     shared: bool

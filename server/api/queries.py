@@ -21,6 +21,7 @@ from firn.protocol.queries import (
     QueryRowsOut,
     QuerySettingsOut,
     ResultColumn,
+    SparkQueriesOut,
 )
 from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep, get_caller
 from server.api.errors import refusals
@@ -36,13 +37,13 @@ QueryDep = Annotated[UUID, Path(description="query")]
 
 @router.post("/queries", status_code=201, summary="Run a query", responses=refusals(400, 403, 404, 409, 503))
 def run_query(services: ServicesDep, request: Request, body: QueryRequest) -> QueryOut:
-    """Run one SELECT in DuckDB's SQL, over tables that the caller may read."""
+    """Run one SELECT over tables that the caller may read: in DuckDB's SQL, or in Spark's with the engine `spark`."""
     caller, owner = get_caller(request), _owner(request)
 
     def may_read(table: QueriedTable) -> bool:
         return services.access.may_read(caller, table.catalog, table.name)
 
-    query = services.queries.submit(body, owner, may_read)
+    query = services.queries.submit(body, caller, may_read)
     return _build_query(services.queries.wait(query.id, owner, body.wait))
 
 
@@ -56,12 +57,19 @@ def list_queries(services: ServicesDep, request: Request, paging: PagingDep) -> 
 @router.get("/queries/settings", summary="Show the limits of queries")
 def show_query_settings(services: ServicesDep) -> QuerySettingsOut:
     """Show what queries may take on this server."""
-    bounds = services.queries.bounds
+    bounds, spark = services.queries.bounds, services.queries.spark
+    availability = spark.check_availability()
     return QuerySettingsOut(
         enabled=bounds.enabled,
         seconds=bounds.seconds,
         rows=bounds.limits.rows,
         memory_bytes=bounds.limits.memory_bytes,
+        spark=SparkQueriesOut(
+            available=bounds.enabled and availability.available,
+            reason=availability.reason,
+            hint=availability.hint,
+            seconds=spark.bounds.seconds,
+        ),
     )
 
 
@@ -170,6 +178,7 @@ def _build_query(query: StoredQuery) -> QueryOut:
     return QueryOut(
         id=query.id,
         statement=query.statement,
+        engine=query.engine,
         catalog=query.catalog,
         namespace=query.namespace,
         explain=query.explain,

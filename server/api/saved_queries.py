@@ -56,6 +56,7 @@ def _build(saved: SavedQuery, owner: Principal | None) -> SavedQueryOut:
         id=saved.id,
         name=saved.name,
         statement=saved.statement,
+        engine=saved.engine,
         catalog=saved.catalog,
         namespace=saved.namespace,
         shared=saved.shared,

@@ -299,6 +299,12 @@ def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
 def _query_tasks(every: BackgroundSettings, services: Services) -> list[TaskDef]:
     return [
         TaskDef(
+            name="reap_queries",
+            does="fails queries whose optimizer is silent, or that no optimizer takes",
+            every_seconds=every.reap_seconds,
+            activate=_reports(services.queries.spark.reap, "query failed", "queries failed"),
+        ),
+        TaskDef(
             name="tidy_queries",
             does="removes old results and the history of queries, and ends queries whose server has stopped",
             every_seconds=every.cleanup_seconds,

@@ -315,6 +315,12 @@ _QUERIES: Rules = {
     ("GET", _QUERY): routine(anyone),
     ("DELETE", _QUERY): reads(anyone),
     **{("GET", f"{_QUERY}/{part}"): reads(on.query) for part in ("rows", "csv", "parquet")},
+    # An optimizer gets statements of all people, and the rows that it sends are shown to them.
+    ("POST", "/query-leases"): routine(on.server(MAINTAIN)),
+    ("PUT", "/query-leases/{lease}"): routine(on.server(MAINTAIN)),
+    ("POST", "/query-leases/{lease}/locations"): routine(on.server(MAINTAIN)),
+    ("PUT", "/query-leases/{lease}/parts"): routine(on.server(MAINTAIN)),
+    ("POST", "/query-leases/{lease}/report"): routine(on.server(MAINTAIN)),
     ("GET", "/saved-queries"): reads(anyone),
     # Its hits are those objects that the caller may see. The console sends one with each keystroke.
     ("GET", "/search"): routine(anyone),

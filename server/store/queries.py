@@ -9,19 +9,23 @@ from typing import Any
 
 from sqlalchemy import delete, func, or_, select, update
 
-from catalog.access.privileges import PrincipalId
+from catalog.access.privileges import PrincipalId, RoleName
+from catalog.jobs.job import OptimizerId
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
 from catalog.queries.query import (
+    CallerLimits,
     QueriedTable,
     Query,
     QueryId,
+    QueryLease,
     QueryOutcome,
     ResultColumn,
     SavedQuery,
     SavedQueryId,
+    SparkRequest,
 )
-from firn.protocol.queries import QueryState
+from firn.protocol.queries import QueryEngineName, QueryState
 from server.store import cursor as cursors
 from server.store.query_rows import QueryPartRow, QueryRow, SavedQueryRow
 from server.store.session import ReadSession
@@ -30,6 +34,7 @@ from server.store.upsert import upsert
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = 250_000_000_000_000_000
 """Microseconds in which every time fits."""
+_IS_SPARK = QueryRow.engine == QueryEngineName.SPARK
 _ACTIVE = [state for state in QueryState if state.is_active]
 _FIELDS = tuple(field.name for field in fields(Query))
 _SAVED_FIELDS = tuple(field.name for field in fields(SavedQuery))
@@ -46,6 +51,7 @@ class SqlQueries:
         values: dict[str, Any] = {name: getattr(query, name) for name in _FIELDS}
         values["tables"] = [_table_json(table) for table in query.tables]
         values["columns"], values["notes"] = [], list(query.notes)
+        values["spark_request"] = None if query.spark_request is None else _write_request(query.spark_request)
         self.session.add(QueryRow(**values))
         self.session.flush()
 
@@ -109,18 +115,77 @@ class SqlQueries:
 
     def end(self, query_id: QueryId, outcome: QueryOutcome, now: datetime, result_until: datetime | None) -> bool:
         """End an active query."""
-        values: dict[str, Any] = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
-        values |= {"ended_at": now, "result_until": result_until, "progress": None}
-        has_ended = self._change(query_id, _ACTIVE, values)
+        has_ended = self._change(query_id, _ACTIVE, _write_outcome(outcome, now, result_until))
         if has_ended and result_until is None:
             self.drop_parts(query_id)
         return has_ended
 
     def fail_silent(self, before: datetime, now: datetime, message: str) -> int:
-        """Fail active queries without a server."""
-        silent = select(QueryRow.id).where(QueryRow.state.in_(_ACTIVE), QueryRow.seen_at < before)
+        """Fail active queries of the instant engine without a server."""
+        is_instant = QueryRow.engine == QueryEngineName.INSTANT
+        silent = select(QueryRow.id).where(is_instant, QueryRow.state.in_(_ACTIVE), QueryRow.seen_at < before)
         failure = QueryOutcome(state=QueryState.FAILED, message=message, hint="Run the statement again.")
         return sum(self.end(QueryId(query_id), failure, now, None) for query_id in self.session.scalars(silent).all())
+
+    def count_spark(self) -> int:
+        """Count the active queries of the engine Spark."""
+        query = select(func.count()).select_from(QueryRow).where(_IS_SPARK, QueryRow.state.in_(_ACTIVE))
+        return self.session.scalar(query) or 0
+
+    def find_queued(self) -> Query | None:
+        """Find the query that has waited longest for an optimizer."""
+        queued = select(QueryRow).where(_IS_SPARK, QueryRow.state == QueryState.QUEUED)
+        row = self.session.scalars(queued.order_by(QueryRow.created_at).limit(1)).first()
+        return None if row is None else _query(row)
+
+    def lease(self, query_id: QueryId, token: str, optimizer: OptimizerId, now: datetime) -> bool:
+        """Give a queued query to an optimizer."""
+        values = {"state": QueryState.RUNNING, "started_at": now, "seen_at": now}
+        return self._change(query_id, [QueryState.QUEUED], values | {"lease": token, "optimizer": optimizer})
+
+    def keep(self, lease: QueryLease, now: datetime, progress: float | None) -> bool:
+        """Note that an optimizer is at its query."""
+        return self._change_leased(lease, {"seen_at": now, "progress": progress})
+
+    def hand_back(self, lease: QueryLease, now: datetime) -> bool:
+        """Queue a query again, without parts of a result."""
+        values = {"state": QueryState.QUEUED, "started_at": None, "seen_at": now, "progress": None, "columns": []}
+        is_queued = self._change_leased(lease, values | {"lease": None, "optimizer": None})
+        if is_queued:
+            self.drop_parts(lease.query_id)
+        return is_queued
+
+    def set_leased_columns(self, lease: QueryLease, columns: Sequence[ResultColumn]) -> bool:
+        """Note the columns of the result of a leased query."""
+        return self._change_leased(lease, {"columns": [{"name": each.name, "type": each.type} for each in columns]})
+
+    def replace_part(self, query_id: QueryId, number: int, content: bytes) -> None:
+        """Store a part of the result instead of one of the same number."""
+        is_part = (QueryPartRow.query_id == query_id, QueryPartRow.number == number)
+        self.session.execute(delete(QueryPartRow).where(*is_part))
+        self.put_part(query_id, number, content)
+
+    def end_leased(
+        self, lease: QueryLease, outcome: QueryOutcome, now: datetime, result_until: datetime | None
+    ) -> bool:
+        """End a query for the optimizer that has its lease."""
+        has_ended = self._change_leased(lease, _write_outcome(outcome, now, result_until))
+        if has_ended and result_until is None:
+            self.drop_parts(lease.query_id)
+        return has_ended
+
+    def fail_spark(self, state: QueryState, before: datetime, now: datetime, why: tuple[str, str]) -> int:
+        """Fail queries of the engine Spark that have been in a state without a sign of life."""
+        silent = select(QueryRow.id).where(_IS_SPARK, QueryRow.state == state, QueryRow.seen_at < before)
+        values = _write_outcome(QueryOutcome(state=QueryState.FAILED, message=why[0], hint=why[1]), now, None)
+        failed = 0
+        for query_id in self.session.scalars(silent).all():
+            is_still = (QueryRow.id == query_id, QueryRow.state == state, QueryRow.seen_at < before)
+            change = update(QueryRow).where(*is_still).values(**values).returning(QueryRow.id)
+            if self.session.execute(change).scalar_one_or_none() is not None:
+                self.drop_parts(QueryId(query_id))
+                failed += 1
+        return failed
 
     def remove_results(self, now: datetime) -> int:
         """Remove results whose time is over."""
@@ -140,6 +205,11 @@ class SqlQueries:
 
     def _change(self, query_id: QueryId, states: Collection[QueryState], values: dict[str, Any]) -> bool:
         change = update(QueryRow).where(QueryRow.id == query_id, QueryRow.state.in_(states)).values(**values)
+        return self.session.execute(change.returning(QueryRow.id)).scalar_one_or_none() is not None
+
+    def _change_leased(self, lease: QueryLease, values: dict[str, Any]) -> bool:
+        is_leased = (QueryRow.state == QueryState.RUNNING, QueryRow.lease == lease.token)
+        change = update(QueryRow).where(QueryRow.id == lease.query_id, *is_leased).values(**values)
         return self.session.execute(change.returning(QueryRow.id)).scalar_one_or_none() is not None
 
 
@@ -191,6 +261,34 @@ def _is_saved_by(owner: PrincipalId | None) -> Any:
     return SavedQueryRow.owner.is_(None) if owner is None else SavedQueryRow.owner == owner
 
 
+def _write_outcome(outcome: QueryOutcome, now: datetime, result_until: datetime | None) -> dict[str, Any]:
+    values: dict[str, Any] = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+    return values | {"ended_at": now, "result_until": result_until, "progress": None, "lease": None}
+
+
+def _write_request(request: SparkRequest) -> dict[str, Any]:
+    caller = request.caller
+    return {
+        "rows": request.rows,
+        "snapshot": request.snapshot,
+        "token_id": caller.token_id,
+        "roles": None if caller.roles is None else list(caller.roles),
+        "catalogs": None if caller.catalogs is None else list(caller.catalogs),
+        "expires_at": None if caller.expires_at is None else caller.expires_at.isoformat(),
+    }
+
+
+def _read_request(values: dict[str, Any]) -> SparkRequest:
+    roles, catalogs, expires_at = values["roles"], values["catalogs"], values["expires_at"]
+    caller = CallerLimits(
+        token_id=values["token_id"],
+        roles=None if roles is None else tuple(map(RoleName, roles)),
+        catalogs=None if catalogs is None else tuple(map(CatalogName, catalogs)),
+        expires_at=None if expires_at is None else datetime.fromisoformat(expires_at),
+    )
+    return SparkRequest(rows=values["rows"], snapshot=values["snapshot"], caller=caller)
+
+
 def _table_json(table: QueriedTable) -> dict[str, Any]:
     return {"catalog": table.catalog, "namespace": list(table.name.namespace), "name": table.name.name}
 
@@ -202,10 +300,13 @@ def _query(row: QueryRow) -> Query:
         for table in row.tables
     )
     values["columns"] = tuple(ResultColumn(column["name"], column["type"]) for column in row.columns)
-    values |= {"state": QueryState(row.state), "notes": tuple(row.notes)}
+    values |= {"state": QueryState(row.state), "notes": tuple(row.notes), "engine": QueryEngineName(row.engine)}
+    values["spark_request"] = None if row.spark_request is None else _read_request(row.spark_request)
+    values["optimizer"] = None if row.optimizer is None else OptimizerId(row.optimizer)
     return Query(**values)
 
 
 def to_saved_query(row: SavedQueryRow) -> SavedQuery:
     """Convert a row."""
-    return SavedQuery(**{name: getattr(row, name) for name in _SAVED_FIELDS})
+    values: dict[str, Any] = {name: getattr(row, name) for name in _SAVED_FIELDS}
+    return SavedQuery(**(values | {"engine": QueryEngineName(row.engine)}))

@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, LargeBinary, String, Text
+from sqlalchemy import JSON, Index, LargeBinary, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.store.rows import Row
 
 
 class QueryRow(Row):
-    """A query of the instant engine."""
+    """A query of a person."""
 
     __tablename__ = "query"
     __table_args__ = (
@@ -42,6 +42,10 @@ class QueryRow(Row):
     hint: Mapped[str | None] = mapped_column(Text)
     notes: Mapped[list[str]]
     result_until: Mapped[datetime | None]
+    engine: Mapped[str] = mapped_column(String(32), server_default="instant")
+    spark_request: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    lease: Mapped[str | None] = mapped_column(String(64))
+    optimizer: Mapped[str | None] = mapped_column(String(255))
 
 
 class QueryPartRow(Row):
@@ -63,6 +67,7 @@ class SavedQueryRow(Row):
     owner_name: Mapped[str | None] = mapped_column(String(255))
     name: Mapped[str] = mapped_column(String(255))
     statement: Mapped[str] = mapped_column(Text)
+    engine: Mapped[str] = mapped_column(String(32), server_default="instant")
     catalog: Mapped[str] = mapped_column(String(255))
     namespace: Mapped[str] = mapped_column(String(1024))
     shared: Mapped[bool]

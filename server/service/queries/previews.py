@@ -10,9 +10,9 @@ from catalog.errors import Unavailable
 from catalog.ports.queries import QueryEngine
 from catalog.queries.query import QueriedTable, ResultColumn
 from firn.protocol.tasks.query import QueryMessage, QueryTask
+from server.service.queries.parsing import VIEW, NamedTable
 from server.service.queries.queries import Queries
 from server.service.queries.query_tables import PlannedTable, check_files
-from server.service.queries.statement import VIEW, NamedTable
 
 MOST_ROWS = 500
 MOST_WAITING = 4

@@ -22,7 +22,7 @@ from typing import cast
 
 import orjson
 
-from catalog.access.privileges import PrincipalId
+from catalog.access.privileges import Caller, PrincipalId
 from catalog.errors import CatalogError, Conflict, NoSuchTable, NotFound, Unavailable
 from catalog.names import CatalogName
 from catalog.ports.page import Page
@@ -37,10 +37,13 @@ from catalog.queries.query import (
     ResultColumn,
     create_query_id,
 )
-from firn.protocol.queries import QueryRequest, QueryState
+from firn.protocol.queries import QueryEngineName, QueryRequest, QueryState
 from firn.protocol.tasks.query import QueryDone, QueryLimits, QueryMessage, QueryTask
+from server.service.queries.parsing import Statement
 from server.service.queries.query_tables import QueryTables, check_files
-from server.service.queries.statement import Statement, parse_statement
+from server.service.queries.spark_queries import SparkQueries
+from server.service.queries.spark_statement import parse_spark_statement
+from server.service.queries.statement import parse_statement
 
 PAGE_ROWS = 1_000
 Rows = list[list[str | None]]
@@ -82,6 +85,7 @@ class Queries:
     engines: Sequence[QueryEngine]
     bounds: QueryBounds
     file_io: dict[str, str]
+    spark: SparkQueries
     _free: queue.SimpleQueue[QueryEngine] = field(default_factory=queue.SimpleQueue)
     _running: dict[QueryId, _Running] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -98,8 +102,10 @@ class Queries:
     # --- requests ---
 
     def parse(self, request: QueryRequest) -> Statement:
-        """Check the statement of a request. Invalid if it is none for the instant engine."""
+        """Check the statement of a request. Invalid if it is none for its engine."""
         self.check_enabled()
+        if request.engine is QueryEngineName.SPARK:
+            return parse_spark_statement(request.statement)
         return parse_statement(request.statement, most_rows=self._limit(request))
 
     def resolve(self, request: QueryRequest) -> list[tuple[QueriedTable, NoSuchTable]]:
@@ -113,9 +119,7 @@ class Queries:
             (t, NoSuchTable(f"Table does not exist: {n.text}")) for t, n in zip(tables, statement.tables, strict=True)
         ]
 
-    def submit(
-        self, request: QueryRequest, owner: PrincipalId | None, may_read: Callable[[QueriedTable], bool]
-    ) -> Query:
+    def submit(self, request: QueryRequest, caller: Caller | None, may_read: Callable[[QueriedTable], bool]) -> Query:
         """Begin a query. Unavailable if too many wait; NoSuchTable and others as its tables are planned.
 
         `may_read` is asked for the tables as they are resolved now: another catalog may have appeared since the
@@ -127,6 +131,9 @@ class Queries:
             if not may_read(table) or self.database.locate(table.catalog, table.name) is None:
                 raise missing
             tables.append(table)
+        if request.engine is QueryEngineName.SPARK:
+            return self.spark.submit(request, statement, tables, caller)
+        owner = None if caller is None else caller.principal.id
         with self.database.writing() as uow:
             self._admit(0 if owner is None else uow.queries.count_active(owner))
             now = uow.now()
@@ -155,7 +162,7 @@ class Queries:
         if not self.bounds.enabled:
             raise Conflict(
                 "reading rows is switched off on this server",
-                hint="Set queries.enabled, or use the engine Spark: `firn sql --engine spark`.",
+                hint="Set queries.enabled, or use Spark on your machine: `firn sql --engine local-spark`.",
             )
 
     def _admit(self, own: int) -> None:

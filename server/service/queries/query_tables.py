@@ -26,12 +26,12 @@ from firn.protocol.tasks.query import QueryTable
 from server.service.images.images import LAG, Images
 from server.service.images.pair import build_image_rule
 from server.service.locations.location_rule import build_file_rule
-from server.service.queries.statement import VIEW, NamedTable, Statement
+from server.service.queries.parsing import VIEW, NamedTable, Statement
 from server.service.tables.keyed_tables import KeyedTables, find_serving_table
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.tables import Tables
 
-_BY_SPARK = "Use the engine Spark: `firn sql --engine spark`."
+_BY_SPARK = "Use Spark on your machine: `firn sql --engine local-spark`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class QueryTables:
                 uow.catalogs.get(catalog)
             raise NoSuchTable(f"Table does not exist: {name}")
         if located.kind is RelationKind.VIEW:
-            raise Invalid(f"{name} is a view; the instant engine reads tables", hint=_BY_SPARK)
+            raise Invalid(f"{name} is a view; queries read tables", hint=_BY_SPARK)
         if located.kind is RelationKind.KEYED:
             loaded = self.images.load(catalog, name)
             return loaded.metadata_location or "", orjson.loads(loaded.text)
@@ -122,6 +122,28 @@ class QueryTables:
             raise Invalid(f"{name} is a store of a keyed table", hint="Read the keyed table.")
         location = self.tables.load(catalog, name).metadata_location or ""
         return location, self.metadata.load(location).parsed
+
+    def check_kind(self, table: QueriedTable) -> None:
+        """Raise NoSuchTable for a missing table, and Invalid for a view or a store of a keyed table."""
+        located = self.database.locate(table.catalog, table.name)
+        self._refuse_store(table)
+        if located is None:
+            raise NoSuchTable(f"Table does not exist: {table.name}")
+        if located.kind is RelationKind.VIEW:
+            raise Invalid(f"{table.name} is a view; queries read tables", hint=_BY_SPARK)
+        if located.kind not in (RelationKind.TABLE, RelationKind.KEYED):
+            raise Invalid(f"{table.name} is a store of a keyed table", hint="Read the keyed table.")
+
+    def load_rule(self, table: QueriedTable) -> FileRule:
+        """The rule for the files that a table may name now."""
+        self.check_kind(table)
+        with self.database.reading() as uow:
+            serving = find_serving_table(uow, table.catalog, table.name)
+        metadata: Json = {}
+        if serving.keyed is None:
+            location = self.tables.load(table.catalog, table.name).metadata_location or ""
+            metadata = self.metadata.load(location).parsed
+        return self._build_rule(table, metadata)
 
     def _refuse_store(self, table: QueriedTable) -> None:
         owner = home_namespace(table.name)
@@ -157,7 +179,7 @@ def _find_snapshot(metadata: Json, wanted: NamedTable) -> int | None:
     if wanted.version is not None:
         snapshot_id = find_ref_or_snapshot(metadata, wanted.version)
     elif wanted.time is not None:
-        snapshot_id = find_snapshot_at(metadata, _parse_time(wanted.time))
+        snapshot_id = find_snapshot_at(metadata, parse_time(wanted.time))
     else:
         return current_snapshot_id(metadata)
     if snapshot_by_id(metadata, snapshot_id) is None:
@@ -165,7 +187,8 @@ def _find_snapshot(metadata: Json, wanted: NamedTable) -> int | None:
     return snapshot_id
 
 
-def _parse_time(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
+    """The moment of a text; Invalid for other texts."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:

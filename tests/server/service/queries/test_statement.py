@@ -8,7 +8,8 @@ from contextlib import suppress
 import pytest
 
 from catalog.errors import Invalid
-from server.service.queries.statement import MOST_CHARACTERS, NamedTable, Statement, parse_statement
+from server.service.queries.parsing import MOST_CHARACTERS, NamedTable, Statement
+from server.service.queries.statement import parse_statement
 
 
 def parsed(text: str, most_rows: int = 10) -> Statement:
