@@ -144,14 +144,22 @@ class Client:
         namespace: str = "",
         limit: int = 1_000,
         snapshot: str | None = None,
+        engine: str = "instant",
     ) -> QueryResult:
-        """Run a SELECT in DuckDB's SQL on the server, and wait for its rows. See docs/sql.md.
+        """Run a SELECT on the server, and wait for its rows. See docs/sql.md.
 
-        Names with one part belong to `namespace`, and names without a catalog to the client's. Raises QueryFailed if
-        the server cannot answer it.
+        The engine `instant` takes DuckDB's SQL; `spark` takes Spark's, and an optimizer answers it. Names with one part
+        belong to `namespace`, and names without a catalog to the client's. Raises QueryFailed if the server cannot
+        answer it.
         """
         return run_query(
-            self.transport, statement, catalog=self.catalog, namespace=namespace, limit=limit, snapshot=snapshot
+            self.transport,
+            statement,
+            catalog=self.catalog,
+            namespace=namespace,
+            limit=limit,
+            snapshot=snapshot,
+            engine=engine,
         )
 
     def search(

@@ -24,7 +24,7 @@ class QueryFailed(Refused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
-    """The rows of a statement, with their values as text; `columns` are names and types of DuckDB's SQL."""
+    """The rows of a statement, with their values as text; `columns` are names and types in the words of DuckDB."""
 
     id: str
     columns: Sequence[tuple[str, str]]
@@ -53,9 +53,12 @@ def run_query(
     namespace: str = "",
     limit: int = 1_000,
     snapshot: str | None = None,
+    engine: str = "instant",
 ) -> QueryResult:
     """Run a statement, and wait for its rows. An interruption cancels it. QueryFailed says why it has no result."""
     body: Json = {"statement": statement, "catalog": catalog, "namespace": namespace, "limit": limit}
+    if engine != "instant":  # servers of an earlier version know no other
+        body["engine"] = engine
     query = transport.change("POST", "/queries", {**body, "snapshot": snapshot, "wait": _WAIT_SECONDS})
     path = f"/queries/{quote(query['id'])}"
     try:

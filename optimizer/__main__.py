@@ -33,6 +33,8 @@ from optimizer.memory import Memory
 from optimizer.parent_watch import end_with_stdin
 from optimizer.registration import Registration
 from optimizer.spark import LOCAL, SparkProcess, is_submitted, may_wait, start
+from optimizer.spark_queries.api import QueryApi
+from optimizer.spark_queries.worker import QueryWorker
 from optimizer.stream_worker import StreamWorker, run_drain
 from optimizer.worker import Worker
 
@@ -103,7 +105,7 @@ def _start_early(options: argparse.Namespace, spark: SparkProcess, identity: Exi
 
 
 def _work(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, stopping: threading.Event) -> None:
-    """Run jobs in this thread and streams beside it, until both have ended. Raises as Worker.run."""
+    """Run jobs in this thread, streams and queries beside it, until all have ended. Raises as Worker.run."""
     about, memory = _about(options, spark), Memory(spark)
     registration = Registration(server, about, options.slots)
     worker = Worker(
@@ -117,18 +119,22 @@ def _work(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, s
         registration=registration,
         allow_code=options.allow_code,
     )
-    streams: threading.Thread | None = None
+    beside: list[threading.Thread] = []
     if options.streams:
         run = partial(run_drain, engine=options.drain_engine)
         streaming = StreamWorker(server, spark, registration, stopping, options.streams, memory, run)
-        streams = threading.Thread(target=streaming.run, name="streams")
-        streams.start()
+        beside.append(threading.Thread(target=streaming.run, name="streams"))
+    if options.sql:
+        querying = QueryWorker(QueryApi(server), spark, registration, stopping, options.sql, memory)
+        beside.append(threading.Thread(target=querying.run, name="queries"))
+    for thread in beside:
+        thread.start()
     try:
         worker.run()
     finally:
         stopping.set()  # streams have no end of their own
-        if streams is not None:
-            streams.join()
+        for thread in beside:
+            thread.join()
         registration.leave()
 
 
@@ -150,6 +156,7 @@ def _about(options: argparse.Namespace, spark: SparkProcess) -> dict[str, object
             "master": options.master or LOCAL if running is None else running.sparkContext.master,
             "driver_memory": options.driver_memory,
             **({"streams": options.streams, "drain_engine": options.drain_engine} if options.streams else {}),
+            **({"sql": options.sql} if options.sql else {}),
             **({"code": True} if options.allow_code else {}),
         },
     }
@@ -173,6 +180,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         choices=list(Engine),
         default=Engine.AUTO,
         help="auto drains without Spark where that is possible (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--sql", type=_count_or_none, default=0, help="queries of people that run side by side (default: %(default)s)"
     )
     parser.add_argument("--allow-code", action="store_true", help="run the Python of pipelines, too")
     parser.add_argument("--master", help="where Spark runs its tasks (default: local[*], or what spark-submit says)")

@@ -94,10 +94,11 @@ class ServerApi:
             wait_seconds=wait_seconds,
             memory=dict(memory or {}),
         )
-        answer = self._ask_for_work("/api/v1/leases", optimizer_id, request)
+        answer = self.ask_for_work("/api/v1/leases", optimizer_id, request)
         return None if answer is None else Lease.model_validate(answer)
 
-    def _ask_for_work(self, path: str, optimizer_id: str, request: BaseModel) -> Any:
+    def ask_for_work(self, path: str, optimizer_id: str, request: BaseModel) -> Any:
+        """The answer to a request for a lease; None when nothing waits. Raises as `take_lease`."""
         answer = self.http.post(path, json=request.model_dump(mode="json"))
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise Unregistered(f"the server does not know optimizer {optimizer_id}")
@@ -111,16 +112,16 @@ class ServerApi:
     def take_stream(self, optimizer_id: str, *, wait_seconds: float = WAIT_SECONDS) -> StreamLease | None:
         """The next stream, waited for a while; None when none waits. Raises as `take_lease`."""
         request = StreamLeaseRequest(optimizer_id=optimizer_id, wait_seconds=wait_seconds)
-        answer = self._ask_for_work("/api/v1/stream-leases", optimizer_id, request)
+        answer = self.ask_for_work("/api/v1/stream-leases", optimizer_id, request)
         return None if answer is None else StreamLease.model_validate(answer)
 
     def beat_stream(self, lease: StreamLease, heartbeat: StreamHeartbeat) -> None:
         """Renew the lease of a stream; raises LeaseLost if it has ended."""
-        _check_lease(self.http.put(_stream_path(lease), json=heartbeat.model_dump(mode="json")))
+        check_lease(self.http.put(_stream_path(lease), json=heartbeat.model_dump(mode="json")))
 
     def report_stream(self, lease: StreamLease, report: StreamReport) -> None:
         """Tell how an attempt at a stream ended; LeaseLost when it was not ours to tell any more."""
-        _check_lease(self.http.post(f"{_stream_path(lease)}/report", json=report.model_dump(mode="json")))
+        check_lease(self.http.post(f"{_stream_path(lease)}/report", json=report.model_dump(mode="json")))
 
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
@@ -128,21 +129,21 @@ class ServerApi:
         """Renew the lease; raises LeaseLost if it has ended."""
         heartbeat = Heartbeat(progress=dict(progress), log=list(log), memory=dict(memory or {}))
         answer = self.http.put(self._lease(lease), json=heartbeat.model_dump(mode="json"))
-        _check_lease(answer)
+        check_lease(answer)
 
     def committing(self, lease: Lease) -> None:
         """Announce the commit; raises LeaseLost if the lease has ended."""
-        _check_lease(self.http.post(f"{self._lease(lease)}/committing"))
+        check_lease(self.http.post(f"{self._lease(lease)}/committing"))
 
     def report(self, lease: Lease, result: Result, log: Sequence[str]) -> None:
         """Tell how the attempt ended; LeaseLost when it was not ours to tell any more."""
         report = Report(outcome=result.outcome, error=result.error, result=result.result, log=list(log))
-        _check_lease(self.http.post(f"{self._lease(lease)}/report", json=report.model_dump(mode="json")))
+        check_lease(self.http.post(f"{self._lease(lease)}/report", json=report.model_dump(mode="json")))
 
     def ask(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """Have the server do a part of the job; LeaseLost when the lease has ended, Refused with the reason."""
         answer = self.http.post(f"{self._lease(lease)}/{part}", json=dict(body), timeout=seconds)
-        _check_lease(answer)
+        check_lease(answer)
         done: dict[str, Any] = answer.json()
         return done
 
@@ -218,7 +219,7 @@ class ServerApi:
             raise Unknown(f"no answer to the commit: {error}") from error
         if not answer.is_success and not answer.is_client_error:
             raise Unknown(_message(answer))
-        _check_lease(answer)
+        check_lease(answer)
         done: dict[str, Any] = answer.json()
         return done
 
@@ -228,12 +229,12 @@ class ServerApi:
         LeaseLost when the lease has ended.
         """
         answer = self.http.post(f"{self._lease(lease)}/locations", json={"locations": list(locations)})
-        _check_lease(answer)
+        check_lease(answer)
 
     def own_places(self, lease: Lease) -> list[TableLocation]:
         """Ask for the directories of the job's tables, and whether no other table shares them. Raises LeaseLost."""
         answer = self.http.get(f"{self._lease(lease)}/table-locations")
-        _check_lease(answer)
+        check_lease(answer)
         return [TableLocation.model_validate(location) for location in answer.json()]
 
     def load_table(
@@ -296,7 +297,7 @@ def _table_path(lease: Lease, parts: Sequence[str]) -> str:
     return f"/iceberg/v1/{quote(lease.catalog, safe='')}/namespaces/{'%1F'.join(namespace)}/tables/{name}"
 
 
-def _check_lease(answer: httpx.Response) -> None:
+def check_lease(answer: httpx.Response) -> None:
     """404 is a job that is gone altogether: there is as little left to do as without the lease."""
     if answer.status_code == httpx.codes.NOT_FOUND:
         raise LeaseLost(_message(answer))

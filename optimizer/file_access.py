@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.protocol.leases import Lease
 from firn.protocol.locations import lies_in, list_prefixes, normalize_location
-from optimizer.client import ServerApi
 
 ASKED = 500
 """Directories that the server judges with one request."""
@@ -35,6 +34,20 @@ _LOCAL = r"(/|file:)"
 _IS_LOCAL = re.compile(_LOCAL)
 
 
+class LocationJudge(Protocol):
+    """Asks the server."""
+
+    def check_locations(self, lease: Any, locations: Sequence[str]) -> None:
+        """Raise Refused for the first location that the work of the lease may not open."""
+
+
+class FileLease(Protocol):
+    """The lease of a job, or a table of a query."""
+
+    @property
+    def own_locations(self) -> Sequence[str]: ...
+
+
 @dataclass
 class FileAccess:
     """The directories that one lease opens. The server's answers hold for the lease.
@@ -42,8 +55,8 @@ class FileAccess:
     A place is a directory, with a slash at its end, or a single file.
     """
 
-    api: ServerApi
-    lease: Lease
+    api: LocationJudge
+    lease: FileLease
     allowed: set[str] = field(default_factory=set)
     """Places elsewhere that the server has allowed."""
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
 from firn.protocol.leases import Lease
 from firn.spark.java import iterate
+from optimizer.file_access import FileAccess
 from optimizer.job_run import JobRun
+from optimizer.spark import JobSession
 
 CHANGE = "change"
 """The last part of a change store's name."""
@@ -39,6 +41,17 @@ class JobReads:
     directories: Sequence[str] = ()
 
 
+class ReadsTables(Protocol):
+    """The work of a lease that reads tables: a job, or a query."""
+
+    @property
+    def session(self) -> JobSession: ...
+    @property
+    def file_access(self) -> FileAccess: ...
+    @property
+    def checked(self) -> set[object]: ...
+
+
 def check_reads(work: JobRun, reads: JobReads) -> None:
     """Refused if the job would open a file that its table may not name. Nothing of such files was opened by then."""
     if not reads.tables and not reads.files and not reads.directories:
@@ -46,13 +59,13 @@ def check_reads(work: JobRun, reads: JobReads) -> None:
     work.keeper.stage("checking where the table's files are")
     work.file_access.check_named(reads.files, reads.directories)
     for read in reads.tables:
-        _check_table(work, read)
+        check_table(work, read)
 
 
 def refresh_checked(work: JobRun, table: Any, parts: Sequence[str]) -> None:
     """Bring a table up to date; Refused if it names files by now that may not be opened."""
     table.refresh()
-    _check_table(work, TableRead(parts=parts))
+    check_table(work, TableRead(parts=parts))
 
 
 def check_listed(work: JobRun, metadata: Mapping[str, Any]) -> None:
@@ -62,7 +75,8 @@ def check_listed(work: JobRun, metadata: Mapping[str, Any]) -> None:
         work.file_access.check_files([*lists, *snapshot.get("manifests", ())])
 
 
-def _check_table(work: JobRun, read: TableRead) -> None:
+def check_table(work: ReadsTables, read: TableRead) -> None:
+    """Refused if a state of the table names files that may not be opened."""
     table = work.session.table(read.parts)
     if read.every_snapshot:
         _check_every_snapshot(work, table)
@@ -83,14 +97,14 @@ def _check_table(work: JobRun, read: TableRead) -> None:
         work.checked.add(checked)
 
 
-def _check_snapshot(work: JobRun, table: Any, snapshot: Any) -> None:
+def _check_snapshot(work: ReadsTables, table: Any, snapshot: Any) -> None:
     """A manifest list is checked before it is opened, and so are the manifests that it names."""
     if (location := snapshot.manifestListLocation()) is not None:
         work.file_access.check_files([str(location)])
     work.file_access.check_files(str(manifest.path()) for manifest in iterate(snapshot.allManifests(table.io())))
 
 
-def _check_every_snapshot(work: JobRun, table: Any) -> None:
+def _check_every_snapshot(work: ReadsTables, table: Any) -> None:
     file_access = work.file_access
     locations = (snapshot.manifestListLocation() for snapshot in iterate(table.snapshots()))
     file_access.check_files(str(location) for location in locations if location is not None)
@@ -98,7 +112,7 @@ def _check_every_snapshot(work: JobRun, table: Any) -> None:
     file_access.check_frame(_list_entries(work, table, "ALL_FILES"), "file_path")
 
 
-def _list_entries(work: JobRun, table: Any, kind: str) -> DataFrame:
+def _list_entries(work: ReadsTables, table: Any, kind: str) -> DataFrame:
     """A metadata table over the very state that this object has."""
     jvm = work.session.jvm
     metadata_type = getattr(jvm.org.apache.iceberg.MetadataTableType, kind)
@@ -106,7 +120,7 @@ def _list_entries(work: JobRun, table: Any, kind: str) -> DataFrame:
     return DataFrame(rows, work.session.spark)
 
 
-def _files_of(work: JobRun, parts: Sequence[str], snapshot_id: int) -> DataFrame:
+def _files_of(work: ReadsTables, parts: Sequence[str], snapshot_id: int) -> DataFrame:
     return work.session.spark.read.option("versionAsOf", str(snapshot_id)).table(f"{work.session.name(parts)}.files")
 
 

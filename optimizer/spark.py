@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -137,6 +137,7 @@ class JobSession:
     spark: SparkSession
     tag: str
     """On all that Spark runs for the job, and on nothing else."""
+    catalog: str = JOB_CATALOG
 
     @property
     def java(self) -> Any:
@@ -150,7 +151,7 @@ class JobSession:
 
     def name(self, parts: Sequence[str]) -> str:
         """A table of the job's catalog, as SQL reads it."""
-        return format_sql_name((JOB_CATALOG, *parts))
+        return format_sql_name((self.catalog, *parts))
 
     def table(self, parts: Sequence[str]) -> Any:
         """An Iceberg table of the job's catalog, as Java has it now."""
@@ -165,19 +166,25 @@ def open_job_session(spark: SparkSession, server: Connection, lease: Lease) -> I
     Java's thread's too, since PySpark pins them to each other: jobs in other threads see nothing of it.
     """
     session = spark.newSession()
-    headers = build_lease_headers(lease)
-    for key, value in catalog_conf(server, lease.catalog, name=JOB_CATALOG, headers=headers).items():
-        session.conf.set(key, value)
-    # A job works with the checked state of a table, whatever others commit meanwhile: see optimizer.read_checks.
-    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache-enabled", "true")
-    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache.expiration-interval-ms", "-1")
-    # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.
-    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.rest-metrics-reporting-enabled", "false")
-    with _tagged(spark, session, lease.job_id, f"{lease.kind} {lease.table}"):
+    add_cached_catalog(session, server, lease.catalog, name=JOB_CATALOG, headers=build_lease_headers(lease))
+    with run_tagged(spark, session, lease.job_id, f"{lease.kind} {lease.table}"):
         try:
             yield JobSession(session, lease.job_id)
         finally:
-            _close(session)
+            close_catalog(session, JOB_CATALOG)
+
+
+def add_cached_catalog(
+    session: SparkSession, server: Connection, catalog: str, *, name: str, headers: Mapping[str, str]
+) -> None:
+    """Let a session see a catalog under a name, each table in the state of its first load."""
+    for key, value in catalog_conf(server, catalog, name=name, headers=headers).items():
+        session.conf.set(key, value)
+    # A job works with the checked state of a table, whatever others commit meanwhile: see optimizer.read_checks.
+    session.conf.set(f"spark.sql.catalog.{name}.cache-enabled", "true")
+    session.conf.set(f"spark.sql.catalog.{name}.cache.expiration-interval-ms", "-1")
+    # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.
+    session.conf.set(f"spark.sql.catalog.{name}.rest-metrics-reporting-enabled", "false")
 
 
 @contextmanager
@@ -193,7 +200,7 @@ def open_stream_session(
     for key, value in catalog_conf(server, lease.catalog, name=STREAM_CATALOG, headers=headers).items():
         session.conf.set(key, value)
     session.conf.set(f"spark.sql.catalog.{STREAM_CATALOG}.rest-metrics-reporting-enabled", "false")
-    with _tagged(spark, session, tag, f"{lease.kind} {lease.table}"):
+    with run_tagged(spark, session, tag, f"{lease.kind} {lease.table}"):
         try:
             yield session
         finally:
@@ -201,7 +208,7 @@ def open_stream_session(
 
 
 @contextmanager
-def _tagged(spark: SparkSession, session: SparkSession, tag: str, title: str) -> Iterator[None]:
+def run_tagged(spark: SparkSession, session: SparkSession, tag: str, title: str) -> Iterator[None]:
     """Run this thread's work in the session, under a tag, and in a pool of its own."""
     _activate(session)
     context = spark.sparkContext
@@ -230,9 +237,10 @@ def _close_uncached(session: SparkSession) -> None:
         log.warning("could not close the catalog of a stream: %s", reason(error))
 
 
-def _close(session: SparkSession) -> None:
+def close_catalog(session: SparkSession, name: str) -> None:
+    """Close a catalog of a session: one left open would keep a thread and its cache."""
     try:
-        catalog = session._jsparkSession.sessionState().catalogManager().catalog(JOB_CATALOG).icebergCatalog()
+        catalog = session._jsparkSession.sessionState().catalogManager().catalog(name).icebergCatalog()
         cached = catalog.getClass().getDeclaredField("catalog")  # the cache around it has no close of its own
         cached.setAccessible(True)
         cached.get(catalog).close()

@@ -37,6 +37,9 @@ def start_optimizer(  # noqa: PLR0913 -- one option each
     streams: Annotated[
         int, typer.Option(min=0, help="Number of streams to run in parallel, beside the jobs; see `firn stream list`.")
     ] = 0,
+    sql: Annotated[
+        int, typer.Option(min=0, help="Number of queries of people to run in parallel: the engine Spark of `firn sql`.")
+    ] = 0,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap size of the JVM.")] = "2g",
     *,
@@ -55,6 +58,7 @@ def start_optimizer(  # noqa: PLR0913 -- one option each
     """Run jobs until Ctrl-C or SIGTERM."""
     if ctx.invoked_subcommand is None:
         flags: tuple[str, ...] = ("--drain-engine", str(drain_engine)) if streams else ()
+        flags += ("--sql", str(sql)) if sql else ()
         flags += ("--allow-code",) if allow_code else ()
         run_optimizer(server, token, flags, group=group, slots=slots, streams=streams, master=master, memory=memory)
 

@@ -1,4 +1,4 @@
-"""`firn sql`: SQL on the server's catalogs, by the instant engine of the server or by Spark on this machine."""
+"""`firn sql`: SQL on the server's catalogs, by an engine of the server or by Spark on this machine."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Engine(StrEnum):
 
     INSTANT = "instant"
     SPARK = "spark"
+    LOCAL_SPARK = "local-spark"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,34 +44,38 @@ def sql(  # noqa: PLR0913 (each is an option)
     *,
     engine: Annotated[
         Engine | None,
-        typer.Option(help="instant: a SELECT, answered by the server; spark: any statement, by Spark on this machine."),
+        typer.Option(
+            help="instant: a SELECT, answered by the server; spark: a SELECT, answered by an optimizer;"
+            " local-spark: any statement, by Spark on this machine."
+        ),
     ] = None,
-    namespace: Annotated[str, typer.Option(help="Namespace of names that name none, for the instant engine.")] = "",
+    namespace: Annotated[str, typer.Option(help="Namespace of names that name none; not for local-spark.")] = "",
     snapshot: Annotated[
-        str | None, typer.Option(help="A snapshot, branch or tag of the table, for the instant engine.")
+        str | None, typer.Option(help="A snapshot, branch or tag of the table; not for local-spark.")
     ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with the instant engine.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV; not with local-spark.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="The largest number of rows to print.")] = 1000,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
-    memory: Annotated[str, typer.Option(help="Heap size of Spark's JVM.")] = "2g",
+    master: Annotated[str, typer.Option(help="Spark master, for local-spark.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap size of the JVM, for local-spark.")] = "2g",
     auto_sync: Annotated[
-        AutoSync, typer.Option(help="What Spark syncs from Hive before each statement, for the tables in it.")
+        AutoSync, typer.Option(help="What local-spark syncs from Hive before each statement, for the tables in it.")
     ] = AutoSync.NONE,
 ) -> None:
     """Run SQL on the server's catalogs. Names without a catalog belong to --catalog.
 
-    The instant engine takes DuckDB's SQL, and answers within a second or so. Spark takes Spark SQL, also statements
-    that change tables; with --auto-sync it is the engine.
+    The instant engine takes DuckDB's SQL, and answers within a second or so. The engine spark takes Spark SQL, also for
+    large queries. local-spark starts Spark on this machine, and also runs statements that change tables; with
+    --auto-sync it is the engine.
     """
-    chosen = engine or (Engine.INSTANT if auto_sync is AutoSync.NONE else Engine.SPARK)
-    if chosen is Engine.INSTANT:
+    chosen = engine or (Engine.INSTANT if auto_sync is AutoSync.NONE else Engine.LOCAL_SPARK)
+    if chosen is not Engine.LOCAL_SPARK:
         if auto_sync is not AutoSync.NONE:
-            raise Invalid("the instant engine does not sync from Hive", hint="use --engine spark")
-        options = {"namespace": namespace, "limit": limit, "snapshot": snapshot}
-        _run_all(ctx, statement, lambda text: _run_instant(ctx, text, as_csv=as_csv, **options))
+            raise Invalid(f"the engine {chosen} does not sync from Hive", hint="use --engine local-spark")
+        options = {"namespace": namespace, "limit": limit, "snapshot": snapshot, "engine": str(chosen)}
+        _run_all(ctx, statement, lambda text: _run_on_server(ctx, text, as_csv=as_csv, **options))
         return
     if as_csv or snapshot is not None or namespace:
-        raise Invalid("--csv, --snapshot and --namespace are options of the instant engine", hint="leave them out")
+        raise Invalid("--csv, --snapshot and --namespace are no options of local-spark", hint="leave them out")
     with open_session(ctx, master=master, memory=memory) as spark:
         _run_all(ctx, statement, lambda text: run_in_spark(ctx, spark, text, limit, auto_sync))
 
@@ -89,7 +94,7 @@ def _run_all(ctx: CliContext, statement: str | None, run: Run) -> None:
                 ctx.show.note(f"      {error.hint}")
 
 
-def _run_instant(ctx: CliContext, statement: str, *, as_csv: bool, **options: Any) -> None:
+def _run_on_server(ctx: CliContext, statement: str, *, as_csv: bool, **options: Any) -> None:
     with ctx.show.progress("running"):
         result = ctx.client.sql(statement.strip().rstrip(";"), **options)
     if as_csv:

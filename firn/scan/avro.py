@@ -25,7 +25,7 @@ from pyiceberg.types import DecimalType, IcebergType, ListType, MapType, NestedF
 
 from firn.errors import FirnError, Refused
 
-READ_BY_SPARK = "read the table with Spark: `firn sql --engine spark 'SELECT …'`"
+READ_BY_SPARK = "read the table with Spark: `firn sql --engine local-spark 'SELECT …'`"
 ROWS_PER_BATCH = 5_000
 Convert = Callable[[Any], Any]
 Avro = Mapping[str, Any]

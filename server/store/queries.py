@@ -149,8 +149,8 @@ class SqlQueries:
 
     def hand_back(self, lease: QueryLease, now: datetime) -> bool:
         """Queue a query again, without parts of a result."""
-        values = {"state": QueryState.QUEUED, "started_at": None, "seen_at": now, "progress": None, "columns": []}
-        is_queued = self._change_leased(lease, values | {"lease": None, "optimizer": None})
+        values: dict[str, Any] = {"state": QueryState.QUEUED, "started_at": None, "seen_at": now, "progress": None}
+        is_queued = self._change_leased(lease, values | {"columns": [], "lease": None, "optimizer": None})
         if is_queued:
             self.drop_parts(lease.query_id)
         return is_queued

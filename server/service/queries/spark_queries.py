@@ -50,6 +50,7 @@ from server.service.queries.parsing import VIEW, NamedTable, Statement
 from server.service.queries.query_tables import QueryTables, parse_time
 from server.service.queries.spark_statement import parse_spark_statement
 
+LONGEST_ID = 20
 OFFERS = "sql"
 """The fact of an optimizer that says how many queries it answers at once."""
 HEARTBEAT = timedelta(seconds=2)
@@ -358,19 +359,17 @@ def _check_versions(statement: Statement, snapshot: str | None) -> None:
 
 
 def _describe_table(view: str, table: QueriedTable, wanted: NamedTable) -> LeasedQueryTable:
-    version, snapshot_id, millis = wanted.version, None, None
-    if version is not None and version.isdecimal() and int(version) < 2**63:
-        version, snapshot_id = None, int(version)
-    if wanted.time is not None:
-        millis = int((parse_time(wanted.time) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+    version, time = wanted.version, wanted.time
+    is_id = version is not None and version.isascii() and version.isdecimal() and len(version) < LONGEST_ID
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return LeasedQueryTable(
         view=view,
         catalog=table.catalog,
         namespace=list(table.name.namespace),
         name=table.name.name,
-        snapshot_id=snapshot_id,
-        ref=version,
-        as_of_millis=millis,
+        snapshot_id=int(version) if version is not None and is_id else None,
+        ref=None if is_id else version,
+        as_of_millis=None if time is None else (parse_time(time) - epoch) // timedelta(milliseconds=1),
     )
 
 

@@ -49,7 +49,7 @@ from tests.command_line import Command
         (["operation", "pause"], 2, "--batch"),
         (["operation", "resume", "00000000-0000-0000-0000-000000000000"], 1, "does not exist"),
         (["operation", "cancel", "--batch", "00000000-0000-0000-0000-000000000000"], 1, "does not exist"),
-        (["sql", "--engine", "spark", "select 1", "--catalog", "nowhere"], 2, "nowhere"),
+        (["sql", "--engine", "local-spark", "select 1", "--catalog", "nowhere"], 2, "nowhere"),
         (["sql", "drop table t"], 2, "DROP is not a query"),
         (["sql", "select 1", "--auto-sync", "data", "--engine", "instant"], 2, "does not sync"),
         (["table", "nonsense"], 2, "nonsense"),

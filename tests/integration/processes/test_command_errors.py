@@ -134,14 +134,14 @@ def test_without_pyspark_firn_up_ended_in_a_traceback_about_py4j(run: Command, t
             in output.err
         )
         assert "Traceback" not in output.err
-    assert "PySpark is not installed" in run.apart("sql", "--engine", "spark", "select 1", env=env).err
+    assert "PySpark is not installed" in run.apart("sql", "--engine", "local-spark", "select 1", env=env).err
 
 
 def test_no_java(run: Command, tmp_path: Path) -> None:
     for arguments in (
         ["up", "--data-dir", str(tmp_path / "data"), "--port", "0"],
         ["optimizer"],
-        ["sql", "--engine", "spark", "select 1"],
+        ["sql", "--engine", "local-spark", "select 1"],
     ):
         output = run.apart(*arguments, env={"JAVA_HOME": str(tmp_path / "nowhere")})
         assert output.code == 1, arguments
@@ -154,7 +154,7 @@ def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path
     for arguments in (
         ["up", "--data-dir", str(tmp_path / "data"), "--port", "0"],
         ["optimizer"],
-        ["sql", "--engine", "spark", "select 1"],
+        ["sql", "--engine", "local-spark", "select 1"],
     ):
         output = run.apart(*arguments, env=env)
         assert output.code == 1, arguments
@@ -164,7 +164,7 @@ def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path
 def test_a_spark_that_does_not_start_is_said_in_words(run: Command, tmp_path: Path) -> None:
     _java(tmp_path, """[ "$1" = -version ] && echo 'openjdk version "17.0.1"' >&2 || exit 1""")
     env = {"JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    output = run.apart("sql", "--engine", "spark", "select 1", env=env)
+    output = run.apart("sql", "--engine", "local-spark", "select 1", env=env)
     assert (output.code, output.out) == (1, "")
     assert "Spark does not start" in output.err
     assert str(tmp_path / "cache" / "firn" / "sql.log") in output.err

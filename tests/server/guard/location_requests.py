@@ -378,6 +378,12 @@ WITHOUT = {
     "POST /optimizers",
     "POST /optimizers/{optimizer_id}/drain",
     "POST /optimizers/{optimizer_id}/undrain",
+    "POST /query-leases",
+    "PUT /query-leases/{lease}",
+    "PUT /query-leases/{lease}/parts",
+    "POST /query-leases/{lease}/report",
+    # Judged by the rule of scans: tests/server/service/queries/test_spark_queries.py asks about files elsewhere.
+    "POST /query-leases/{lease}/locations",
     "POST /stream-leases",
     "PUT /stream-leases/{lease}",
     "POST /stream-leases/{lease}/report",

@@ -3832,7 +3832,7 @@ export interface paths {
         put?: never;
         /**
          * Run a query
-         * @description Run one SELECT in DuckDB's SQL, over tables that the caller may read.
+         * @description Run one SELECT over tables that the caller may read: in DuckDB's SQL, or in Spark's with the engine `spark`.
          */
         post: operations["run_query_queries_post"];
         delete?: never;
@@ -3939,6 +3939,106 @@ export interface paths {
         get: operations["read_rows_queries__query_id__rows_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/query-leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a query
+         * @description Lease the query that waits longest to the optimizer, or wait up to `wait_seconds` for one.
+         */
+        post: operations["take_query_query_leases_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/query-leases/{lease}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Keep a query's lease alive
+         * @description Extend a lease. 403 says that it has ended, also because somebody canceled the query.
+         */
+        put: operations["renew_query_lease_query_leases__lease__put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/query-leases/{lease}/locations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check whether a query may open files
+         * @description Check files that a table of the query names. 400 names the first one that the query may not open.
+         */
+        post: operations["check_query_locations_query_leases__lease__locations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/query-leases/{lease}/parts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Store rows of a query
+         * @description Store a part of the result. It may be sent again.
+         */
+        put: operations["put_query_part_query_leases__lease__parts_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/query-leases/{lease}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report the end of a query
+         * @description Report the end of a query, or hand it back because the optimizer stops.
+         */
+        post: operations["report_query_query_leases__lease__report_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -8011,6 +8111,31 @@ export interface components {
             wait_seconds?: number;
         };
         /**
+         * LeasedQueryTable
+         * @description A table of a query. The statement knows it as `view`; at most one of the last three fields is set.
+         */
+        LeasedQueryTable: {
+            /** As Of Millis */
+            as_of_millis?: number | null;
+            /** Catalog */
+            catalog: string;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string[];
+            /**
+             * Own Locations
+             * @default []
+             */
+            own_locations?: string[];
+            /** Ref */
+            ref?: string | null;
+            /** Snapshot Id */
+            snapshot_id?: number | null;
+            /** View */
+            view: string;
+        };
+        /**
          * LeasedTable
          * @description An Iceberg table that a job works on, and its head when the task was made.
          */
@@ -9970,6 +10095,96 @@ export interface components {
             quarantined: components["schemas"]["QuarantinedFileOut"][];
         };
         /**
+         * QueryColumn
+         * @description A column of a result, with its type in DuckDB's SQL.
+         */
+        QueryColumn: {
+            /** Name */
+            name: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * QueryEngineName
+         * @description Who answers a statement.
+         * @enum {string}
+         */
+        QueryEngineName: "instant" | "spark";
+        /**
+         * QueryHeartbeat
+         * @description How far the query is.
+         */
+        QueryHeartbeat: {
+            /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
+            /** Progress */
+            progress?: number | null;
+        };
+        /**
+         * QueryLease
+         * @description A query and everything needed to run it. Its statement is one SELECT in Spark's SQL over the views.
+         */
+        QueryLease: {
+            /** Delegation */
+            delegation: string[];
+            /** Explain */
+            explain: boolean;
+            /** Heartbeat Seconds */
+            heartbeat_seconds: number;
+            /** Lease */
+            lease: string;
+            /** Lease Seconds */
+            lease_seconds: number;
+            /**
+             * Query Id
+             * Format: uuid
+             */
+            query_id: string;
+            /** Result Bytes */
+            result_bytes: number;
+            /** Rows */
+            rows: number;
+            /** Statement */
+            statement: string;
+            /** Tables */
+            tables: components["schemas"]["LeasedQueryTable"][];
+        };
+        /**
+         * QueryLeaseRequest
+         * @description The time that an optimizer waits for a query, and its memory use.
+         */
+        QueryLeaseRequest: {
+            /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
+            /** Optimizer Id */
+            optimizer_id: string;
+            /**
+             * Wait Seconds
+             * @default 20
+             */
+            wait_seconds?: number;
+        };
+        /**
+         * QueryLocationsRequest
+         * @description Files, or directories with a slash at their ends, that a table of the query names.
+         */
+        QueryLocationsRequest: {
+            /** Locations */
+            locations: string[];
+            /** View */
+            view: string;
+        };
+        /**
          * QueryOut
          * @description A query. `columns` are known once it runs; `rows` once it is done.
          */
@@ -9985,6 +10200,7 @@ export interface components {
             created_at: string;
             /** Ended At */
             ended_at: string | null;
+            engine: components["schemas"]["QueryEngineName"];
             /** Explain */
             explain: boolean;
             /** Hint */
@@ -10017,12 +10233,63 @@ export interface components {
             truncated: boolean;
         };
         /**
+         * QueryPartRequest
+         * @description A part of the result: a page of rows as text, or with the number -1 all rows as a Parquet file in base64.
+         */
+        QueryPartRequest: {
+            /** Number */
+            number: number;
+            /** Parquet */
+            parquet?: string | null;
+            /**
+             * Rows
+             * @default []
+             */
+            rows?: (string | null)[][];
+        };
+        /**
+         * QueryReport
+         * @description The end of a query. Its parts were sent before.
+         */
+        QueryReport: {
+            /**
+             * Columns
+             * @default []
+             */
+            columns?: components["schemas"]["QueryColumn"][];
+            /** Hint */
+            hint?: string | null;
+            /** Message */
+            message?: string | null;
+            outcome: components["schemas"]["QueryReportOutcome"];
+            /**
+             * Rows
+             * @default 0
+             */
+            rows?: number;
+            /**
+             * Truncated
+             * @default false
+             */
+            truncated?: boolean;
+        };
+        /**
+         * QueryReportOutcome
+         * @description The end of a query, as its optimizer saw it.
+         * @enum {string}
+         */
+        QueryReportOutcome: "done" | "failed" | "handed-back";
+        /**
          * QueryRequest
-         * @description A SELECT in DuckDB's SQL. Names with one part belong to `namespace`; names without a catalog to `catalog`.
+         * @description A SELECT in the SQL of its engine: DuckDB's or Spark's.
+         *
+         *     Names with one part belong to `namespace`; names without a catalog to `catalog`.
          */
         QueryRequest: {
             /** Catalog */
             catalog: string;
+            /** @default instant */
+            engine?: components["schemas"]["QueryEngineName"];
             /**
              * Explain
              * @default false
@@ -10064,7 +10331,7 @@ export interface components {
         };
         /**
          * QuerySettingsOut
-         * @description What the instant engine allows on this server, and the names of its functions.
+         * @description What queries may take on this server. `seconds` and `memory_bytes` are those of the instant engine.
          */
         QuerySettingsOut: {
             /** Enabled */
@@ -10075,6 +10342,7 @@ export interface components {
             rows: number;
             /** Seconds */
             seconds: number;
+            spark: components["schemas"]["SparkQueriesOut"];
         };
         /**
          * QueryState
@@ -10912,6 +11180,8 @@ export interface components {
         SavedQueryIn: {
             /** Catalog */
             catalog: string;
+            /** @default instant */
+            engine?: components["schemas"]["QueryEngineName"];
             /** Name */
             name: string;
             /**
@@ -10939,6 +11209,7 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            engine: components["schemas"]["QueryEngineName"];
             /**
              * Id
              * Format: uuid
@@ -11288,6 +11559,20 @@ export interface components {
          * @enum {string}
          */
         SourceKind: "warehouse" | "rest" | "hive";
+        /**
+         * SparkQueriesOut
+         * @description Whether Spark answers queries now, and if not, why and what to do.
+         */
+        SparkQueriesOut: {
+            /** Available */
+            available: boolean;
+            /** Hint */
+            hint: string | null;
+            /** Reason */
+            reason: string | null;
+            /** Seconds */
+            seconds: number;
+        };
         /**
          * StaffedGroupOut
          * @description A group with the optimizers that the server starts for it.
@@ -24821,6 +25106,254 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    take_query_query_leases_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryLeaseRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryLease"];
+                };
+            };
+            /** @description no query waits */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    renew_query_lease_query_leases__lease__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description QUERY.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryHeartbeat"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    check_query_locations_query_leases__lease__locations_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description QUERY.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryLocationsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    put_query_part_query_leases__lease__parts_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description QUERY.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryPartRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    report_query_query_leases__lease__report_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description QUERY.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryReport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

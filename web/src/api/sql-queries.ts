@@ -22,7 +22,7 @@ export const preview = (catalog: string, table: string, snapshot: string | undef
   });
 
 export const sqlSettings = () =>
-  queryOptions({ ...costly, queryKey: ['sql', 'settings'], queryFn: () => answered(api.GET('/queries/settings')), staleTime: Infinity });
+  queryOptions({ ...costly, queryKey: ['sql', 'settings'], queryFn: () => answered(api.GET('/queries/settings')), staleTime: 15_000, refetchInterval: 30_000 });
 
 /** One query, asked for again until it has ended; the server answers when it ends, or after a while. */
 export const sqlQuery = (id: string | undefined) =>
@@ -54,8 +54,11 @@ export const sqlHistory = () =>
 export const savedQueries = () =>
   queryOptions({ ...costly, queryKey: ['sql', 'saved'], queryFn: () => answered(api.GET('/saved-queries')) });
 
+export type Engine = SqlQuery['engine'];
+
 export interface Run {
   statement: string;
+  engine: Engine;
   catalog: string;
   namespace: string;
   limit: number;

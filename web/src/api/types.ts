@@ -127,6 +127,7 @@ export const ACTIVE: JobStatus[] = ['pending', 'running', 'committing', 'unknown
 export const LIVE: JobStatus[] = ['running', 'committing'];
 export type SqlQuery = Schemas['QueryOut'];
 export type ResultColumn = Schemas['ResultColumn'];
+export type SparkQueries = Schemas['SparkQueriesOut'];
 export type SavedQuery = Schemas['SavedQueryOut'];
 export type SearchHit = Schemas['SearchHit'];
 export type NotificationRule = Schemas['RuleOut'];

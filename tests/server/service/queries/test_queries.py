@@ -184,7 +184,7 @@ def test_the_command_prints_rows_for_people_and_for_programs(
     assert "large" in out
     assert "only the first 1 rows" in err
     assert "Table does not exist: db.nothing" in print_sql("SELECT * FROM db.nothing", code=1)[1]
-    assert "--engine spark" in print_sql("INSERT INTO db.orders VALUES (1)", code=2)[1]
+    assert "--engine local-spark" in print_sql("INSERT INTO db.orders VALUES (1)", code=2)[1]
     table = query_lake.client.sql("SELECT id FROM db.orders ORDER BY id").to_arrow()
     assert table.to_pydict() == {"id": [2, 3, 4]}
 
@@ -192,7 +192,7 @@ def test_the_command_prints_rows_for_people_and_for_programs(
 def test_statements_fail_in_words_that_help(query_lake: QueryLake) -> None:
     with pytest.raises(Invalid, match="DROP is not a query") as refused:
         query_lake.begin("DROP TABLE orders")
-    assert "--engine spark" in (refused.value.hint or "")
+    assert "--engine local-spark" in (refused.value.hint or "")
     with pytest.raises(NotFound, match=r"Table does not exist: nothing$"):
         query_lake.begin("SELECT * FROM nothing")
     with pytest.raises(NotFound, match=r"Table does not exist: nowhere\.db\.orders$"):

@@ -23,7 +23,8 @@ export function History({ open }: { open: (query: SqlQuery) => void }) {
           <button type="button" onClick={() => open(query)}>
             <span className={`mono ${styles.line}`}>{query.statement}</span>
             <span className={styles.small}>
-              {query.state === 'done' ? (query.explain ? 'plan' : `${count(query.rows)} rows`) : query.state} · <When at={query.created_at} />
+              {query.state === 'done' ? (query.explain ? 'plan' : `${count(query.rows)} rows`) : query.state} · {query.engine === 'spark' && 'Spark · '}
+              <When at={query.created_at} />
             </span>
           </button>
         </li>
@@ -44,7 +45,8 @@ export function Saved({ open }: { open: (saved: SavedQuery) => void }) {
           <button type="button" onClick={() => open(saved)}>
             {saved.name}
             <span className={styles.small}>
-              {saved.shared && <IconUsers size={12} aria-hidden />} {saved.shared ? 'shared' : 'only you'}
+              {saved.shared && <IconUsers size={12} aria-hidden />} {saved.engine === 'spark' && 'Spark, '}
+              {saved.shared ? 'shared' : 'only you'}
               {!saved.mine && saved.owner !== null && ` by ${saved.owner}`}
             </span>
           </button>

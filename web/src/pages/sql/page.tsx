@@ -1,4 +1,4 @@
-import { Button, Kbd, Select, Tabs } from '@mantine/core';
+import { Button, Kbd, SegmentedControl, Select, Tabs, Text, Tooltip } from '@mantine/core';
 import { useLocalStorage, useMediaQuery, useOs } from '@mantine/hooks';
 import { IconPlayerPlay, IconPlayerPlayFilled } from '@tabler/icons-react';
 import { useInfiniteQuery, useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query';
@@ -6,8 +6,8 @@ import { useMemo, useRef, useState } from 'react';
 import { useParams } from 'react-router';
 
 import { namespaces, table as tableQuery, tables } from '../../api/queries';
-import { cancelQuery, isActive, runQuery, sqlQuery, sqlSettings } from '../../api/sql-queries';
-import type { SavedQuery, SqlQuery } from '../../api/types';
+import { cancelQuery, isActive, runQuery, sqlQuery, sqlSettings, type Engine } from '../../api/sql-queries';
+import type { SavedQuery, SparkQueries, SqlQuery } from '../../api/types';
 import { Note, ProblemNote } from '../../components/notes';
 import { Page } from '../../components/panel';
 import { SqlEditor, type EditorHandle } from '../../components/sql-editor';
@@ -43,25 +43,28 @@ function OnePage({ catalog }: { catalog: string }) {
   const [saving, setSaving] = useState(false);
   const editor = useRef<EditorHandle>(null);
   const id = get('query');
-  const work = useWork(catalog, namespace, (query) => set({ query, sql: undefined }));
+  const { engine, choose: chooseEngine, spark } = useEngine();
+  const work = useWork(catalog, namespace, engine, (query) => set({ query, sql: undefined }));
   const change = (typed: string) => {
     setText(typed);
     setDraft(typed);
   };
   const open = (query: SqlQuery) => {
     editor.current?.set(query.statement);
+    chooseEngine(query.engine);
     setSaved(undefined);
     set({ query: query.id, sql: undefined });
   };
   const openSaved = (kept: SavedQuery) => {
     editor.current?.set(kept.statement);
+    chooseEngine(kept.engine);
     setSaved(kept);
     if (kept.catalog === catalog) setNamespace(kept.namespace);
     set({ query: undefined, sql: undefined });
   };
   const run = (explain: boolean) => work.run(editor.current?.chosen() ?? text, explain);
   return (
-    <Page title="SQL" sub="Reads tables with your rights. Statements are DuckDB's SQL; names without a namespace belong to the chosen one.">
+    <Page title="SQL" sub="Reads tables with your rights. Names without a namespace belong to the chosen one.">
       <Switched />
       <div className={styles.layout} data-side={shown ? 'yes' : 'no'}>
         {shown && (
@@ -80,6 +83,7 @@ function OnePage({ catalog }: { catalog: string }) {
           <SqlEditor ref={editor} initial={start} schema={useSchema(catalog, text)} namespace={namespace} run={() => run(false)} change={change} />
           <div className={styles.bar}>
             <RunButton running={work.running || work.begins} run={() => run(false)} />
+            <EngineChoice value={engine} choose={chooseEngine} spark={spark} />
             <Button variant="default" leftSection={<IconPlayerPlay size={14} />} onClick={() => run(true)}>
               Explain
             </Button>
@@ -92,6 +96,10 @@ function OnePage({ catalog }: { catalog: string }) {
               {shown ? 'Hide tables' : 'Show tables'}
             </Button>
           </div>
+          <Text size="xs" c="dimmed" id="engine-use">
+            {engine === 'spark' ? SPARK_USE : INSTANT_USE}
+            {spark !== undefined && !spark.available && ` Spark is not available: ${spark.reason ?? 'queries are switched off.'} ${spark.hint ?? ''}`}
+          </Text>
           {work.error !== null && <ProblemNote error={work.error} />}
           {work.error === null && id !== undefined && <Result id={id} cancel={() => work.cancel(id)} canceling={work.canceling} />}
         </div>
@@ -99,6 +107,7 @@ function OnePage({ catalog }: { catalog: string }) {
       {saving && (
         <Save
           statement={text}
+          engine={engine}
           catalog={catalog}
           namespace={namespace}
           from={saved?.mine === true ? saved : undefined}
@@ -122,12 +131,47 @@ function RunButton({ running, run }: { running: boolean; run: () => void }) {
   );
 }
 
+const INSTANT_USE = "Instant: DuckDB's SQL, answered by the server, for queries of up to a minute.";
+const SPARK_USE = "Spark: Spark's SQL, answered by an optimizer, for large queries, and tables that the instant engine does not read.";
+
+/** The chosen engine. While no optimizer answers queries it is the instant one. */
+function useEngine() {
+  const { data } = useQuery(sqlSettings());
+  const [chosen, choose] = useLocalStorage<Engine>({ key: 'firn.sql.engine', defaultValue: 'instant', getInitialValueInEffect: false });
+  const spark = data?.spark;
+  const engine: Engine = chosen === 'spark' && spark?.available !== false ? 'spark' : 'instant';
+  return { engine, choose, spark };
+}
+
+function EngineChoice({ value, choose, spark }: { value: Engine; choose: (engine: Engine) => void; spark: SparkQueries | undefined }) {
+  const available = spark?.available ?? false;
+  const control = (
+    <SegmentedControl
+      aria-label="engine"
+      aria-describedby="engine-use"
+      size="xs"
+      value={value}
+      onChange={(chosen) => choose(chosen === 'spark' ? 'spark' : 'instant')}
+      data={[
+        { value: 'instant', label: 'Instant' },
+        { value: 'spark', label: 'Spark', disabled: !available },
+      ]}
+    />
+  );
+  if (available || spark === undefined) return control;
+  return (
+    <Tooltip label={`${spark.reason ?? 'Spark is not available.'} ${spark.hint ?? ''}`} multiline maw={320}>
+      {control}
+    </Tooltip>
+  );
+}
+
 /** Begins and cancels queries. */
-function useWork(catalog: string, namespace: string, show: (id: string) => void) {
+function useWork(catalog: string, namespace: string, engine: Engine, show: (id: string) => void) {
   const queries = useQueryClient();
   const [limit, setLimit] = useLocalStorage({ key: 'firn.sql.limit', defaultValue: 1000, getInitialValueInEffect: false });
   const begin = useMutation({
-    mutationFn: ({ statement, explain }: { statement: string; explain: boolean }) => runQuery(queries, { statement, catalog, namespace, limit, explain }),
+    mutationFn: ({ statement, explain }: { statement: string; explain: boolean }) => runQuery(queries, { statement, engine, catalog, namespace, limit, explain }),
     onSuccess: (query) => show(query.id),
   });
   const stop = useMutation({
@@ -155,7 +199,7 @@ function Switched() {
   if (data === undefined || data.enabled) return null;
   return (
     <Note tone="warn" title="Reading rows is switched off on this server">
-      The operator's setting <code className="mono">queries.enabled</code> decides it. <code className="mono">firn sql --engine spark</code> reads tables with Spark.
+      The operator's setting <code className="mono">queries.enabled</code> decides it. <code className="mono">firn sql --engine local-spark</code> reads tables with Spark on your machine.
     </Note>
   );
 }

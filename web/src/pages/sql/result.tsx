@@ -46,7 +46,7 @@ function Running({ query, cancel, canceling }: { query: SqlQuery; cancel: () => 
         <div className="row">
           <Loader size="xs" />
           <span className="grow" role="status">
-            {query.state === 'queued' ? 'Waiting for a free engine' : `Running${percent === null ? '' : `, ${percent} %`}`} · {seconds.toFixed(1)} s
+            {query.state === 'queued' ? query.engine === 'spark' ? 'Waiting for an optimizer' : 'Waiting for a free engine' : `Running${percent === null ? '' : `, ${percent} %`}`} · {seconds.toFixed(1)} s
           </span>
           <Button variant="default" onClick={cancel} loading={canceling}>
             Cancel

@@ -3,11 +3,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type SubmitEvent } from 'react';
 
 import { answered, api } from '../../api/client';
+import type { Engine } from '../../api/sql-queries';
 import type { SavedQuery } from '../../api/types';
 import { ProblemNote } from '../../components/notes';
 
 interface SaveProps {
   statement: string;
+  engine: Engine;
   catalog: string;
   namespace: string;
   /** The caller's own saved query that the statement comes from. */
@@ -17,13 +19,13 @@ interface SaveProps {
 }
 
 /** Keeps a statement under a name, and shows it to others if it is shared. */
-export function Save({ statement, catalog, namespace, from, close, done }: SaveProps) {
+export function Save({ statement, engine, catalog, namespace, from, close, done }: SaveProps) {
   const queries = useQueryClient();
   const [name, setName] = useState(from?.name ?? '');
   const [shared, setShared] = useState(from?.shared ?? false);
   const save = useMutation({
     mutationFn: (anew: boolean) => {
-      const body = { name: name.trim(), statement, catalog, namespace, shared };
+      const body = { name: name.trim(), statement, engine, catalog, namespace, shared };
       return from === undefined || anew
         ? answered(api.POST('/saved-queries', { body }))
         : answered(api.PUT('/saved-queries/{saved_id}', { params: { path: { saved_id: from.id } }, body }));

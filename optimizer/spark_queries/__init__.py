@@ -1,0 +1,1 @@
+"""Statements of people, answered in Spark (docs/sql.md)."""

@@ -1,0 +1,142 @@
+"""The loop of queries: while a slot is free take a query; its thread answers it and tells how it ended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import httpx
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from firn.errors import FirnError
+from firn.protocol.query_leases import LONGEST_MESSAGE, QueryLease, QueryReport, QueryReportOutcome
+from firn.spark.errors import reason
+from optimizer.client import WAIT_SECONDS
+from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Unregistered
+from optimizer.queries.results import hide_paths
+from optimizer.registration import Registration
+from optimizer.slots import Slots
+from optimizer.spark import SparkProcess
+from optimizer.spark_queries.api import QueryApi
+from optimizer.spark_queries.execution import answer_query
+from optimizer.spark_queries.keeper import QueryKeeper
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+IDLE_SECONDS = 0.3
+FREE_SECONDS = 1.0
+REPORT_TRIES = 3
+
+Answer = Callable[[QueryApi, SparkProcess, QueryLease, QueryKeeper], QueryReport]
+
+
+@dataclass(frozen=True)
+class QueryWorker:
+    """Answers several queries at once in one Spark. One that ends, however it does, ends no other."""
+
+    api: QueryApi
+    spark: SparkProcess
+    registration: Registration
+    stopping: threading.Event
+    count: int
+    memory: Callable[[], dict[str, int]] = dict
+    answer: Answer = answer_query
+
+    def run(self) -> None:
+        """Work until `stopping` is set."""
+        with Slots(self.count, name="query") as slots:
+            while not self.stopping.is_set():
+                optimizer_id: str | None = None
+                try:
+                    optimizer_id = self.registration.get()
+                    self._fill(slots, optimizer_id)
+                except Unregistered:
+                    self.registration.forget(optimizer_id or "")
+                except (Dismissed, NotWelcome) as error:  # the loop of jobs hears the same, and ends the process
+                    log.info("no more queries: %s", error)
+                    self.stopping.wait(RETRY_SECONDS)
+                except httpx.HTTPError as error:
+                    log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
+                    self.stopping.wait(RETRY_SECONDS)
+
+    def _fill(self, slots: Slots, optimizer_id: str) -> None:
+        if not slots.take(FREE_SECONDS):
+            return
+        try:
+            lease = None if self._lost_spark() else self.api.take(optimizer_id, wait_seconds=WAIT_SECONDS)
+        except BaseException:
+            slots.release()
+            raise
+        if lease is None:
+            slots.release()
+            self.stopping.wait(IDLE_SECONDS)
+        else:
+            slots.give(partial(self._work, lease))
+
+    def work_once(self, *, wait_seconds: float = WAIT_SECONDS) -> bool:
+        """Take one query and answer it in this thread. False when none waited."""
+        lease = self.api.take(self.registration.get(), wait_seconds=wait_seconds)
+        if lease is not None:
+            self._work(lease)
+        return lease is not None
+
+    def _work(self, lease: QueryLease) -> None:
+        log.info("query %s", lease.query_id)
+        with QueryKeeper(self.api, lease, stopping=self.stopping) as keeper:
+            keeper.memory = self.memory
+            report = self._attempt(lease, keeper)
+        if report is not None:
+            self._report(lease, report)
+
+    def _attempt(self, lease: QueryLease, keeper: QueryKeeper) -> QueryReport | None:
+        """Answer the query, and return the report of its end; None if the lease is over, or Spark is."""
+        try:
+            return self.answer(self.api, self.spark, lease, keeper)
+        except Exception as error:  # noqa: BLE001 -- whatever ends one query must not end others
+            if keeper.is_lost:
+                log.info("query %s was ended: %s", lease.query_id, error)
+                return None
+            if self.stopping.is_set():
+                return QueryReport(outcome=QueryReportOutcome.HANDED_BACK)
+            if isinstance(error, LeaseLost) or self._lost_spark():  # the server ends the query with its lease
+                log.warning("query %s is left to its lease: %s", lease.query_id, error)
+                return None
+            return _explain(error, lease)
+
+    def _lost_spark(self) -> bool:
+        try:
+            return self.spark.has_stopped()
+        except (Py4JError, OSError):  # Java itself is gone
+            return True
+
+    def _report(self, lease: QueryLease, report: QueryReport) -> None:
+        """A report that is lost costs the query: the server ends it with its lease."""
+        for _ in range(REPORT_TRIES):
+            try:
+                self.api.report(lease, report)
+            except JobError as error:
+                log.warning("the report of query %s was refused: %s", lease.query_id, error)
+            except httpx.HTTPError as error:
+                log.warning("the report of query %s did not get through: %s", lease.query_id, error)
+                if not self.stopping.wait(IDLE_SECONDS):
+                    continue
+            return
+
+
+def _explain(error: Exception, lease: QueryLease) -> QueryReport:
+    hint = error.hint if isinstance(error, FirnError) else None
+    if isinstance(error, FirnError):
+        message = error.message
+    elif isinstance(error, PySparkException | Py4JError):
+        message = reason(error)
+    elif isinstance(error, JobError):
+        message = str(error)
+    else:
+        log.error("query %s failed", lease.query_id, exc_info=error)
+        message = "the query failed; the optimizer's log says why"
+    return QueryReport(outcome=QueryReportOutcome.FAILED, message=hide_paths(message)[:LONGEST_MESSAGE], hint=hint)
