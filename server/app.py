@@ -208,7 +208,8 @@ def create_app(
         services.reports.flush()
 
     app: ASGIApp = Below(create_site(services, lifespan), below, settings.max_body_bytes)
-    app = Authenticate(app, services.access) if services.access.enabled else LoopbackOnly(app)
+    find_reader = services.queries.spark.find_reader
+    app = Authenticate(app, services.access, find_reader) if services.access.enabled else LoopbackOnly(app)
     return RequestRecords(SlashesInNames(app), SecurityHeaders(settings.access.oidc_issuer))
 
 

@@ -101,7 +101,9 @@ def _compare_in_spark(
         except FirnError:
             raise
         except Exception as error:  # Java throws many types of errors; the user gets one line of them
-            raise FirnError(firn.spark.reason(error), hint="try the query in `firn sql --engine local-spark`") from error
+            raise FirnError(
+                firn.spark.reason(error), hint="try the query in `firn sql --engine local-spark`"
+            ) from error
 
 
 @contextmanager

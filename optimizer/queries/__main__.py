@@ -18,7 +18,8 @@ from typing import TextIO
 
 from firn.errors import FirnError
 from firn.protocol.tasks.query import QueryMessage, QueryRefusal, QueryTask
-from optimizer.queries.execution import Say, run_query
+from optimizer.queries.execution import run_query
+from optimizer.queries.results import Say
 from optimizer.queries.tables import Check
 
 garbage_collection.resume()

@@ -5,6 +5,7 @@ The server has checked the statement by another parser. Here Spark's own parser 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from firn.spark.java import iterate
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 _STATEMENTS = (f"{_LOGICAL}Command", f"{_LOGICAL}ParsedStatement")
+_EXECUTES = re.compile(r"Execute|Script|Command|Compound")
+"""Names of parsed operators that run something while Spark analyzes the plan, such as EXECUTE IMMEDIATE."""
 _OPERATORS = """
 Aggregate AsOfJoin CTERelationDef CTERelationRef DataSourceV2Relation Deduplicate Distinct Except Expand Filter Generate
 GlobalLimit Intersect Join LateralJoin LocalLimit LocalRelation Offset OneRowRelation Pivot Project Range
@@ -27,17 +30,23 @@ OPERATORS = frozenset(_OPERATORS.split())
 
 
 def analyze(session: SparkSession, statement: str, tables: Collection[tuple[str, ...]]) -> DataFrame:
-    """The frame of a statement, whose plan only reads these tables, named with their catalogs; else Refused."""
+    """The frame of a statement, whose plan only reads these tables, named with their catalogs; else Refused.
+
+    The session has to be active in this thread: Spark's parser takes its settings from there.
+    """
+    if "${" in statement:
+        raise Refused("the statement has a variable, ${…}", hint="Write the value.")
     java: Any = session._jsparkSession
     parsed = java.sessionState().sqlParser().parsePlan(statement)
     gateway = session.sparkContext._gateway
-    if any(is_instance_of(gateway, parsed, name) for name in _STATEMENTS):  # Spark would run it at once
+    is_statement = any(is_instance_of(gateway, parsed, name) for name in _STATEMENTS)
+    if is_statement or any(_EXECUTES.search(_name_operator(node)) for node in _walk(parsed)):
         raise Refused("the statement is not a query", hint="The engine Spark runs one SELECT.")
     jvm: Any = session._jvm
     frame = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(java, parsed), session)
     analyzed: Any = frame._jdf.queryExecution().analyzed()
     for node in _walk(analyzed):
-        name = str(node.getClass().getSimpleName()).rstrip("$")
+        name = _name_operator(node)
         if name not in OPERATORS:
             raise Refused(f"{name} cannot be a part of a query", hint="Write the statement in another way.")
         if name == "DataSourceV2Relation" and _name(node) not in tables:
@@ -52,6 +61,10 @@ def _walk(plan: Any) -> Iterator[Any]:
         node = waiting.pop()
         yield node
         waiting += iterate(node.children())
+
+
+def _name_operator(node: Any) -> str:
+    return str(node.getClass().getSimpleName()).rstrip("$")
 
 
 def _name(relation: Any) -> tuple[str, ...] | None:

@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from catalog.access.audit_log import AuditEntry, Verdict
 from catalog.access.privileges import Caller
-from catalog.errors import CatalogError, CommitUnknown, TokenEnded, Unauthenticated, Unavailable
+from catalog.errors import CatalogError, CommitUnknown, Forbidden, TokenEnded, Unauthenticated, Unavailable
+from firn.protocol.query_leases import QUERY_LEASE_HEADER
 from server.api import errors as api_errors
 from server.iceberg import errors as iceberg_errors
 from server.logs import request_id
@@ -40,9 +41,10 @@ _GUARDED = ("/api/", "/iceberg/", "/metrics")
 class Authenticate:
     """ASGI middleware that stores the caller in the request's state, or answers 401."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, find_reader: Callable[[str, Caller], Caller]) -> None:
         self.app = app
         self.access = access
+        self.find_reader = find_reader
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Authenticate one request by its Authorization header."""
@@ -51,7 +53,8 @@ class Authenticate:
             return
         request = Request(scope)
         try:
-            request.state.caller = await self._caller(request.headers.get("authorization"))
+            authenticated = await self._caller(request.headers.get("authorization"))
+            request.state.caller = await self._limit_to_query(request, authenticated)
             caller.set(replace(caller.get(), principal=request.state.caller.principal.name))
         except (CatalogError, CommitUnknown) as error:
             if isinstance(error, Unauthenticated):
@@ -70,6 +73,18 @@ class Authenticate:
             raise Unauthenticated("access to this server needs a token", hint="send Authorization: Bearer TOKEN")
         recalled = self.access.token_checker.recall(token)
         return await run_sync(self.access.token_checker.check, token) if recalled is None else recalled
+
+    async def _limit_to_query(self, request: Request, authenticated: Caller) -> Caller:
+        """The caller of a request. The session of a query in Spark reads what the query reads, and nothing else.
+
+        It happens before anything asks for the caller: the credentials of a table depend on the caller's rights, too.
+        """
+        lease = request.headers.get(QUERY_LEASE_HEADER)
+        if lease is None:
+            return authenticated
+        if not _is_iceberg(request):
+            raise Forbidden(f"the header {QUERY_LEASE_HEADER} is for requests to the catalog")
+        return await run_sync(self.find_reader, lease, authenticated)
 
 
 def is_open(path: str) -> bool:

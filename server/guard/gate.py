@@ -15,7 +15,6 @@ from fastapi.exceptions import RequestValidationError
 from catalog.access.audit_log import AuditEntry, Verdict
 from catalog.access.privileges import Caller, Decision, decide
 from catalog.errors import CatalogError, Forbidden, Invalid, Unauthenticated
-from firn.protocol.query_leases import QUERY_LEASE_HEADER
 from server.guard.requirements import GuardedRequest, Record, Requirement, Rule
 from server.guard.route_rules import Rules
 from server.guard.unknown_commits import refuse
@@ -82,9 +81,6 @@ def _admit(request: Request, rule: Rule, guarded: GuardedRequest, route: str) ->
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None:
         raise Unauthenticated("access to this server needs a token")
-    query_lease = request.headers.get(QUERY_LEASE_HEADER)
-    if query_lease is not None:  # the session of a query in Spark: it reads what the query reads, and nothing else
-        caller = guarded.services.queries.spark.find_reader(query_lease, caller)
     requirements: list[Requirement] = []
     refusal, verdict = _check_requirements(caller, rule.requirements(guarded), requirements)
     entry = replace(

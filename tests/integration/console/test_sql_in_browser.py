@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pyiceberg.catalog.rest import RestCatalog
 
+from firn.protocol.leases import PROTOCOL
 from tests.browser import OpenPage, settled, violations
 from tests.spark_fixtures import ServerProcess, server_process
 
@@ -171,3 +172,32 @@ def test_a_table_is_described_and_its_columns_have_figures(server: ServerProcess
     expect(row.get_by_role("cell").nth(4)).to_have_text("1.0")
     expect(row.get_by_role("cell").nth(5)).to_have_text("10.0")
     assert violations(page) == []
+
+
+def test_spark_is_chosen_while_an_optimizer_answers_queries(server: ServerProcess, open_page: OpenPage) -> None:
+    """The optimizer is played by this test: it leases the query and sends one row."""
+    page = open_page(f"{server.url}/c/lake/sql")
+    settled(page)
+    engines = page.get_by_role("radiogroup", name="engine")
+    expect(engines.get_by_role("radio", name="Spark")).to_be_disabled()
+    expect(page.get_by_text("Spark is not available: No optimizer answers queries.")).to_be_visible()
+    expect(page.get_by_text("firn optimizer --sql 2")).to_be_visible()
+    assert violations(page) == []
+    body = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL, "facts": {"sql": 1}}
+    optimizer = server.post("optimizers", body)["id"]
+    page.reload()
+    settled(page)
+    engines.get_by_text("Spark").click()
+    expect(page.get_by_text("Spark: Spark's SQL, answered by an optimizer")).to_be_visible()
+    run(page, "SELECT count(*) AS `n rows` FROM sales")
+    expect(page.get_by_text("Waiting for an optimizer")).to_be_visible()
+    assert violations(page) == []
+    lease = server.post("query-leases", {"optimizer_id": optimizer, "wait_seconds": 5})
+    path = f"/api/v1/query-leases/{lease['lease']}"
+    server.http.put(f"{path}/parts", json={"number": 0, "rows": [["400"]]}).raise_for_status()
+    report = {"outcome": "done", "columns": [{"name": "n rows", "type": "BIGINT"}], "rows": 1}
+    server.http.post(f"{path}/report", json=report).raise_for_status()
+    expect(page.get_by_role("table", name="result")).to_contain_text("400")
+    page.get_by_role("tab", name="History").click()
+    expect(page.get_by_role("list", name="history")).to_contain_text("Spark")
+    server.http.delete(f"/api/v1/optimizers/{optimizer}").raise_for_status()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import firn
 from firn.errors import Invalid, NotFound, Refused
 from firn.queries import QueryFailed
+from firn.spark.sessions import catalog_conf
 from optimizer.client import ServerApi, connect
 from optimizer.registration import Registration
-from optimizer.spark import SparkProcess
+from optimizer.spark import SparkProcess, run_tagged
 from optimizer.spark_queries.api import QueryApi
 from optimizer.spark_queries.execution import SETTINGS
 from optimizer.spark_queries.functions import remove_other_functions
@@ -87,10 +90,13 @@ def test_plain_and_keyed_tables_are_read_at_once_and_at_their_snapshots(
         " GROUP BY s.label ORDER BY s.label"
     )
     assert rows(client, joined) == [["kept", "1", "1"], ["new", "1", "2"]]
-    snapshots = [row[0] for row in server.rows("SELECT snapshot_id FROM lake.db.sales.snapshots ORDER BY committed_at")]
-    counts = [rows(client, f"SELECT count(*) FROM sales VERSION AS OF {snapshot}")[0][0] for snapshot in snapshots]
-    assert counts == ["100", "200", "199"]
-    assert rows(client, "SELECT count(*) FROM sales", snapshot=str(snapshots[0])) == [["100"]]
+    snapshots = [snapshot for (snapshot,) in server.rows("SELECT snapshot_id FROM lake.db.sales.snapshots")]
+    counts = {
+        str(rows(client, f"SELECT count(*) FROM sales VERSION AS OF {snapshot}")[0][0]): snapshot
+        for snapshot in snapshots
+    }
+    assert sorted(counts) == ["100", "199", "200"]
+    assert rows(client, "SELECT count(*) FROM sales", snapshot=str(counts["100"])) == [["100"]]
     assert rows(client, "SELECT count(*) FROM sales VERSION AS OF 'main'") == [["199"]]
     assert rows(client, "SELECT count(*) FROM sales TIMESTAMP AS OF '2099-01-01'") == [["199"]]
     with pytest.raises(QueryFailed, match="no branch or tag nope"):
@@ -194,6 +200,16 @@ def test_files_and_other_catalogs_are_no_tables(client: firn.Client, name: str) 
         rows(client, f"SELECT * FROM {name}")
 
 
+@contextmanager
+def open_query_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    session = shared_spark().newSession()
+    for key, value in {**SETTINGS, **settings}.items():
+        session.conf.set(key, value)
+    remove_other_functions(session)
+    with run_tagged(shared_spark(), session, "attack", "query"):
+        yield session
+
+
 ATTACKS = (
     "SELECT reflect('java.lang.System', 'getenv', 'HOME')",
     "SELECT builtin.java_method('java.lang.System', 'getenv', 'HOME')",
@@ -228,24 +244,20 @@ def test_the_optimizer_refuses_by_itself(client: firn.Client, server: RunningSer
     """What would happen if the server had let a statement through."""
     del client  # its tables exist
     shared_spark().range(1).createOrReplaceTempView("outer_view")
-    session = shared_spark().newSession()
-    for key, value in {**SETTINGS, "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}.items():
-        session.conf.set(key, value)
-    for key in ("type", "uri", "warehouse"):
-        session.conf.set(f"spark.sql.catalog.lake.{key}", server.spark.conf.get(f"spark.sql.catalog.lake.{key}") or "")
-    remove_other_functions(session)
-    with pytest.raises(Exception) as refused:  # noqa: PT011 -- Refused, or any error of Spark's analysis
+    with (
+        open_query_session(catalog_conf(server.url, "lake")) as session,
+        pytest.raises(Exception) as refused,  # noqa: PT011 -- Refused, or any error of Spark's analysis
+    ):
         analyze(session, statement, {("lake", "db", "sales")})
     assert type(refused.value).__name__ in ("Refused", "AnalysisException", "ParseException", "Py4JJavaError"), refused
     assert server.rows("SELECT count(*) FROM lake.db.stock") == [(2,)]
 
 
 def test_variables_in_the_text_stay_text_and_functions_go_for_this_session_alone() -> None:
-    session = shared_spark().newSession()
-    for key, value in SETTINGS.items():
-        session.conf.set(key, value)
-    remove_other_functions(session)
-    assert analyze(session, "SELECT '${env:HOME}' AS v", ()).collect()[0].v == "${env:HOME}"
+    with open_query_session({}) as session:
+        assert session.sql("SELECT '${env:HOME}' AS v").collect()[0].v == "${env:HOME}"
+        with pytest.raises(Refused, match="a variable"):
+            analyze(session, "SELECT '${env:HOME}' AS v", ())
     assert shared_spark().newSession().sql("SELECT reflect('java.lang.Math', 'abs', -1) AS v").collect()[0].v == "1"
 
 
