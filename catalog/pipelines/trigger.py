@@ -25,6 +25,8 @@ _UNKNOWN = timedelta(minutes=2)
 _RESERVE = 0.05
 """The share of a target that stays unused: after a quiet night the first runs take longer than the last ones did."""
 _ZONE = ZoneInfo("UTC")
+_CLOCK_TOLERANCE = timedelta(minutes=1)
+"""A time that lies further ahead comes from a clock that was wrong, and says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ def plan_runs(tables: Mapping[str, TableFacts], now: datetime, *, max_failures: 
         elif table.has_chunks:
             wanted[name] = _choose_first(wanted.get(name), NextRun(now, "a backfill has chunks left"))
     return {
-        name: _delay(table, wanted[name])
+        name: _delay(table, wanted[name], now)
         for name, table in tables.items()
         if name in wanted and table.has_work and not table.is_active and table.failures < max_failures
     }
@@ -140,6 +142,8 @@ def _find_start(table: TableFacts, missing: datetime | None, now: datetime) -> N
         return None if waits else NextRun(now, "its inputs have changed")
     if missing is None or trigger.fresh_within_seconds is None:
         return None
+    if _is_from_wrong_clock(missing, now):
+        return NextRun(now, "a commit to its inputs has a time in the future")
     target = timedelta(seconds=trigger.fresh_within_seconds)
     return NextRun(
         missing + target - _RESERVE * target - predict_duration(table), "the latest start that keeps the table fresh"
@@ -149,7 +153,10 @@ def _find_start(table: TableFacts, missing: datetime | None, now: datetime) -> N
 def _find_scheduled(table: TableFacts, now: datetime) -> NextRun | None:
     schedule = parse_schedule(table.trigger.cron or "")
     last = schedule.last(now, _ZONE)
-    if last is not None and last > (table.last_started or table.created_at):
+    started = table.last_started
+    if started is None or _is_from_wrong_clock(started, now):
+        started = table.created_at
+    if last is not None and last > started:
         return NextRun(last, f"it was scheduled for {last:%Y-%m-%d %H:%M} UTC")
     following = schedule.following(now, _ZONE)
     return None if following is None else NextRun(following, "by schedule")
@@ -162,10 +169,15 @@ def _demand(wanted: dict[str, NextRun], upstream: str, state: TableFacts, run: N
         wanted[upstream] = NextRun(at, f"{reader} reads it")
 
 
-def _delay(table: TableFacts, run: NextRun) -> NextRun:
+def _delay(table: TableFacts, run: NextRun, now: datetime) -> NextRun:
     """The run, not before a pause after the last failure. Each failure in a row doubles the pause."""
-    if not table.failures or table.last_failed is None:
+    if not table.failures or table.last_failed is None or _is_from_wrong_clock(table.last_failed, now):
         return run
     pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(table.failures - 1, 10))
     earliest = table.last_failed + pause
     return run if run.at >= earliest else NextRun(earliest, f"again after {table.failures} failed runs")
+
+
+def _is_from_wrong_clock(time: datetime, now: datetime) -> bool:
+    """Whether somebody has set the clock of the database back since. Waiting would last as long as it was ahead."""
+    return time > now + _CLOCK_TOLERANCE

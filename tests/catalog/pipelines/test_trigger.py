@@ -98,6 +98,19 @@ def test_failures_delay_the_next_run_and_then_end_the_runs() -> None:
     assert run.at == NOW + 60 * MINUTE
 
 
+@pytest.mark.parametrize("ahead", [5, 60, 100_000])
+def test_times_of_a_clock_that_was_ahead_delay_no_run(ahead: float) -> None:
+    """Somebody has set the clock of the database back since a commit, a run or a failure."""
+    assert starts(a=table(FRESH, pending={"raw": ago(-ahead)})) == {"a": 0}
+    assert starts(a=table(HOURLY, last_started=ago(-ahead), pending={"raw": ago(5)}))["a"] <= 0
+    failed = table(ON_COMMIT, pending={"raw": ago(5)}, failures=2, last_failed=ago(-ahead))
+    assert starts(a=failed) == {"a": 0}
+
+
+def test_clocks_that_differ_by_seconds_change_nothing() -> None:
+    assert starts(a=table(FRESH, pending={"raw": ago(-0.5)})) == {"a": pytest.approx(15.5 - 0.75 - 1.15)}
+
+
 def test_few_runs_predict_with_more_caution() -> None:
     assert predict_duration(table(FRESH, durations=[MINUTE, 2 * MINUTE])) == 4 * MINUTE
     assert predict_duration(table(FRESH, durations=[MINUTE] * 49 + [3 * MINUTE])) == 1.15 * 3 * MINUTE

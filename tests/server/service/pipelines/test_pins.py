@@ -200,6 +200,19 @@ def test_a_missing_input_ends_the_run_with_its_name(built: PipelineStage) -> Non
         attempt.pin()
 
 
+def test_a_renamed_input_ends_the_run_and_another_table_of_its_name_is_another_one(built: PipelineStage) -> None:
+    tables, moved = built.lake.services.tables, TableName(("db",), "moved")
+    tables.rename(LAKE, PLAIN, moved)
+    attempt = built.begin()
+    with pytest.raises(NoSuchTable, match=r"mart\.daily reads db\.plain"):
+        attempt.pin()
+    built.lake.create(PLAIN)
+    assert attempt.pin().full_reason == "db.plain was created again since the checkpoint"
+    tables.rename(LAKE, PLAIN, TableName(("db",), "other"))
+    tables.rename(LAKE, moved, PLAIN)
+    assert attempt.pin().full_reason is None
+
+
 def test_a_column_of_another_id_makes_the_run_full(built: PipelineStage) -> None:
     """Rows of old files have other values in it now, although no file has changed."""
     metadata = built.lake.metadata(PLAIN)
