@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -14,8 +14,18 @@ from firn.integrations.airflow.hook import build_async_server, describe, is_perm
 from firn.integrations.backfills import BackfillOrder, TableBackfill, summarize_backfill
 from firn.integrations.drivers import run_steps_async
 from firn.integrations.runs import PipelineRun, RunOrder, summarize_run
-from firn.integrations.steps import PATIENCE_SECONDS
+from firn.integrations.steps import PATIENCE_SECONDS, Steps
 from firn.integrations.tables import TableCondition
+
+
+class Work(Protocol):
+    """What an order wants of the server."""
+
+    def steps(self) -> Steps[list[Any]]:
+        """Start it, and wait for its end."""
+
+    def cancel_steps(self) -> Steps[None]:
+        """Cancel what is active."""
 
 
 def build_failure(error: FirnError, connection_id: str) -> TriggerEvent:
@@ -35,13 +45,13 @@ class WorkTrigger(BaseTrigger):
         self.firn_conn_id = firn_conn_id
         self.order = self.build_document(order)
         self.ends_at = ends_at
-        self.work: PipelineRun | TableBackfill = self.build_work(order)
+        self.work = self.build_work(order)
 
     def build_document(self, order: dict[str, Any]) -> dict[str, Any]:
         """The order as JSON."""
         return order
 
-    def build_work(self, order: dict[str, Any]) -> PipelineRun | TableBackfill:
+    def build_work(self, order: dict[str, Any]) -> Work:
         """What the order wants."""
         raise NotImplementedError
 

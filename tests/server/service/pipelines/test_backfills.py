@@ -358,9 +358,10 @@ def test_the_key_of_another_user_leads_to_no_backfill_of_this_one(built: Pipelin
 
 def test_a_key_that_was_used_for_another_backfill_is_refused(built: PipelineStage) -> None:
     request(built, idempotency_key="k")
-    for changes in ({"where": "id = 7"}, {"chunk_seconds": 7}, {"chunks": 1}):
+    others: list[dict[str, Any]] = [{"where": "id = 7"}, {"chunk_seconds": 7}, {"chunks": 1}]
+    for changes in others:
         with pytest.raises(Invalid, match="was used for another backfill"):
-            request(built, **{"idempotency_key": "k", **changes})
+            request(built, **changes, idempotency_key="k")
 
 
 def test_a_dry_run_with_a_key_stores_nothing(built: PipelineStage) -> None:
@@ -373,7 +374,8 @@ def test_of_two_requests_at_once_with_one_key_one_is_stored(
     built: PipelineStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have looked for the key before either has stored its backfill."""
-    store, ids = PipelineBackfills._store, []
+    store = PipelineBackfills._store
+    ids: list[BackfillId | None] = []
 
     def store_later(self: PipelineBackfills, *arguments: Any) -> Any:
         if not ids:
