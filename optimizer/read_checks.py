@@ -6,8 +6,10 @@ meanwhile; after a refresh the new state is checked before anything of it is ope
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
@@ -20,6 +22,11 @@ from optimizer.spark import JobSession
 
 CHANGE = "change"
 """The last part of a change store's name."""
+MOST_LISTED = 200
+MOST_MANIFESTS = 20
+"""Up to so many files in so many manifests the driver lists by itself: two jobs of Spark take more CPU time."""
+_DATA = 0
+"""The id of manifests of data files; others are of delete files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +96,50 @@ def check_table(work: ReadsTables, read: TableRead) -> None:
     if checked not in work.checked:
         _check_snapshot(work, table, snapshot)
         if not read.manifests_alone:
-            is_head = snapshot.snapshotId() == head.snapshotId()
-            files = (
-                _list_entries(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
-            )
-            work.file_access.check_frame(files, "file_path")
+            _check_data_files(work, table, read, snapshot, is_head=snapshot.snapshotId() == head.snapshotId())
         work.checked.add(checked)
+
+
+def _check_data_files(work: ReadsTables, table: Any, read: TableRead, snapshot: Any, *, is_head: bool) -> None:
+    """The data and delete files of a snapshot whose manifests were checked: without Spark, if they are few."""
+    few = _list_few(work, table, snapshot)
+    if few is not None:
+        work.file_access.check_files(few)
+        return
+    files = _list_entries(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
+    work.file_access.check_frame(files, "file_path")
+
+
+def _list_few(work: ReadsTables, table: Any, snapshot: Any) -> list[str] | None:
+    """The locations of a snapshot's files; None for many of them, or many manifests, which Spark reads faster.
+
+    The counts in a manifest list are a writer's word, so this also stops after as many files.
+    """
+    manifests = list(islice(iterate(snapshot.allManifests(table.io())), MOST_MANIFESTS + 1))
+    if len(manifests) > MOST_MANIFESTS or sum(map(_count_files, manifests)) > MOST_LISTED:
+        return None
+    locations = list[str]()
+    for manifest in manifests:
+        with closing(_list_manifest(work, table, manifest)) as listed:
+            locations += islice(listed, MOST_LISTED + 1 - len(locations))
+        if len(locations) > MOST_LISTED:
+            return None
+    return locations
+
+
+def _count_files(manifest: Any) -> int:
+    return (manifest.addedFilesCount() or 0) + (manifest.existingFilesCount() or 0)
+
+
+def _list_manifest(work: ReadsTables, table: Any, manifest: Any) -> Generator[str]:
+    """The locations of the files that a manifest lists and has not deleted."""
+    files, content = work.session.jvm.org.apache.iceberg.ManifestFiles, manifest.content().id()
+    read = files.read if content == _DATA else files.readDeleteManifest
+    reader = read(manifest, table.io(), table.specs())
+    try:
+        yield from (str(file.location()) for file in iterate(reader))
+    finally:
+        reader.close()
 
 
 def _check_snapshot(work: ReadsTables, table: Any, snapshot: Any) -> None:

@@ -14,6 +14,8 @@ NO_VARIABLES = {"spark.sql.variable.substitute": "false"}
 """Otherwise Spark replaces `${env:NAME}` in the text of a query, also in its strings, by what the optimizer knows."""
 VERY_FEW_BYTES = 32 * 2**20
 """Compiling the code of a query takes longer than reading this many bytes without."""
+INTERPRETED_BYTES = 8 * 2**20
+"""Compiling single expressions takes longer than interpreting them over this many bytes."""
 
 
 def choose_settings(total_bytes: int) -> dict[str, str]:
@@ -23,6 +25,8 @@ def choose_settings(total_bytes: int) -> dict[str, str]:
         settings |= {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
     if total_bytes <= VERY_FEW_BYTES:
         settings |= {"spark.sql.codegen.wholeStage": "false"}
+    if total_bytes <= INTERPRETED_BYTES:
+        settings |= {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     return settings
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from bench.etl.spark_counts import read_counts
+from optimizer import read_checks
 from optimizer.job_run import JobRun
 from optimizer.read_checks import JobReads, check_reads
 from optimizer.worker import Worker
@@ -118,11 +120,22 @@ def refused(table: KeyedTable, hidden: KeyedTable, kind: str, **params: Any) -> 
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("most_listed", [read_checks.MOST_LISTED, -1], ids=["few", "many"])
 @pytest.mark.parametrize("way", WAYS, ids=["outright", "parent", "link", "linked-directory"])
 def test_a_rewrite_copies_no_row_of_a_hidden_table(
-    server: RunningServer, worker: Worker, hidden: KeyedTable, secret: Path, way: Callable[[KeyedTable, Path], str]
+    server: RunningServer,
+    worker: Worker,
+    hidden: KeyedTable,
+    secret: Path,
+    way: Callable[[KeyedTable, Path], str],
+    most_listed: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The optimizer read whatever a table's manifests named, with its own rights, into the table's directory."""
+    """The optimizer read whatever a table's manifests named, with its own rights, into the table's directory.
+
+    It lists few files by itself, and has Spark list many.
+    """
+    monkeypatch.setattr(read_checks, "MOST_LISTED", most_listed)
     table = plain(server, worker)
     server.spark.sql(f"INSERT INTO {table.name} VALUES (1, 'mine')")
     commit_file(table, way(table, secret), secret)
@@ -189,6 +202,23 @@ def late(worker: Worker, table: KeyedTable, file: Path) -> Worker:
         commit_file(table, f"file:{file}", file)
 
     return Worker(worker.api, worker.spark, worker.jobs, worker.about, worker.stopping, check=check)
+
+
+@pytest.mark.spark
+def test_the_check_of_a_small_table_starts_no_job_of_spark(server: RunningServer, worker: Worker) -> None:
+    """Two jobs for each table were a fifth of the CPU time of a run of a small pipeline."""
+    table = KeyedTable(server, worker, COLUMNS, "", **{"firn.primary-key": "id"})
+    table.upsert((1, "mine"))
+    started: list[int] = []
+
+    def check(work: JobRun, reads: JobReads) -> None:
+        before = read_counts(server.spark).jobs
+        check_reads(work, reads)
+        started.append(read_counts(server.spark).jobs - before)
+
+    table.worker = Worker(worker.api, worker.spark, worker.jobs, worker.about, worker.stopping, check=check)
+    assert table.run("merge")["status"] == "succeeded"
+    assert started == [0]
 
 
 @pytest.mark.spark
