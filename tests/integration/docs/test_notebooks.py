@@ -7,30 +7,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from firn.embedded.ports import free_port
 from firn.local import LocalFirn
-from tests.spark_fixtures import interpret_queries
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 LONGEST_SECONDS = 600
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFirn]:
-    directory = tmp_path_factory.mktemp("notebooks")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in interpret_queries(directory).items():
-            patch.setenv(name, value)
-        with LocalFirn(directory / "data", port=free_port(), master="local[2]", memory="1g") as running:
-            yield running
 
 
 def write_program(notebook: Path) -> str:
