@@ -22,7 +22,7 @@ def read_cells(notebook: Path) -> list[dict[str, Any]]:
 
 def test_the_list_names_every_notebook() -> None:
     listed = (EXAMPLES / "README.md").read_text("utf-8")
-    assert len(NOTEBOOKS) >= 3
+    assert len(NOTEBOOKS) >= 4
     assert [notebook.name for notebook in NOTEBOOKS if f"({notebook.name})" not in listed] == []
 
 
