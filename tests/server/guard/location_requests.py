@@ -354,7 +354,7 @@ WITHOUT = {
     "POST /leases/{lease}/image/credentials",
     *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
     *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
-    *(f"POST /catalogs/{{catalog}}/tables/{{table}}/log/{verb}" for verb in ("skip", "reset")),
+    *(f"POST /catalogs/{{catalog}}/tables/{{table}}/log/{verb}" for verb in ("skip", "reset", "columns")),
     *(f"POST /catalogs/{{catalog}}/tables/{{table}}/log/quarantine/{verb}" for verb in ("writer", "drop")),
     *(f"POST /streams/{{stream_id}}/{verb}" for verb in ("pause", "resume", "restart")),
     "POST /hadoop/check",  # the warehouses of the catalogs alone
