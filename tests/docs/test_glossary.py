@@ -68,8 +68,7 @@ GUESSES = (
     ("SQL queries", "optimizer", "queries"),
     ("SQL queries", "firn/cli", "sql"),
     ("SQL queries", "web/src", "sql"),
-    ("SQL queries in Spark", "server/service", "spark_queries"),
-    ("SQL queries in Spark", "optimizer", "spark_queries"),
+    ("SQL queries", "optimizer", "spark_queries"),
     ("upgrade", "catalog/hive", "upgrade"),
     ("upgrade", "server", "upgrade"),
     ("upgrade", "firn/cli", "upgrade"),
@@ -151,7 +150,7 @@ def test_every_file_of_the_table_of_concepts_is_there() -> None:
         for layer, cell in zip(LAYERS, cells, strict=True)
         for name in re.findall(r"`([^`]+)`", cell)
     ]
-    assert len(CONCEPTS) == len({concept for concept, *_ in CONCEPTS}) == 26
+    assert len(CONCEPTS) == len({concept for concept, *_ in CONCEPTS}) == 25
     assert len(named) > 40
     assert [path for path in named if not (ROOT / path).is_file()] == []
 

@@ -201,6 +201,7 @@ class Drain:
     ends: deque[int]
     at: int = 0
     commits: list[tuple[float, int, int]] = field(default_factory=list)
+    added_columns: list[str] = field(default_factory=list)
 
     def look(self) -> Any:
         end = self.ends.popleft() if self.ends else self.at

@@ -26,6 +26,7 @@ from firn.protocol.tasks.query import QueryLimits, QueryMessage, QueryTable, Que
 from firn.scan.scan import read_rows
 from optimizer.queries import execution, tables
 from optimizer.queries.execution import run_query
+from optimizer.queries.results import number_names
 from optimizer.queries.tables import Relation, TableSource
 
 LIMITS = QueryLimits(rows=1_000, result_bytes=2**20, memory_bytes=2**28, threads=1, files=50)
@@ -225,4 +226,4 @@ def test_results_are_bounded(warehouse: Warehouse, monkeypatch: pytest.MonkeyPat
     assert len(long) == 10
     with pytest.raises(Refused, match="a row is larger than 1 MiB"):
         warehouse.ask("SELECT repeat('x', 9000000)", table)
-    assert execution.number_names(["a", "a", "a_1"]) == ["a", "a_1", "a_1_1"]
+    assert number_names(["a", "a", "a_1"]) == ["a", "a_1", "a_1_1"]

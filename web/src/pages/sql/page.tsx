@@ -1,4 +1,4 @@
-import { Button, Kbd, SegmentedControl, Select, Tabs, Text, Tooltip } from '@mantine/core';
+import { Button, Kbd, SegmentedControl, Select, Tabs, Text } from '@mantine/core';
 import { useLocalStorage, useMediaQuery, useOs } from '@mantine/hooks';
 import { IconPlayerPlay, IconPlayerPlayFilled } from '@tabler/icons-react';
 import { useInfiniteQuery, useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query';
@@ -8,7 +8,7 @@ import { useParams } from 'react-router';
 import { namespaces, table as tableQuery, tables } from '../../api/queries';
 import { cancelQuery, isActive, runQuery, sqlQuery, sqlSettings, type Engine } from '../../api/sql-queries';
 import type { SavedQuery, SparkQueries, SqlQuery } from '../../api/types';
-import { Note, ProblemNote } from '../../components/notes';
+import { Note, ProblemNote, Words } from '../../components/notes';
 import { Page } from '../../components/panel';
 import { SqlEditor, type EditorHandle } from '../../components/sql-editor';
 import { partsOf } from '../../lib/names';
@@ -97,8 +97,8 @@ function OnePage({ catalog }: { catalog: string }) {
             </Button>
           </div>
           <Text size="xs" c="dimmed" id="engine-use">
-            {engine === 'spark' ? SPARK_USE : INSTANT_USE}
-            {spark !== undefined && !spark.available && ` Spark is not available: ${spark.reason ?? 'queries are switched off.'} ${spark.hint ?? ''}`}
+            {engine === 'spark' ? SPARK_USE : INSTANT_USE}{' '}
+            {spark !== undefined && !spark.available && <Words>{`Spark is not available: ${spark.reason ?? 'queries are switched off.'} ${spark.hint ?? ''}`}</Words>}
           </Text>
           {work.error !== null && <ProblemNote error={work.error} />}
           {work.error === null && id !== undefined && <Result id={id} cancel={() => work.cancel(id)} canceling={work.canceling} />}
@@ -144,8 +144,7 @@ function useEngine() {
 }
 
 function EngineChoice({ value, choose, spark }: { value: Engine; choose: (engine: Engine) => void; spark: SparkQueries | undefined }) {
-  const available = spark?.available ?? false;
-  const control = (
+  return (
     <SegmentedControl
       aria-label="engine"
       aria-describedby="engine-use"
@@ -154,15 +153,9 @@ function EngineChoice({ value, choose, spark }: { value: Engine; choose: (engine
       onChange={(chosen) => choose(chosen === 'spark' ? 'spark' : 'instant')}
       data={[
         { value: 'instant', label: 'Instant' },
-        { value: 'spark', label: 'Spark', disabled: !available },
+        { value: 'spark', label: 'Spark', disabled: spark?.available !== true },
       ]}
     />
-  );
-  if (available || spark === undefined) return control;
-  return (
-    <Tooltip label={`${spark.reason ?? 'Spark is not available.'} ${spark.hint ?? ''}`} multiline maw={320}>
-      {control}
-    </Tooltip>
   );
 }
 
