@@ -1,0 +1,116 @@
+"""The loop of queries, with an engine and a server that this module plays."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from firn.errors import Refused
+from firn.protocol.query_leases import QueryLease, QueryReport, QueryReportOutcome
+from optimizer.client import connect
+from optimizer.registration import Registration
+from optimizer.spark import SparkProcess
+from optimizer.spark_queries.api import QueryApi
+from optimizer.spark_queries.keeper import QueryKeeper
+from optimizer.spark_queries.worker import QueryWorker
+
+LEASE = QueryLease(
+    lease="q.t",
+    lease_seconds=30,
+    heartbeat_seconds=0.05,
+    query_id="00000000-0000-4000-8000-000000000000",
+    statement="SELECT 1",
+    explain=False,
+    tables=[],
+    rows=10,
+    result_bytes=1_000,
+    delegation=[],
+)
+
+
+class Server:
+    """Gives one lease, and notes what it is told."""
+
+    def __init__(self) -> None:
+        self.reports: list[dict[str, object]] = []
+        self.is_canceled = False
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        if path == "/api/v1/query-leases":
+            return httpx.Response(200, json=LEASE.model_dump(mode="json"))
+        if self.is_canceled:
+            return httpx.Response(403, json={"error": {"code": "lease_lost", "message": "the lease has ended"}})
+        if path.endswith("/report"):
+            self.reports.append(json.loads(request.content))
+        return httpx.Response(204)
+
+
+class LiveSpark(SparkProcess):
+    def __init__(self) -> None:
+        super().__init__(lambda: pytest.fail("nothing starts Spark"))
+
+
+def work(server: Server, answer: Callable[[QueryKeeper, threading.Event], QueryReport]) -> list[dict[str, object]]:
+    api = connect("http://127.0.0.1:1", transport=httpx.MockTransport(server.answer))
+    registration, stopping = Registration(api, {}), threading.Event()
+    registration._id = "o"
+    worker = QueryWorker(
+        QueryApi(api),
+        LiveSpark(),
+        registration,
+        stopping,
+        1,
+        answer=lambda _api, _spark, _lease, keeper: answer(keeper, stopping),
+    )
+    assert worker.work_once(wait_seconds=0)
+    return server.reports
+
+
+def test_the_end_of_a_query_is_reported() -> None:
+    [report] = work(Server(), lambda _keeper, _stopping: QueryReport(outcome=QueryReportOutcome.DONE, rows=3))
+    assert (report["outcome"], report["rows"]) == ("done", 3)
+
+
+def test_a_refusal_is_told_with_its_hint_and_without_paths() -> None:
+    def refuse(_keeper: QueryKeeper, _stopping: threading.Event) -> QueryReport:
+        raise Refused("no file file:/warehouse/secret/a.parquet", hint="ask")
+
+    [report] = work(Server(), refuse)
+    assert (report["outcome"], report["message"], report["hint"]) == ("failed", "no file a file", "ask")
+
+
+def test_an_unexpected_error_shows_nothing_of_itself() -> None:
+    def fail(_keeper: QueryKeeper, _stopping: threading.Event) -> QueryReport:
+        raise ValueError("secret")
+
+    [report] = work(Server(), fail)
+    assert "secret" not in str(report["message"])
+
+
+def test_a_canceled_query_is_interrupted_and_not_reported() -> None:
+    server, interrupted = Server(), threading.Event()
+
+    def run(keeper: QueryKeeper, _stopping: threading.Event) -> QueryReport:
+        keeper.interrupt = interrupted.set
+        server.is_canceled = True
+        assert interrupted.wait(10)
+        raise RuntimeError("Spark's job was canceled")
+
+    assert work(server, run) == []
+
+
+def test_an_optimizer_that_stops_hands_its_query_back() -> None:
+    def run(keeper: QueryKeeper, stopping: threading.Event) -> QueryReport:
+        interrupted = threading.Event()
+        keeper.interrupt = interrupted.set
+        stopping.set()
+        assert interrupted.wait(10)
+        raise RuntimeError("Spark's job was canceled")
+
+    [report] = work(Server(), run)
+    assert report["outcome"] == "handed-back"
