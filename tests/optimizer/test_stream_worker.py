@@ -214,6 +214,7 @@ class Drain:
     def commit(self, _log: Any, batch: LogBatch) -> LogBatch:
         self.commits.append((time.monotonic(), batch.start[0], batch.end[0]))
         self.at = batch.end[0]
+        self.added_columns = ["more"]
         return batch
 
 
@@ -239,6 +240,8 @@ def test_a_drain_commits_every_half_of_its_lag_and_at_once_while_more_waits(monk
         stopping.set()
         thread.join(30)
     assert [(start, end) for _, start, end in drain.commits] == [(0, 3), (3, 13), (13, 23), (23, 25), (25, 30)]
+    lines = [line for beat in server.beats for line in beat.log]
+    assert sum("added columns more" in line for line in lines) == 1, "the first batch has added it"
     times = [at for at, _, _ in drain.commits]
     assert times[1] - times[0] >= 0.45
     assert times[3] - times[1] < 0.45

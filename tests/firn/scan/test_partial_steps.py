@@ -51,7 +51,8 @@ def test_each_change_begins_where_the_one_before_ended(seed: int) -> None:
     chance = random.Random(seed)
 
     def pick() -> int | None:
-        return chance.choice([None, *range(5)])
+        value: int | None = chance.choice([None, *range(5)])
+        return value
 
     rows = {key: {"id": key, **{name: pick() for name in NAMES[1:]}} for key in range(0, 6, 2)}
     changes = [
