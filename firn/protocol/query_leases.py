@@ -35,7 +35,7 @@ class LeasedQueryTable(Message):
     namespace: list[str]
     name: str
     own_locations: list[str] = []
-    """None: the optimizer asks about all files."""
+    """Directories whose files need no check; without any, the optimizer asks about all files."""
     snapshot_id: int | None = None
     ref: str | None = None
     as_of_millis: int | None = None
