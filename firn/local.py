@@ -31,6 +31,8 @@ from firn.embedded.python import python_module
 START_SECONDS = 180.0
 LOCAL_STREAMS = 4
 """The number of streams that the optimizer beside a Kafka broker runs at once."""
+LOCAL_QUERIES = 2
+"""The number of queries that the optimizer answers at once."""
 CALM_SECONDS = 60.0
 """A part that has run this long starts anew with the shortest pause."""
 FIRST_PAUSE_SECONDS = 1.0
@@ -174,6 +176,7 @@ class LocalFirn:
         optimizer = self._child(
             "optimizer",
             *("--server", self.url, "--master", self.master, "--driver-memory", self.memory),
+            *("--sql", str(LOCAL_QUERIES)),
             *(() if self.kafka is None else ("--streams", str(LOCAL_STREAMS))),
             *(("--allow-code",) if self.allow_code else ()),
             environment=self._optimizer_environment(),

@@ -188,7 +188,7 @@ def test_spark_is_chosen_while_an_optimizer_answers_queries(server: ServerProces
     page.reload()
     settled(page)
     engines.get_by_text("Spark").click()
-    expect(page.get_by_text("Spark: Spark's SQL, answered by an optimizer")).to_be_visible()
+    expect(page.get_by_text("Spark: an optimizer answers, in Spark SQL")).to_be_visible()
     run(page, "SELECT count(*) AS `n rows` FROM sales")
     expect(page.get_by_text("Waiting for an optimizer")).to_be_visible()
     assert violations(page) == []

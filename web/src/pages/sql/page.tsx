@@ -132,7 +132,7 @@ function RunButton({ running, run }: { running: boolean; run: () => void }) {
 }
 
 const INSTANT_USE = "Instant: DuckDB's SQL, answered by the server, for queries of up to a minute.";
-const SPARK_USE = "Spark: Spark's SQL, answered by an optimizer, for large queries, and tables that the instant engine does not read.";
+const SPARK_USE = 'Spark: an optimizer answers, in Spark SQL. For large queries, and tables that the instant engine does not read.';
 
 /** The chosen engine. While no optimizer answers queries it is the instant one. */
 function useEngine() {
