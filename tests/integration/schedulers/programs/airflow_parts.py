@@ -91,7 +91,7 @@ def try_keys() -> dict[str, Any]:
 
 def try_backfill() -> dict[str, Any]:
     """The order of a range with templates, its trigger as Airflow stores it, and refusals that no retry repeats."""
-    days = {"column": "day", "start": "{{ ds }}", "end": "{{ macros.ds_add(ds, 1) }}"}
+    days: Any = {"column": "day", "start": "{{ ds }}", "end": "{{ macros.ds_add(ds, 1) }}"}
     table = f"mart.daily_{number}"
     operator_class = firn.integrations.airflow.FirnBackfillOperator
     operator = operator_class(task_id="t", pipeline=pipeline, table=table, retries=2, **days)
