@@ -152,7 +152,7 @@ def maxwell(type_: str, data: Mapping[str, Any] | None, *, old: Mapping[str, Any
 
 
 def dms(operation: str, data: Mapping[str, Any] | None, **more: Any) -> Record:
-    """A record of AWS DMS 3.5 for a table of PostgreSQL, as its documentation and recorded streams have it."""
+    """A record of AWS DMS for a table of PostgreSQL, as its public documentation describes it: none was recorded."""
     metadata = {
         "timestamp": "2024-07-29T00:58:44.895275Z",
         "record-type": "data",
