@@ -16,6 +16,7 @@ from firn.protocol.answers.logs import (
     LogSchemaOut,
     LogSkipOut,
 )
+from firn.protocol.cdc.rows import ADD, IGNORE
 from firn.protocol.connections import Mechanism, Security
 from firn.quarantine import TableQuarantine
 from firn.transport import Transport
@@ -140,6 +141,11 @@ def cut_at_truncate(batch: LogBatch, truncate: Truncate) -> LogBatch:
     if batch.start[number] < offset:
         return replace(batch, end={**batch.end, number: offset})
     return replace(batch, end={**batch.end, number: offset + 1}, truncate=truncate)
+
+
+def ignore_new_columns(log: LogOut) -> LogOut:
+    """The log as readers take it: they leave out values whose columns a drain has yet to add."""
+    return log.model_copy(update={"schema_changes": IGNORE}) if log.schema_changes == ADD else log
 
 
 def plan_tail(log: LogOut, position: str | None) -> LogBatch:

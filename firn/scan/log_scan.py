@@ -16,7 +16,15 @@ from pyiceberg.table import Table
 
 from firn.errors import NotFound
 from firn.log_tail import read_tail
-from firn.logs import PASSWORD_VARIABLE, LogBatch, TableLog, plan_tail, require_drains, require_short
+from firn.logs import (
+    PASSWORD_VARIABLE,
+    LogBatch,
+    TableLog,
+    ignore_new_columns,
+    plan_tail,
+    require_drains,
+    require_short,
+)
 from firn.protocol.answers.logs import LogOut, LogPinOut
 from firn.scan import filters
 from firn.scan.log_rows import RecordLayout, decode_tail
@@ -43,7 +51,9 @@ class LogScan(Scan):
     """Of the user of the log's connection; by default $FIRN_KAFKA_PASSWORD."""
 
     def _read_once(self) -> pa.Table:
-        log = self.log.show()  # the end of the log first: the pair may have later records, and never fewer
+        log = ignore_new_columns(
+            self.log.show()
+        )  # the end of the log first: the pair may have later records, and never fewer
         require_drains(log, self.stores.table)
         pin, base, change = self._pin()
         tail = plan_tail(log, pin.position)

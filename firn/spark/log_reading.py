@@ -11,7 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.errors import Refused
-from firn.logs import PASSWORD_VARIABLE, LogBatch, build_kafka_options, plan_tail, require_drains, require_short
+from firn.logs import (
+    PASSWORD_VARIABLE,
+    LogBatch,
+    build_kafka_options,
+    ignore_new_columns,
+    plan_tail,
+    require_drains,
+    require_short,
+)
 from firn.names import split_name
 from firn.protocol.answers.logs import LogOut, LogPinOut
 from firn.protocol.avro.wire_format import AVRO_FORMATS
@@ -63,7 +71,9 @@ def _pin(spark: SparkSession, table: str) -> PinnedLog:
     client, name = client_of(spark, table)
     with client:
         handle = client.tables[name]
-        log = handle.log.show()  # the end of the log first: the pair may have later records, and never fewer
+        log = ignore_new_columns(
+            handle.log.show()
+        )  # the end of the log first: the pair may have later records, and never fewer
         require_drains(log, name)
         pinned = PinnedLog(spark, table, load_target(spark, table), log, handle.log.pin())
         if log.format not in AVRO_FORMATS or not pinned.tail.most_records:
