@@ -51,9 +51,8 @@ class LogScan(Scan):
     """Of the user of the log's connection; by default $FIRN_KAFKA_PASSWORD."""
 
     def _read_once(self) -> pa.Table:
-        log = ignore_new_columns(
-            self.log.show()
-        )  # the end of the log first: the pair may have later records, and never fewer
+        # The end of the log first: the pair may have later records, and never fewer.
+        log = ignore_new_columns(self.log.show())
         require_drains(log, self.stores.table)
         pin, base, change = self._pin()
         tail = plan_tail(log, pin.position)

@@ -71,9 +71,8 @@ def _pin(spark: SparkSession, table: str) -> PinnedLog:
     client, name = client_of(spark, table)
     with client:
         handle = client.tables[name]
-        log = ignore_new_columns(
-            handle.log.show()
-        )  # the end of the log first: the pair may have later records, and never fewer
+        # The end of the log first: the pair may have later records, and never fewer.
+        log = ignore_new_columns(handle.log.show())
         require_drains(log, name)
         pinned = PinnedLog(spark, table, load_target(spark, table), log, handle.log.pin())
         if log.format not in AVRO_FORMATS or not pinned.tail.most_records:
