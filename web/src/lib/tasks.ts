@@ -13,6 +13,7 @@ const TASK_TITLES: Record<string, string> = {
   send_events: 'Table events',
   tidy_notifications: 'Old messages of rules',
   reap_streams: 'Expired leases of streams',
+  reap_queries: 'Expired leases of queries',
   measure_streams: 'Lag of streams',
   fleet: 'Optimizer launches',
   list_hive: 'Hive table index',
