@@ -77,7 +77,7 @@ def test_time_alone_makes_a_table_due_when_the_decision_said_so(lake: Lake) -> N
     lake.services.planner_loop.run_once()
     assert due(lake) == []
     with lake.services.database.reading() as uow:
-        within = uow.stats.due(uow.now() + timedelta(minutes=59), limit=9)
+        within = uow.stats.due(uow.now() + timedelta(minutes=40), limit=9)
         later = uow.stats.due(uow.now() + timedelta(minutes=61), limit=9)
     assert (list(within), list(later)) == ([], [lake.keyed().base_id])
 
