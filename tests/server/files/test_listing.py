@@ -158,9 +158,16 @@ def test_a_replaced_file_of_the_same_size_and_time_shows_by_its_inode(tmp_path: 
     assert not after.same_as(before)
 
 
-def test_files_written_just_now_are_not_settled(tmp_path: Path) -> None:
+def stop_the_clock(monkeypatch: pytest.MonkeyPatch, at_ns: int) -> None:
+    """Let every listing begin at this moment."""
+    monkeypatch.setattr(time, "time_ns", lambda: at_ns)
+
+
+def test_files_written_just_now_are_not_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "young", "old")
-    os.utime(tmp_path / "old", ns=(10**18, 10**18))
+    os.utime(tmp_path / "young", ns=(10**18, 10**18))
+    os.utime(tmp_path / "old", ns=(10**18 - 1, 10**18 - 1))
+    stop_the_clock(monkeypatch, 10**18 + 999_999_999)
     listing = Listings().list(f"file:{tmp_path}")
     assert {file.path: listing.is_settled(file) for file in listing.files} == {"young": False, "old": True}
 
@@ -171,7 +178,8 @@ def test_files_of_other_machines_are_believed_later_for_their_clocks_may_be_behi
     """A file of this second by a clock 5 s behind: what replaces it within its second would look the same."""
     monkeypatch.setattr(ArrowDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(tmp_path)))
     write(tmp_path, "behind", "old")
-    now = time.time_ns()
+    now = 10**18
+    stop_the_clock(monkeypatch, now)
     os.utime(tmp_path / "behind", ns=(now - 5 * 10**9, now - 5 * 10**9))
     os.utime(tmp_path / "old", ns=(now - 20 * 10**9, now - 20 * 10**9))
     remote = Listings().list("s3://bucket/table")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ TABLES = [TableName(("db",), "a"), TableName(("db",), "b")]
 LASTS = 60.0
 MAX_ATTEMPTS = 5
 JUMPS = [7, 35, 61]
-"""No sum of them is a lease's time exactly: the real clock, which goes on too, never decides."""
+"""No sum of them is a lease's time exactly: what the clock moves between the jumps never decides."""
 PICK = st.integers(0, 20)
 P, R, C, S, F, U, X = JobStatus
 KINDS = [JobKind.REWRITE, JobKind.EXPIRE]
@@ -38,9 +38,11 @@ KINDS = [JobKind.REWRITE, JobKind.EXPIRE]
 
 @dataclass
 class JumpingDatabase(DatabaseWrapper):
-    """A database whose clock can be set forward."""
+    """A database whose clock stands still, but for a millisecond at each look, and can be set forward."""
 
     ahead: float = 0.0
+    began: datetime | None = None
+    looks: int = 0
 
     @contextmanager
     def reading(self) -> Iterator[UnitOfWork]:
@@ -53,8 +55,13 @@ class JumpingDatabase(DatabaseWrapper):
             yield self._ahead(uow)
 
     def _ahead(self, uow: UnitOfWork) -> UnitOfWork:
-        now, ahead = uow.now, timedelta(seconds=self.ahead)
-        uow.now = lambda: now() + ahead  # type: ignore[method-assign]
+        self.began = began = self.began or uow.now()
+
+        def now() -> datetime:
+            self.looks += 1
+            return began + timedelta(seconds=self.ahead, milliseconds=self.looks)
+
+        uow.now = now  # type: ignore[method-assign]
         return uow
 
 
