@@ -79,7 +79,7 @@ class HiveEngine:
 
     def close(self) -> None:
         self._pipe.close()
-        self._process.join(20)
+        self._process.join(60)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()

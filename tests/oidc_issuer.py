@@ -190,7 +190,7 @@ def issuer_process() -> Iterator[Issuer]:
                 yield Issuer(url, http)
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 if __name__ == "__main__":

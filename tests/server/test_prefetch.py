@@ -14,7 +14,7 @@ def test_results_come_in_the_order_of_the_items() -> None:
 
     def work(some: list[int]) -> list[int]:
         if some[0] == 0:
-            first_may_end.wait(10)
+            first_may_end.wait(60)
         first_may_end.set()
         return [number * 10 for number in some]
 

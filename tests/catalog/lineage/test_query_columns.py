@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -68,9 +67,8 @@ def test_no_query(sql: str) -> None:
 
 
 def test_a_query_that_names_its_parts_often_is_traced_once() -> None:
+    """Traced at each use it would take for ever, and the test would run out of time."""
     steps = "".join(f", c{n + 1} AS (SELECT x.a || y.a AS a FROM c{n} x, c{n} y)" for n in range(100))
-    began = time.monotonic()
     assert trace(f"WITH c0 AS (SELECT a FROM db.t){steps} SELECT a FROM c100") == {"a": ["db.t.a"]}
     wide = "".join(f", c{n + 1} AS (SELECT x.*, y.* FROM c{n} x, c{n} y)" for n in range(40))
     assert trace(f"WITH c0 AS (SELECT * FROM db.t){wide} SELECT * FROM c40") is None
-    assert time.monotonic() - began < 20

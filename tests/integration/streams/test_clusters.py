@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
@@ -97,16 +96,14 @@ def test_a_broker_takes_the_password_of_a_connection_and_refuses_another_one(
         clusters.describe(connection, "wrong", topic.name)
 
 
-def test_a_broker_that_keeps_silent_is_an_error_within_seconds() -> None:
+def test_a_broker_that_keeps_silent_is_an_error() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # it takes connections, and never answers
         port = silent.getsockname()[1]
         connection = Connection(name="silent", brokers=(f"127.0.0.1:{port}",))
-        begun = time.monotonic()
         with pytest.raises(Unavailable, match=f"Kafka at 127.0.0.1:{port} does not answer"):
             ConfluentClusters(seconds=1).describe(connection, None, "orders")
         topic = Topic(name="orders", id="a", partitions={0: Offsets(0, 5)})
         with pytest.raises(Unavailable, match="does not answer"):  # no records would mean that the topic has none
             ConfluentClusters(seconds=1).read_newest(connection, None, topic, 10)
-        assert time.monotonic() - begun < 30

@@ -26,7 +26,7 @@ class Hanging:
         self.real, self.go_on, self.has_ended = real, threading.Event(), threading.Event()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        self.go_on.wait(20)
+        self.go_on.wait(60)
         try:
             return self.real(*arguments, **named)
         finally:
@@ -34,7 +34,7 @@ class Hanging:
 
     def finish(self) -> None:
         self.go_on.set()
-        assert self.has_ended.wait(20)
+        assert self.has_ended.wait(60)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -59,12 +58,10 @@ def test_what_the_process_says_of_failures_becomes_an_error(engines: Run) -> Non
 def test_a_silent_process_ends_with_its_time_and_with_a_cancel(engines: Run) -> None:
     with pytest.raises(Invalid, match=r"longer than 0\.3 s"):
         run(an_engine(engines, "time.sleep(60)", seconds=0.3))
-    engine, canceled = an_engine(engines, "time.sleep(60)"), threading.Event()
+    engine, canceled = an_engine(engines, "time.sleep(3600)", seconds=3600), threading.Event()
     threading.Timer(0.3, canceled.set).start()
-    start = time.monotonic()
     with pytest.raises(QueryCanceled):
         run(engine, canceled=canceled)
-    assert time.monotonic() - start < 10
 
 
 def test_a_refused_file_ends_the_process_so_that_it_answers_no_other_query(engines: Run) -> None:

@@ -144,11 +144,8 @@ def test_mail_servers_that_do_not_answer_or_encrypt() -> None:
     with smtp_receiver() as receiver, pytest.raises(Unavailable):
         mails(receiver.port, security="starttls", username="u", password="s3cret").send(["a@b"], MESSAGE)
     assert not any("AUTH" in command for command in receiver.commands)
-    with listening(b"2") as port:
-        began = time.monotonic()
-        with pytest.raises(Unavailable):
-            mails(port, seconds=0.5).send(["a@b"], MESSAGE)
-        assert time.monotonic() - began < 5
+    with listening(b"2") as port, pytest.raises(Unavailable):
+        mails(port, seconds=0.5).send(["a@b"], MESSAGE)
     assert "s3cret" not in repr(mails(1, username="u", password="s3cret"))
 
 

@@ -224,15 +224,16 @@ def test_a_query_that_takes_too_long_or_too_much_ends_alone(query_lake: QueryLak
 
 
 def test_a_canceled_query_stops_and_keeps_nothing(query_lake: QueryLake) -> None:
+    for engine in query_lake.queries.engines:
+        assert isinstance(engine, QueryProcess)
+        engine.seconds = 600.0  # longer than a test may take: no query ends for its time
     query = query_lake.begin(ENDLESS)
     waiting = [query_lake.begin(ENDLESS) for _ in query_lake.queries.engines]
     while query_lake.client.transport.get(f"/queries/{query['id']}")["state"] == "queued":
         time.sleep(0.01)
     for each in (query, *waiting):
         assert query_lake.client.transport.change("DELETE", f"/queries/{each['id']}")["state"] == "canceled"
-    start = time.monotonic()
-    assert query_lake.rows("SELECT count(*) FROM orders") == [["3"]]
-    assert time.monotonic() - start < 10, "the canceled ones hold no engine"
+    assert query_lake.rows("SELECT count(*) FROM orders") == [["3"]], "the canceled ones hold no engine"
     with pytest.raises(Refused, match="no result: it is canceled"):
         query_lake.client.transport.get(f"/queries/{query['id']}/rows")
     done = query_lake.end(query_lake.begin("SELECT 1"))
