@@ -120,15 +120,15 @@ def committed(fleet: Fleet, clients: int, seconds: float, *, counted: bool) -> l
                 pool.submit(commits_on, database, fleet.ids, seconds, number, counted=counted)
                 for number in range(clients)
             ]
-            return [result for each in running for result in each.result()]
+            return [result for future in running for result in future.result()]
     with ProcessPoolExecutor(clients, mp_context=get_context("forkserver")) as pool:
         futures = [pool.submit(commits, fleet.url, fleet.ids, 0.1, number, counted=True) for number in range(clients)]
-        for each in futures:  # every process has started
-            each.result()
+        for future in futures:  # every process has started
+            future.result()
         running = [
             pool.submit(commits, fleet.url, fleet.ids, seconds, number, counted=counted) for number in range(clients)
         ]
-        return [result for each in running for result in each.result()]
+        return [result for future in running for result in future.result()]
 
 
 def commit_costs(fleet: Fleet, clients: int, seconds: float, report: Report) -> None:

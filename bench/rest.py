@@ -268,7 +268,7 @@ def side_by_side(report: Report, servers: Sequence[Server], rounds: int, seconds
                     driven = drive(server.address, requests(server, clients), seconds)
                     if turn:  # the first warms both up
                         runs[server.name].append(driven)
-            rates = {name: statistics.median(run.rate for run in each) for name, each in runs.items()}
+            rates = {name: statistics.median(driven.rate for driven in drives) for name, drives in runs.items()}
             report.line(
                 name,
                 clients=clients,
@@ -310,7 +310,7 @@ def memory(report: Report, server: Server, how_many: int) -> None:
     requests = commits(own=True)(server, clients)
     seen = [round(server.memory_mib())]
     for _ in range(10):
-        drive(server.address, [_some(each, part) for each in requests], seconds=3600)
+        drive(server.address, [_some(stream, part) for stream in requests], seconds=3600)
         seen.append(round(server.memory_mib()))
     report.line("memory", commits=part * clients * 10, mib=seen)
 

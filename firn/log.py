@@ -204,10 +204,10 @@ def producer(
         opened = kafka.Producer(options)
     except kafka.KafkaException as error:
         raise Invalid(f"the client of Kafka refuses the settings: {error.args[0].str()}") from error
-    made = LogProducer(rules, log.topic, opened, is_transactional=transactional_id is not None)
+    producer = LogProducer(rules, log.topic, opened, is_transactional=transactional_id is not None)
     if transactional_id is not None:
-        made._call(opened.init_transactions, SECONDS)  # noqa: SLF001 -- its own class
-    return made
+        producer._call(opened.init_transactions, SECONDS)  # noqa: SLF001 -- its own class
+    return producer
 
 
 def _load_rules(client: Client, table: str) -> tuple[LogOut, RecordRules]:

@@ -36,8 +36,8 @@ def run(ends: ExitStack, sides: Sides, options: argparse.Namespace) -> Report:
             answer.raise_for_status()
             if number >= 0:
                 milliseconds[side].append((time.perf_counter() - began) * 1000)
-    for side, each in milliseconds.items():
-        report.line(side, median_ms=round(median(each), 1), p90_ms=round(quantiles(each, n=10)[-1], 1))
+    for side, times_ms in milliseconds.items():
+        report.line(side, median_ms=round(median(times_ms), 1), p90_ms=round(quantiles(times_ms, n=10)[-1], 1))
     more = median(milliseconds[HDFS]) - median(milliseconds[LOCAL])
     times = median(milliseconds[HDFS]) / median(milliseconds[LOCAL])
     report.line("commit", more_ms=round(more, 1), times_local=round(times, 2))

@@ -97,9 +97,11 @@ def upgraded(scratch: Path, files: int, partitions: int) -> dict[str, Any]:
     database = open_database(settings)
     services = build_services(settings, database)
     services.namespaces.create_catalog(CATALOG, (scratch / "warehouse").as_uri(), "thrift://made.up:9083", {})
-    each = files // partitions
+    files_of_partition = files // partitions
     made_up = TableFiles(
-        MadeUpStorage(like), MadeUpListings(each, like.stat().st_size), footer_threads=settings.hive.footer_threads
+        MadeUpStorage(like),
+        MadeUpListings(files_of_partition, like.stat().st_size),
+        footer_threads=settings.hive.footer_threads,
     )
     index = HiveIndex(database, OneMetastore(_metastore(partitions)))
     checks = replace(services.hive.checks, index=index, files=made_up)
@@ -111,8 +113,8 @@ def upgraded(scratch: Path, files: int, partitions: int) -> dict[str, Any]:
     took = time.perf_counter() - began
     with database.reading() as uow:
         ended = uow.operations.get(operation.id)
-    if ended.result.get("files") != each * partitions:
-        raise AssertionError(f"the upgrade of {each * partitions} files has ended as {ended}")
+    if ended.result.get("files") != files_of_partition * partitions:
+        raise AssertionError(f"the upgrade of {files_of_partition * partitions} files has ended as {ended}")
     per_file = round(took * 1000 / files, 3)
     return {"wall_s": round(took, 1), "ms_per_file": per_file, "mib": peak_mib(getpid()), "mib_before": before}
 

@@ -76,11 +76,11 @@ def _measure(
 
     location = Path(str(loads.load(table)["location"]).removeprefix("file://"))
     wait()  # starts the builder
-    watch, each = Stopwatch([loads.builder_pid]), max(1, options.commits // PARTS)
-    for first in range(0, options.commits, each):
-        cost, waits = watch.cost(lambda: [wait() for _ in range(each)])
+    watch, commits = Stopwatch([loads.builder_pid]), max(1, options.commits // PARTS)
+    for first in range(0, options.commits, commits):
+        cost, waits = watch.cost(lambda: [wait() for _ in range(commits)])
         builder = {"builder_cpu_s": round(cost.cpu, 2), "peak_mib": peak_mib(loads.builder_pid)}
-        report.line("commits", commits=first + each, **describe(waits), **builder, **dict(_sizes(location)))
+        report.line("commits", commits=first + commits, **describe(waits), **builder, **dict(_sizes(location)))
 
 
 def wait_for_commit(loads: ImageLoads, writer: StoreWriter, rows: pa.Table) -> float:

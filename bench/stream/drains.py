@@ -37,7 +37,7 @@ def run(scratch: Path, options: argparse.Namespace) -> Report:
                 cost = _measure(way, running, topic, upserts, options.records)
                 report.line("round", round=number, way=way, **cost.to_json())
                 costs[way] += [cost] if number >= 0 else []
-    medians = {way: median(each) for way, each in costs.items()}
+    medians = {way: median(rounds) for way, rounds in costs.items()}
     report.line(
         "drain",
         **{f"rate_of_{way}": _compare_rates(medians["drain"], medians[way]) for way in ("parse", "append")},

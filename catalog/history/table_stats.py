@@ -114,7 +114,7 @@ def describe_snapshots(event: CommitEvent, snapshots: Sequence[Json]) -> CommitE
     summary, last = summaries[-1], snapshots[-1]
 
     def total(key: str) -> int:
-        return min(sum(read_number(each, key) for each in summaries), HIGHEST_COUNT)
+        return min(sum(read_number(summary, key) for summary in summaries), HIGHEST_COUNT)
 
     return replace(
         event,

@@ -155,7 +155,7 @@ class JsonDecoder:
         is_delete = [record.value() is None for record in records] if self._is_upsert else []
         has_deletes = any(is_delete)
         for column, kind in zip(self.layout.columns, self.layout.target, strict=False):
-            values = [each.get(column.name) for each in objects]
+            values = [values_of_record.get(column.name) for values_of_record in objects]
             if has_deletes and column.name not in self.layout.key:
                 values = [None if gone else value for value, gone in zip(values, is_delete, strict=True)]
             array = _convert_plain(values, column.field_type, kind.type)

@@ -47,8 +47,8 @@ def follow_changes(state: pa.Table, changes: pa.Table, keys: Sequence[str], fold
     for round_ in _split_rounds(of_changes):
         held = [place for code in of_changes[round_].tolist() for place in current[code]]
         folded = fold(changes.take(pa.array(round_)), rows.take(held))
-        made = rows.append(folded, len(round_))
-        for place, now in zip(round_.tolist(), made, strict=True):
+        places = rows.append(folded, len(round_))
+        for place, now in zip(round_.tolist(), places, strict=True):
             code = int(of_changes[place])
             moves += [(place, before, after) for before, after in _pair(current[code], now)]
             current[code] = now

@@ -70,8 +70,8 @@ def take_event(request: Request, services: ServicesDep, event: Annotated[dict[st
     An input needs the privilege `read` on its table, and an output needs `write`; the server leaves out others, and
     says so. 400 refuses a malformed event, and 409 a sender with too many edges.
     """
-    taken = services.lineage.intake.take(event, _build_sender(request))
-    return LineageTakenOut(edges=taken.edges, left_out=list(taken.left_out))
+    stored = services.lineage.intake.take(event, _build_sender(request))
+    return LineageTakenOut(edges=stored.edges, left_out=list(stored.left_out))
 
 
 @router.post("/lineage/batch", summary="Take OpenLineage events", responses=refusals(400))

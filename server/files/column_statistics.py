@@ -126,7 +126,7 @@ def _add_partitions(
     manifests: Manifests, unread: list[ManifestFile], counters: Mapping[int, ColumnCounter], decoder: _Decoder
 ) -> set[int]:
     """Widen the ranges of partition columns by the summaries of unread manifests; the columns that all of them have."""
-    whole = set(counters)
+    columns_of_all = set(counters)
     for line in unread:
         spec, of_line = manifests.spec(line["partition_spec_id"]), set[int]()
         for part, summary in zip(spec.json_fields, line.get("partitions") or (), strict=False):
@@ -138,8 +138,8 @@ def _add_partitions(
             if lower is not None and upper is not None:
                 counter.widen(lower, upper)
                 of_line.add(part["source-id"])
-        whole &= of_line
-    return whole
+        columns_of_all &= of_line
+    return columns_of_all
 
 
 def _count_live(line: Mapping[str, Any]) -> int | None:

@@ -112,8 +112,8 @@ def _list_locations(dataset: Dataset) -> Iterator[str]:
         if scheme == "file":
             yield from (path, f"file:{path}", f"file://{path}")
         elif base:
-            for each in ("s3", "s3a", "s3n") if scheme.startswith("s3") else (scheme,):
-                yield f"{each}:{base}{path}"
+            for alias in ("s3", "s3a", "s3n") if scheme.startswith("s3") else (scheme,):
+                yield f"{alias}:{base}{path}"
 
 
 def _find_located(uow: UnitOfWork, locations: set[str]) -> Mapping[str, Relation]:

@@ -60,10 +60,10 @@ class Summaries:
         """The catalog as far as the reader may read it; NoSuchCatalog."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            now, whole = uow.now(), Securable(catalog)
-            readable = list_readable(visible, whole)
+            now, securable = uow.now(), Securable(catalog)
+            readable = list_readable(visible, securable)
             series = load_series(uow, catalog, readable[:MOST_SUMMED], now)
-            counts = _count(uow, catalog, now) if visible.readable(whole) else None
+            counts = _count(uow, catalog, now) if visible.readable(securable) else None
             worst = _list_worst(uow, catalog, readable[:MOST_SUMMED])
             recent = _sum_recent_jobs(uow, catalog, visible)
         trend = build_trend(series, DRAWN, (now - WEEK).timestamp(), now.timestamp())
