@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from typing import TypeVar
 
 import numpy as np
 from confluent_kafka import Producer
@@ -24,6 +25,8 @@ COLUMNS = (
 )
 DAYS = 29
 SECONDS = 60.0
+AT_ONCE = 50
+T = TypeVar("T")
 _CHUNK = 1_000
 _FIRST_DAY = date(2026, 1, 1)
 _NAMES = [str(_FIRST_DAY + timedelta(days=day)) for day in range(DAYS)]
@@ -49,13 +52,22 @@ class Upserts:
 
     def draw(self, count: int) -> Iterator[tuple[int, str]]:
         """Keys and values of the first `count` records: of all keys in turn if they are unique, else of any."""
+        for key, values in self._draw(count):
+            yield key, _format(key, values)
+
+    def apply(self, count: int) -> None:
+        """Take over the first `count` records, which another process sends."""
+        for _ in self._draw(count):
+            pass
+
+    def _draw(self, count: int) -> Iterator[tuple[int, list[int]]]:
         random = np.random.default_rng(self.seed)
         for start in range(0, count, _CHUNK):
             drawn = random.integers(0, [self.keys, 100, 8, 500, 50_000, 64_000, 100_000, 2**62], (_CHUNK, 8))
             for number, values in enumerate(drawn[: count - start].tolist(), start):
                 key = number if self.unique else values[0]
                 self.rows[key] = (values[1], values[5])
-                yield key, _format(key, values)
+                yield key, values
 
     def totals(self) -> Totals:
         """Of the newest record of each key drawn so far."""
@@ -85,6 +97,15 @@ def create_topic(brokers: str, name: str, partitions: int) -> None:
     """Create an empty topic; KafkaException if it cannot be created."""
     admin = AdminClient({"bootstrap.servers": brokers})  # it must live until the result is there
     admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(SECONDS)
+
+
+def keep_rate(records: Iterator[T], rate: int, at_once: int = AT_ONCE) -> Iterator[T]:
+    """The same records, so many a second; `at_once` of them between two looks at the clock."""
+    began = time.monotonic()
+    for number, record in enumerate(records):
+        if number % at_once == 0:
+            time.sleep(max(0.0, began + number / rate - time.monotonic()))
+        yield record
 
 
 def produce(brokers: str, topic: str, partitions: int, records: Iterator[tuple[int, str]]) -> None:

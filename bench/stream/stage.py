@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -38,8 +38,8 @@ class Stage:
         produce(self.brokers, topic, partitions, upserts.draw(records))
         return topic
 
-    def create_table(self, topic: str, *, partitioned: bool = False) -> str:
-        """A new keyed table with the topic as its log; its name with the catalog."""
+    def create_table(self, topic: str, *, partitioned: bool = False, **more: str) -> str:
+        """A new keyed table with the topic as its log, and with `more` properties; its name with the catalog."""
         name = f"lake.db.drained{os.getpid()}_{next(_NUMBERS)}"
         properties = {
             "firn.primary-key": "id",
@@ -47,6 +47,7 @@ class Stage:
             "firn.log.brokers": self.brokers,
             "firn.log.format": "firn-json",
             **({"firn.key.scope": "partition"} if partitioned else {}),
+            **more,
         }
         assignments = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         by = "PARTITIONED BY (day)" if partitioned else ""
@@ -80,11 +81,11 @@ class Stage:
 
 
 @contextmanager
-def stage(scratch: Path, memory: str) -> Iterator[Stage]:
-    """Start all three and make the namespace."""
+def stage(scratch: Path, memory: str, environment: Mapping[str, str] | None = None) -> Iterator[Stage]:
+    """Start all three, the server with these variables, and make the namespace."""
     with (
         running_broker(scratch / "kafka") as brokers,
-        running_server(scratch / "firn") as server,
+        running_server(scratch / "firn", environment) as server,
         running_spark(scratch, memory=memory, settings=spark_conf(kafka=True)) as spark,
     ):
         session = session_on(spark, server)

@@ -15,20 +15,17 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.measure import TreeStopwatch
 from bench.report import Report
-from bench.stream.records import Totals, Upserts, create_topic, produce
+from bench.stream.records import Totals, Upserts, create_topic, keep_rate, produce
 from bench.stream.stage import running_broker
 from bench.stream.systems import SYSTEMS, NotYet, System
 
 LIMIT_SECONDS = 240.0
 AIM_OF_BEST, AIM_OF_HUDI = 2.0, 5.0
-_SLICE = 50
-"""Records between two looks at the clock."""
 
 
 def add_arguments(group: argparse._ArgumentGroup) -> None:
@@ -130,15 +127,6 @@ class Trial:
             self.ages.append(clock - max(start, newest / 1_000))
             producer.join(max(0.0, 4 - (time.monotonic() - began)))
         wait_for(self.system, upserts.totals())
-
-
-def keep_rate(records: Iterator[tuple[int, str]], rate: int) -> Iterator[tuple[int, str]]:
-    """The same records, so many a second."""
-    began = time.monotonic()
-    for number, record in enumerate(records):
-        if number % _SLICE == 0:
-            time.sleep(max(0.0, began + number / rate - time.monotonic()))
-        yield record
 
 
 def _median(values: list[float]) -> float:

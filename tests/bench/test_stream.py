@@ -15,7 +15,7 @@ import pytest
 from bench.measure import TreeStopwatch
 from bench.report import Report
 from bench.stream import sustained
-from bench.stream.records import DAYS, Totals, Upserts
+from bench.stream.records import DAYS, Totals, Upserts, keep_rate
 from bench.stream.systems import NotYet, System
 
 BURN = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
@@ -48,7 +48,7 @@ def test_a_tree_of_processes_counts_children_that_have_ended() -> None:
 
 def test_records_keep_their_rate_and_their_order() -> None:
     began = time.monotonic()
-    kept = list(sustained.keep_rate(iter([(number, "") for number in range(200)]), 1_000))
+    kept = list(keep_rate(iter([(number, "") for number in range(200)]), 1_000))
     assert kept == [(number, "") for number in range(200)]
     assert time.monotonic() - began >= 0.15
 
