@@ -52,14 +52,30 @@ class TreeStopwatch(Stopwatch):
     """Counts the CPU seconds of processes and of all their descendants, also of those that have ended."""
 
     def _cpu(self) -> float:
-        times = {int(entry.name): times for entry in Path("/proc").glob("[0-9]*") if (times := _times(entry))}
-        pids, total = [*self.pids], 0.0
-        while pids:
-            pid = pids.pop()
-            if pid in times:
-                total += times[pid][1]
-                pids += [child for child, (parent, _) in times.items() if parent == pid]
-        return total
+        return sum(seconds for _, seconds in _list_tree(self.pids))
+
+
+def tree_mib(pids: Sequence[int]) -> int:
+    """The memory that processes and their descendants hold now. What they share counts for each of them."""
+    pages = 0
+    for pid, _ in _list_tree(pids):
+        try:
+            pages += int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            continue
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
+def _list_tree(roots: Sequence[int]) -> list[tuple[int, float]]:
+    """Processes and all their descendants, with the CPU seconds of each and of its ended children."""
+    times = {int(entry.name): times for entry in Path("/proc").glob("[0-9]*") if (times := _times(entry))}
+    pids, tree = [*roots], []
+    while pids:
+        pid = pids.pop()
+        if pid in times:
+            tree.append((pid, times[pid][1]))
+            pids += [child for child, (parent, _) in times.items() if parent == pid]
+    return tree
 
 
 def _times(entry: Path) -> tuple[int, float] | None:

@@ -23,9 +23,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.stream import drains, skew, sustained, visible
+from bench.stream import drains, fleet, hybrid, skew, sustained, visible
 
-PARTS = {"drain": drains.run, "skew": skew.run, "sustained": sustained.run, "visible": visible.run}
+PARTS = {
+    "drain": drains.run,
+    "skew": skew.run,
+    "hybrid": hybrid.run,
+    "visible": visible.run,
+    "fleet": fleet.run,
+    "sustained": sustained.run,
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,7 +56,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--warm-rounds", type=int, default=1, help="rounds before these (default: %(default)s)")
     parser.add_argument("--tasks", type=int, default=8, help="shuffle partitions of `skew` (default: %(default)s)")
     sustained.add_arguments(parser.add_argument_group("sustained"))
+    hybrid.add_arguments(parser.add_argument_group("hybrid"))
     visible.add_arguments(parser.add_argument_group("visible"))
+    fleet.add_arguments(parser.add_argument_group("fleet"))
     parser.add_argument("--memory", default="2g", help="heap of Spark's JVM (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="directory for the files of results (default: none is written)")
     return parser.parse_args(argv)

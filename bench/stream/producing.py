@@ -6,21 +6,23 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-import numpy.typing as npt
 from confluent_kafka import Consumer, TopicPartition
 
 from bench.stream.records import SECONDS, Upserts, keep_rate, produce
+from bench.stream.sightings import Integers
 
 LOOKS_PER_SECOND = 1_000
 """How often it looks at the clock, at most: records do not come in bunches."""
 _BATCH = 10_000
+Partition = tuple[str, int]
+"""A topic, and the number of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +70,25 @@ def producing(order: Order, log: Path) -> Iterator[Producing]:
                 process.terminate()
 
 
-def read_times(
-    brokers: str, topic: str, starts: list[int], count: int
-) -> list[npt.NDArray[np.int64]]:
-    """For each partition, `at` of its records from an offset on, in their order; AssertionError if not so many come."""
-    times: list[list[int]] = [[] for _ in starts]
+def read_times(brokers: str, starts: Mapping[Partition, int], count: int) -> dict[Partition, Integers]:
+    """`at` of the records of each partition from an offset on, in their order; AssertionError if there are fewer."""
+    times: dict[Partition, list[int]] = {partition: [] for partition in starts}
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "bench", "enable.auto.commit": False})
     try:
-        consumer.assign([TopicPartition(topic, number, start) for number, start in enumerate(starts)])
+        consumer.assign([TopicPartition(topic, number, start) for (topic, number), start in starts.items()])
         left = count
         while left:
             messages = consumer.consume(min(left, _BATCH), SECONDS)
             if not messages:
-                raise AssertionError(f"{topic} has {count - left} new records, but {count} were sent")
+                raise AssertionError(f"the topics have {count - left} new records, but {count} were sent")
             for message in messages:
                 if message.error() is not None:
                     raise RuntimeError(str(message.error()))
-                times[message.partition()].append(read_time(message.value()))
+                times[message.topic(), message.partition()].append(read_time(message.value()))
             left -= len(messages)
     finally:
         consumer.close()
-    return [np.array(each, np.int64) for each in times]
+    return {partition: np.array(each, np.int64) for partition, each in times.items()}
 
 
 def read_time(value: bytes) -> int:

@@ -60,9 +60,9 @@ class Stage:
         self.spark.sql(f"CREATE TABLE {name} ({COLUMNS}) USING iceberg")
         return name
 
-    def read_topic(self, topic: str) -> DataFrame:
-        """All records that the topic has now."""
-        reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.brokers)
+    def read_topic(self, topic: str, **settings: str) -> DataFrame:
+        """All records that the topic has now, or those that the settings of Spark's source choose."""
+        reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.brokers).options(**settings)
         return reader.option("subscribe", topic).option("kafka.isolation.level", "read_committed").load()
 
     def check(self, table: str, expected: Totals) -> None:

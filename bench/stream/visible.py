@@ -112,12 +112,18 @@ class _Turn:
         reader.start(since)
         with producing(order, self.scratch / "producer.log") as process:
             cost, _ = turn.stage.clock.cost(lambda: _look_while(reader, process, after, self.count))
-        starts = [len(range(number, self.options.keys, self.partitions)) for number in range(self.partitions)]
-        times = read_times(turn.stage.brokers, turn.topic, starts, self.count)
+        times = self._read_times(turn)
         ages = reader.ages(times, since)
         check_ages(ages, times, since)
         late = process.seconds - self.count / self.rate
         return {"age_ms": describe_ages(ages), "late_s": round(late, 1), **cost.to_json(), **reader.describe()}
+
+    def _read_times(self, turn: Turn) -> list[Integers]:
+        """When the turn's records were made, partition by partition: they follow one record of each key."""
+        before = [len(range(number, self.options.keys, self.partitions)) for number in range(self.partitions)]
+        starts = {(turn.topic, number): offset for number, offset in enumerate(before)}
+        times = read_times(turn.stage.brokers, starts, self.count)
+        return [times[partition] for partition in starts]
 
 
 def _look_until(reader: Reader, expected: Totals, records: int) -> None:
