@@ -72,6 +72,7 @@ def run(scratch: Path, options: argparse.Namespace) -> Report:
             fleet.wait_until_drained()
         lags = fleet.measure_lags()
         fleet.check_rows()
+        fleet.drop()
     _report(report, fleet, samples, costs, lags)
     return report
 
@@ -173,6 +174,11 @@ class Fleet:
             rows = self.server.client.scan(f"db.{name}", columns=["id", "qty", "amount"]).to_arrow().to_pylist()
             expected = {key: row for key, row in self.upserts.rows.items() if key % len(self.names) == number}
             check_rows(name, [(row["id"], row["qty"], row["amount"]) for row in rows], expected)
+
+    def drop(self) -> None:
+        """Drop the tables: a server that others use has no streams of them then."""
+        for name in self.names:
+            self.server.client.tables[f"db.{name}"].drop()
 
 
 @dataclass(frozen=True, slots=True)

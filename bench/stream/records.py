@@ -24,7 +24,7 @@ COLUMNS = (
     " day STRING, at BIGINT"
 )
 DAYS = 29
-SECONDS = 60.0
+SECONDS = 180.0
 AT_ONCE = 50
 T = TypeVar("T")
 _CHUNK = 1_000

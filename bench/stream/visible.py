@@ -98,7 +98,7 @@ class _Turn:
         ends.enter_context(started)
 
     def _measure(self, reader: Reader, turn: Turn, before: Totals, after: Totals) -> dict[str, object]:
-        _look_until(reader, before, 0)
+        look_until(reader, before, 0)
         order = Order(
             turn.stage.brokers,
             turn.topic,
@@ -126,7 +126,7 @@ class _Turn:
         return [times[partition] for partition in starts]
 
 
-def _look_until(reader: Reader, expected: Totals, records: int) -> None:
+def look_until(reader: Reader, expected: Totals, records: int) -> None:
     """Until the reader has seen just these rows, and a stream so many records; AssertionError with what it has seen."""
     deadline = time.monotonic() + LIMIT_SECONDS
     while True:
@@ -144,7 +144,7 @@ def _look_while(reader: Reader, process: Producing, expected: Totals, records: i
     """While the producer sends, and until the reader has seen all."""
     while not process.has_ended():
         reader.look()
-    _look_until(reader, expected, records)
+    look_until(reader, expected, records)
 
 
 def check_ages(ages: Integers, times: list[Integers], since: int) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from bench.measure import Cost, Stopwatch, median, ratio
+from bench.measure import Cost, Stopwatch, median, ratio, tree_mib
 from bench.report import Report
 
 
@@ -22,6 +24,17 @@ def test_cpu_seconds_are_those_of_the_process_that_works() -> None:
     cost, value = Stopwatch([os.getpid()]).cost(work)
     assert value == 7
     assert 0.1 <= cost.cpu <= cost.wall + 0.05
+
+
+def test_memory_is_that_of_processes_and_their_children() -> None:
+    program = "import sys; held = bytearray(b'x') * (50 << 20); print(len(held), flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline()
+        assert tree_mib([os.getpid()]) > tree_mib([child.pid]) >= 50
+    assert tree_mib([child.pid]) == 0
 
 
 def test_medians_and_ratios_take_each_clock_for_itself() -> None:

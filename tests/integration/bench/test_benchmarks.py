@@ -17,6 +17,7 @@ from bench.etl.__main__ import main as etl
 from bench.hive.__main__ import main as hive
 from bench.read.__main__ import main as read
 from bench.stream.__main__ import main as stream
+from bench.stream.readers import WAYS
 from tests.spark_fixtures import interpret_queries
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -141,6 +142,33 @@ def test_stream(tmp_path: Path) -> None:
     ways = {line["way"]: line for line in written(tmp_path, "stream-skew")}
     assert sorted(ways) == ["drain", "iceberg", "upsert"]
     assert ways["upsert"]["files"] <= ways["upsert"]["files_aim"]
+
+
+@pytest.mark.usefixtures("shared_parts")
+def test_a_stream_is_seen_in_each_way(tmp_path: Path) -> None:
+    sizes = ["--part", "visible", "--keys", "40", "--rates", "50", "--seconds", "1", "--warm-seconds", "1"]
+    lines = results(stream, "stream-visible", tmp_path, *sizes, "--checkpoint", "5 seconds")
+    assert [line["way"] for line in lines] == list(WAYS)
+    assert min(line["age_ms"]["p50"] for line in lines) > 0
+
+
+@pytest.mark.usefixtures("shared_parts")
+def test_a_read_with_the_log(tmp_path: Path) -> None:
+    sizes = ["--part", "hybrid", "--keys", "40", "--pending", "10", "--waiting", "20", "--partitions", "2"]
+    lines = results(stream, "stream-hybrid", tmp_path, *sizes, "--rounds", "1", "--warm-rounds", "0")
+    times = {line["engine"]: line["times_both"]["wall"] for line in lines if line["event"] == "hybrid"}
+    assert sorted(times) == ["arrow", "spark"]
+    assert min(times.values()) > 0
+
+
+@pytest.mark.usefixtures("shared_parts")
+def test_a_fleet_of_streams(tmp_path: Path) -> None:
+    sizes = ["--part", "fleet", "--tables", "3", "--minutes", "0.04", "--total-rate", "50", "--table-keys", "5"]
+    lines = results(stream, "stream-fleet", tmp_path, *sizes, "--fleet-lag", "1 s", "--sample", "1")
+    events = {line["event"]: line for line in lines}
+    assert (events["running"]["streams"], events["cpu"]["records"]) == (3, 120)
+    assert min(events["memory"]["optimizer"].values()) > 0
+    assert events["lag"]["lag_ms"]["most"] >= events["lag"]["lag_ms"]["p50"]
 
 
 @pytest.mark.usefixtures("shared_parts")
