@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.hive, pytest.mark.spark]
 
 @pytest.fixture
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with EmbeddedKafka(tmp_path_factory.mktemp("kafka") / "data", port=0, heap_mib=256) as broker:
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka") / "data", port=0, heap_mib=256, start_seconds=300) as broker:
         yield broker.brokers
 
 
