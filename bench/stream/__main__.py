@@ -7,7 +7,7 @@ drain       A drain of all records, against Kafka and `from_json` alone, and aga
             Iceberg table, in turns, in one Spark.
 skew        29 partitions, with 90 % of the rows in one: how evenly `upsert`, a drain and Iceberg's own distribution
             spread the rows over tasks, and how many files they write.
-hybrid      A read with the log, against a read of the view `merged` and of the records that wait, in Spark and in Arrow.
+hybrid      A read with the log, against a read of the view `merged` and of the records that wait.
 visible     How old a record is when a reader first has it, in each way to read a topic or its table, at constant rates.
 fleet       Many tables with a topic each, which one optimizer drains for minutes: lag, memory and CPU seconds.
 sustained   Records at a constant rate, brought into a table by Firn's optimizer with merges, and by its peers: Paimon
@@ -15,8 +15,9 @@ sustained   Records at a constant rate, brought into a table by Firn's optimizer
             visible record is, and how long a query takes meanwhile. Only if asked for: it fetches the peers' jars, and
             needs Flink and Spark 3.5, which `make engines` installs.
 
-Without --part it runs the first two. A topic has upserts of whole rows as JSON. After each write the table must have the rows that a dict of the records
-has, and the same sums. CPU seconds are those of everything that the benchmark starts, the broker and the server too.
+Without --part it runs the first two. The topics have upserts of whole rows as JSON. After each write a table must have
+the rows that a dict of the records has, and the same sums. CPU seconds are those of everything that the benchmark
+starts, the broker and the server too.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from bench.stream.producing import Partition, read_times
 from bench.stream.records import COLUMNS, SECONDS, Upserts, keep_rate
 from bench.stream.sightings import Integers, Row, describe_ages
 from bench.stream.stage import running_broker
+from firn.logs import TableLog
 from firn.protocol.answers.streams import StreamOut
 
 LIMIT_SECONDS = 600.0
@@ -95,7 +97,7 @@ class Fleet:
     @property
     def records(self) -> int:
         """Of the whole run."""
-        return round(self.options.minutes * 60 * self.options.total_rate)
+        return int(self.options.minutes * 60 * self.options.total_rate)
 
     def create(self) -> None:
         """A topic with one partition for each table, and the tables."""
@@ -144,8 +146,7 @@ class Fleet:
     def wait_until_drained(self) -> None:
         """Until no topic has a record that its table lacks."""
         for name in self.names:
-            log = self.server.client.tables[f"db.{name}"].log
-            _wait(lambda log=log: log.show().lag == 0)
+            _wait(partial(_is_drained, self.server.client.tables[f"db.{name}"].log))
 
     def measure_lags(self) -> dict[int, tuple[Integers, Integers]]:
         """For each table, when its records were made and how old they were at their commit.
@@ -269,6 +270,10 @@ def _in_thread(action: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     thread.join()
     if errors:
         raise errors[0]
+
+
+def _is_drained(log: TableLog) -> bool:
+    return log.show().lag == 0
 
 
 def _wait(is_reached: Callable[[], bool]) -> None:

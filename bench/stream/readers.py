@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.streaming.query import StreamingQuery
 
 import firn.spark
-from bench.stream.records import Totals, create_topic
+from bench.stream.records import Totals, create_topic, delete_topic
 from bench.stream.sightings import Arrivals, Integers, Looks, Row, now_ms, sum_up
 from bench.stream.stage import Stage
 from firn.changes import read_version
@@ -157,6 +157,7 @@ def follow_in_real_time(turn: Turn) -> Iterator[Reader]:
     with closing(consumer), _ending(query):
         consumer.assign([TopicPartition(target, number, 0) for number in range(turn.partitions)])
         yield Following(query, arrivals, lambda: _consume(consumer, arrivals))
+    delete_topic(brokers, target)
 
 
 def _read_tail(turn: Turn) -> DataFrame:

@@ -99,6 +99,12 @@ def create_topic(brokers: str, name: str, partitions: int) -> None:
     admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(SECONDS)
 
 
+def delete_topic(brokers: str, name: str) -> None:
+    """Delete a topic that nobody needs any more, and its records; KafkaException if it cannot be deleted."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    admin.delete_topics([name])[name].result(SECONDS)
+
+
 def keep_rate(records: Iterator[T], rate: int, at_once: int = AT_ONCE) -> Iterator[T]:
     """The same records, so many a second; `at_once` of them between two looks at the clock."""
     began = time.monotonic()

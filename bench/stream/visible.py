@@ -22,7 +22,7 @@ from bench.report import Report
 from bench.running import running_optimizer
 from bench.stream.producing import Order, Producing, producing, read_times
 from bench.stream.readers import WAYS, Reader, Turn, Way
-from bench.stream.records import Totals, Upserts
+from bench.stream.records import Totals, Upserts, delete_topic
 from bench.stream.sightings import Integers, describe_ages, now_ms
 from bench.stream.stage import Stage, stage
 
@@ -71,7 +71,7 @@ class _Turn:
         self.count = rate * (options.warm_seconds + options.seconds)
 
     def run(self, name: str, report: Report) -> None:
-        """Measure it, and drop the table, whose stream would take the place of the next one's."""
+        """Measure it; then drop the table, whose stream would take the place of the next one's, and the topic."""
         first = Upserts(self.options.keys, unique=True)
         topic = self.running.fill_topic(first, self.options.keys, self.partitions)
         table = self._create_table(topic)
@@ -86,6 +86,7 @@ class _Turn:
             reader = ends.enter_context(self.way.open(turn))
             line = self._measure(reader, turn, first.totals(), upserts.totals())
         handle.drop()
+        delete_topic(self.running.brokers, topic)
         report.line("way", way=name, rate=self.rate, records=self.count, **line, goal=self.way.goal)
 
     def _create_table(self, topic: str) -> str:
