@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,12 @@ from bench.hive import syncs, upgrades
 from bench.hive.stage import Stage, stage
 from bench.read.builds import ImageLoads
 from bench.running import RunningServer, Settings
+from bench.stream import fleet, hybrid, visible
 from bench.stream import stage as stage_of_streams
+from firn.drains.engine import Engine
 from firn.embedded.kafka import EmbeddedKafka
+from optimizer.registration import Registration
+from optimizer.stream_worker import StreamWorker, run_drain
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import ServerProcess, server_process, shared_spark, wait_for_images
 
@@ -69,9 +74,9 @@ def tests_spark(_settings: Settings) -> Iterator[SparkSession]:
 
 @contextmanager
 def optimizer_in_this_process(
-    server: RunningServer, _scratch: Path, *, memory: str, slots: int = 1
+    server: RunningServer, _scratch: Path, *, memory: str, slots: int = 1, streams: int = 0, engine: str = "auto"
 ) -> Iterator[Callable[[], list[int]]]:
-    """In place of `bench.running.running_optimizer`: a thread that does one job after another in the tests' Spark."""
+    """In place of `bench.running.running_optimizer`: threads for streams, and one for jobs in the tests' Spark."""
     assert (memory, slots) != ("", 0)
     worker = a_worker(server.url)
     optimizer_id = worker.api.register(**worker.about).id
@@ -80,13 +85,19 @@ def optimizer_in_this_process(
         while not worker.stopping.is_set():
             worker.work_once(optimizer_id, wait_seconds=WAIT_SECONDS)
 
-    thread = threading.Thread(target=work)
-    thread.start()
+    registration = Registration(worker.api, worker.about)
+    run = partial(run_drain, engine=Engine(engine))
+    draining = StreamWorker(worker.api, worker.spark, registration, worker.stopping, streams, run_stream=run)
+    threads = [threading.Thread(target=target) for target in (work, *([draining.run] if streams else []))]
+    for thread in threads:
+        thread.start()
     try:
         yield list
     finally:
         worker.stopping.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
+        registration.leave()
         worker.api.unregister(optimizer_id)
 
 
@@ -94,8 +105,10 @@ def share(parts: SharedParts, patch: pytest.MonkeyPatch) -> None:
     """Let the benchmarks of this process use the shared parts."""
     patch.setattr(running, "start_server", parts.server)
     patch.setattr(running, "start_spark", tests_spark)
-    patch.setattr(cdc, "running_optimizer", optimizer_in_this_process)
-    patch.setattr(stage_of_streams, "running_broker", parts.broker)
+    for user in (cdc, hybrid, visible):
+        patch.setattr(user, "running_optimizer", optimizer_in_this_process)
+    for starter in (stage_of_streams, fleet):
+        patch.setattr(starter, "running_broker", parts.broker)
     # The builder of a server of the tests is no child of it.
     patch.setattr(ImageLoads, "builder_pid", property(lambda loads: loads.server_pid))
     for part in (upgrades, syncs):
