@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
 from firn.cli.hive_key_count import count_keys
 from firn.cli.hive_report import show_column_differences, show_report
@@ -54,9 +55,19 @@ SubdirectoriesOption = Annotated[
 ]
 
 
-def properties_of(subdirectories: Subdirectories | None) -> dict[str, str]:
-    """The table properties that keep the choice."""
-    return {} if subdirectories is None else {"firn.hive.subdirectories": str(subdirectories)}
+PropertiesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        help="KEY=VALUE of the upgraded table, such as firn.log.topic=orders, which is fixed then; may be repeated.",
+    ),
+]
+
+
+def build_properties(texts: list[str] | None, subdirectories: Subdirectories | None) -> dict[str, str]:
+    """The properties of an upgraded table; Invalid for a text that is no KEY=VALUE."""
+    chosen = {} if subdirectories is None else {"firn.hive.subdirectories": str(subdirectories)}
+    return parse_pairs(texts) | chosen
 
 
 @command(app, "list")
@@ -151,6 +162,7 @@ def check_hive(
     tables: Tables,
     primary_key: Annotated[str, typer.Option(help="Key columns to check, separated by commas.")] = "",
     subdirectories: SubdirectoriesOption = None,
+    properties: PropertiesOption = None,
     *,
     unique: Annotated[
         bool, typer.Option("--unique", help="Read all rows, and count duplicate keys and nulls in the key.")
@@ -158,13 +170,11 @@ def check_hive(
 ) -> None:
     """Check whether tables can be upgraded, and what prevents it. Nothing changes."""
     show = ctx.show
-    key, properties = split_names(primary_key), properties_of(subdirectories)
+    key, chosen = split_names(primary_key), build_properties(properties, subdirectories)
     if unique:
-        count_keys(ctx, _match_names(ctx, tables), key, properties)
+        count_keys(ctx, _match_names(ctx, tables), key, chosen)
         return
-    reports = [
-        ctx.client.hive.check(name, primary_key=key, properties=properties) for name in _match_names(ctx, tables)
-    ]
+    reports = [ctx.client.hive.check(name, primary_key=key, properties=chosen) for name in _match_names(ctx, tables)]
 
     def people() -> None:
         for report in reports:

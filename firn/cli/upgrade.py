@@ -12,7 +12,14 @@ import typer
 
 from firn.cli import hive
 from firn.cli.context import CliContext, command
-from firn.cli.hive import PATTERN, SubdirectoriesOption, check_hive, properties_of, split_names
+from firn.cli.hive import (
+    PATTERN,
+    PropertiesOption,
+    SubdirectoriesOption,
+    build_properties,
+    check_hive,
+    split_names,
+)
 from firn.cli.hive_key_count import show_key_counts
 from firn.cli.hive_where import Where, parse_where
 from firn.cli.show import size
@@ -114,6 +121,7 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     unique: Unique = False,
     keep: Keep = False,
     subdirectories: SubdirectoriesOption = None,
+    properties: PropertiesOption = None,
     dry_run: DryRun = False,
 ) -> None:
     """Upgrade Hive tables in place. Firn registers their files; none is moved or changed."""
@@ -131,7 +139,7 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
         raise Invalid("--unique checks the keys of one table after its upgrade", hint=hint)
     if counts_first and not keys and keys_file is None:
         raise Invalid("--unique needs a key", hint="give --primary-key or --keys")
-    properties = properties_of(subdirectories)
+    chosen = build_properties(properties, subdirectories)
     if are_many:
         wave = _Wave(
             only=only,
@@ -141,13 +149,13 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
             suggest_keys=suggest_keys,
             unique=counts_first,
         )
-        _upgrade_many(ctx, tables, keys, properties, wave, dry_run=dry_run)
+        _upgrade_many(ctx, tables, keys, chosen, wave, dry_run=dry_run)
         return
     key = keys.get(_full_name(ctx, tables[0]), keys.get(""))
     if dry_run:
-        check_hive(ctx, tables, ",".join(() if key is None else key.columns), subdirectories)
+        check_hive(ctx, tables, ",".join(() if key is None else key.columns), subdirectories, properties)
     else:
-        ended = _upgrade_table(ctx, tables[0], key, properties)
+        ended = _upgrade_table(ctx, tables[0], key, chosen)
         if unique:
             check_unique(ctx, tables[0], keep=keep)
         else:

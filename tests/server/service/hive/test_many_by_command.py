@@ -73,6 +73,23 @@ def test_the_suggested_keys_of_a_check_are_the_keys_of_the_upgrade(site: Site, t
     assert kinds == {site.orders.short: "keyed", site.events.short: "keyed"}
 
 
+def test_an_upgrade_sets_properties(site: Site) -> None:
+    """Some are fixed with the table, such as the topic of its log."""
+    site.works()
+    upgrade = ("hive", "upgrade", site.orders.name, "--primary-key", "id", "--property")
+    malformed = site.run(*upgrade, "firn.log.topic")
+    assert (malformed.code, "KEY=VALUE" in malformed.err) == (2, True)
+    topic = ("firn.log.topic=orders", "--property", "firn.log.brokers=127.0.0.1:9092", "--property")
+    refused = site.run(*upgrade, *topic, "firn.log.format=nonsense")
+    assert (refused.code != 0, "firn.log.format" in refused.err) == (True, True)
+    listed = {row["name"]: row["state"] for row in site.run("hive", "list", "--json").json}
+    assert listed[site.orders.short] == "hive"
+    done = site.run(*upgrade, *topic, "firn.log.format=firn-json")
+    assert done.code == 0, done.err
+    shown = site.run("table", "show", site.orders.name, "--json").json
+    assert shown["properties"]["firn.log.topic"] == "orders"
+
+
 def test_each_key_has_a_sequence_field_of_its_own(site: Site) -> None:
     site.works()
     key = f"{site.orders.name}=id"
