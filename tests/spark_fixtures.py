@@ -152,7 +152,7 @@ def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess
                 yield ServerProcess(url=url, data_dir=data_dir, process=process, http=http, first_token=token)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 @contextmanager

@@ -196,6 +196,6 @@ def test_a_page_says_when_the_server_has_gone(mortal_server: ServerProcess, open
     page = open_page(f"{mortal_server.url}/settings")
     expect(page.get_by_text("run by this server")).to_be_visible()
     mortal_server.process.terminate()
-    mortal_server.process.wait(20)
+    mortal_server.process.wait(60)
     expect(page.get_by_role("status")).to_contain_text("The server does not answer")
     expect(page.get_by_role("status")).to_contain_text("What you see is from")

@@ -64,7 +64,7 @@ class Mortal:
         assert self.process is not None
         with self.process:
             self.process.terminate()
-            self.process.wait(20)
+            self.process.wait(60)
 
     def get(self, path: str) -> httpx.Response:
         return self.http.get(f"{self.url}/api/v1/{path}")

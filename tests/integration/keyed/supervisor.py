@@ -99,7 +99,7 @@ class Supervisor:
         if self.process is not None:
             with self.process:
                 self.process.terminate()
-                self.process.wait(20)
+                self.process.wait(60)
         self.http.close()
 
     def _answers(self) -> bool:

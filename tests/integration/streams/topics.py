@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
@@ -77,10 +77,25 @@ class Topic:
 
 
 def create_topic(brokers: str, partitions: int = 2, *, name: str | None = None, **settings: str) -> Topic:
-    """An empty topic, with a name of its own if the test gives none."""
+    """An empty topic, with a name of its own if the test gives none.
+
+    The controller answers that it has created the topic a little before the broker knows it.
+    """
     topic = Topic(brokers, name or f"topic{next(_NUMBERS)}", partitions)
     config = {name.replace("_", "."): value for name, value in settings.items()}
     new = NewTopic(topic.name, num_partitions=partitions, replication_factor=1, config=config)
     admin = AdminClient({"bootstrap.servers": brokers})  # it must live until the result is there
     admin.create_topics([new])[topic.name].result(SECONDS)
+    give_up = time.monotonic() + SECONDS
+    while not _is_known(admin, topic):
+        assert time.monotonic() < give_up, f"the broker never came to know {topic.name}"
+        time.sleep(0.01)
     return topic
+
+
+def _is_known(admin: AdminClient, topic: Topic) -> bool:
+    try:
+        described = admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(SECONDS)
+    except KafkaException:
+        return False
+    return len(described.partitions) == topic.partitions and all(part.leader for part in described.partitions)
