@@ -17,8 +17,8 @@ _SPEC = "https://openlineage.io/spec"
 _SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = {
     "ColumnLineageDatasetFacet": "1-2-0",
-    "SQLJobFacet": "1-0-1",
-    "JobTypeJobFacet": "2-0-3",
+    "SQLJobFacet": "1-1-0",
+    "JobTypeJobFacet": "2-0-4",
     "ErrorMessageRunFacet": "1-0-1",
     "OutputStatisticsOutputDatasetFacet": "1-0-2",
 }
@@ -120,7 +120,7 @@ class EventBuilder:
 
     def _describe_job(self, definition: TableDefinition, *, is_short: bool) -> Json:
         kind = self._facet("JobTypeJobFacet", processingType="BATCH", integration="FIRN", jobType="PIPELINE")
-        sql = {} if is_short else {"sql": self._facet("SQLJobFacet", query=definition.query)}
+        sql = {} if is_short else {"sql": self._facet("SQLJobFacet", query=definition.query, dialect="spark")}
         return {"jobType": kind, **sql}
 
     def _describe_output(self, run: RunOfPipeline, table: PipelineTable, kind: EventType, *, is_short: bool) -> Json:

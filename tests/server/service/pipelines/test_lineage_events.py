@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from catalog.errors import CatalogError, Invalid, Unavailable
 from catalog.history.commit import Outcome
 from catalog.jobs.job import Job, JobStatus
-from catalog.pipelines.openlineage import EventBuilder
+from catalog.pipelines.openlineage import EventBuilder, EventType
 from server.lineage_settings import LineageSettings
 from server.openlineage.file_sink import FileSink
 from server.service.pipelines import lineage_events
 from server.service.pipelines.lineage_events import LineageEvents, LineageStatus
+from tests.openlineage_events import read_event
 from tests.server.lake import PLAIN
 from tests.server.service.pipelines.set_run import FIRST, SECOND, TOTAL, SetRun
 from tests.server.service.pipelines.stage import DAILY, DEFINED, PipelineStage
@@ -28,7 +29,7 @@ LINEAGE = [{"column": "id", "sources": [{"table": "db.plain", "column": "id"}]},
 
 @dataclass
 class ListSink:
-    """Keeps events; raises `error` instead, if it is set."""
+    """Keeps events that the standard's client understands; raises `error` instead, if it is set."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     error: CatalogError | None = None
@@ -36,7 +37,9 @@ class ListSink:
     def send(self, event: bytes) -> None:
         if self.error is not None:
             raise self.error
-        self.events.append(json.loads(event))
+        document = json.loads(event)
+        read_event(document)
+        self.events.append(document)
 
     def types(self) -> list[str]:
         return [event["eventType"] for event in self.events]
@@ -112,6 +115,50 @@ def test_a_run_that_never_began_and_one_of_a_dropped_pipeline_have_none(
     assert sink.events == []
 
 
+def test_the_client_of_the_standard_understands_each_type_of_event(
+    stage: PipelineStage, events: LineageEvents, sink: ListSink
+) -> None:
+    for fails in (True, False):
+        end(stage, fails=fails)
+    events.activate()
+    hold(stage)
+    events.activate()
+    stage.lake.services.held_runs.publish("orders", DAILY)
+    events.activate()
+    read = [read_event(document) for document in sink.events]
+    assert {str(event.eventType.value) for event in read if event.eventType} == set(EventType)
+    lineage = [output.facets["columnLineage"] for event in read for output in event.outputs or [] if output.facets]
+    assert len(lineage) == 4  # the held run has none
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("eventType",), "BEGIN", "'BEGIN' is not a valid EventType"),
+        (("eventTime",), "2026-11-29T08:00:00", "times have a zone"),
+        (("eventTime",), "2026-11-29", "has to contain time"),
+        (("run", "runId"), "1", "badly formed"),
+        (("job", "title"), "orders", r"Job has no \['title'\]"),
+        (("job", "facets", "sql", "_schemaURL"), "https://openlineage.io/spec/facets/1-0-0/SQLJobFacet.json", "1-0-0"),
+        (("job", "facets", "errorMessage"), {}, "does not belong there"),
+        (("outputs",), {}, "no list"),
+        (("schemaURL",), None, "the client has"),
+    ],
+)
+def test_what_is_no_event_of_the_standard_is_seen(
+    stage: PipelineStage, events: LineageEvents, sink: ListSink, path: tuple[str, ...], value: Any, message: str
+) -> None:
+    end(stage, fails=True)
+    events.activate()
+    document = place = sink.events[0]
+    read_event(document)
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    with pytest.raises((AssertionError, ValueError), match=message):
+        read_event(document)
+
+
 def test_another_attempt_is_the_same_run(stage: PipelineStage, events: LineageEvents, sink: ListSink) -> None:
     attempt = stage.begin()
     events.activate()
@@ -141,6 +188,10 @@ def test_a_set_has_all_its_tables(stage: PipelineStage, events: LineageEvents, s
 @pytest.fixture
 def held(stage: PipelineStage, events: LineageEvents) -> SetRun:
     """A run of two tables whose rows wait for approval."""
+    return hold(stage)
+
+
+def hold(stage: PipelineStage) -> SetRun:
     stage.put({**FIRST, "audit": "hold"}, SECOND)
     stage.lake.create(TOTAL)
     run = SetRun.begin(stage)
