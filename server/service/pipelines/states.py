@@ -109,7 +109,7 @@ def _build_facts(
     checkpoint = state.checkpoint
     is_built = checkpoint is not None and checkpoint.fingerprint == table.definition.fingerprint
     ended = _list_ended(state.runs)
-    failures = list(takewhile(lambda run: run.status is JobStatus.FAILED, ended))
+    failures = list(takewhile(lambda run: run.status is JobStatus.FAILED and _counts(run, state.asked_at), ended))
     succeeded = [run for run in reversed(ended) if run.status is JobStatus.SUCCEEDED]
     durations = [run.duration for run in succeeded if run.duration is not None]
     return TableFacts(
@@ -126,6 +126,11 @@ def _build_facts(
         failures=len(failures),
         last_failed=failures[0].ended_at if failures else None,
     )
+
+
+def _counts(run: RunTimes, asked_at: datetime | None) -> bool:
+    """Whether a failure says something about what users want now: not if they asked for chunks after it."""
+    return asked_at is None or run.created_at >= asked_at
 
 
 def _has_left_commits(table: PipelineTable, state: StoredState) -> bool:

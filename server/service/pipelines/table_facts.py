@@ -46,6 +46,8 @@ class StoredState:
     """What waits for approval."""
     has_chunks: bool = False
     """Whether the next run computes chunks of a backfill. The first run of a query computes all rows anyway."""
+    asked_at: datetime | None = None
+    """When a user requested or resumed the newest of these backfills; earlier failures of runs do not hold it back."""
     beside: Sequence[BackfillId] = ()
     """The active backfills whose chunks jobs compute beside the runs."""
 
@@ -133,6 +135,7 @@ def _read_chunk(
             held=held.get(table.id),
             beside=[entry.id for entry in backfills.get(table.id, ()) if entry.beside is not None],
             has_chunks=_have_chunks(backfills.get(table.id, ()), checkpoints.get(table.id)),
+            asked_at=_find_last_request(backfills.get(table.id, ())),
         )
         for _, table in tables
     }
@@ -143,6 +146,12 @@ def _have_chunks(active: Sequence[Backfill], checkpoint: StoredCheckpoint | None
         return False
     reached = Reached(position=checkpoint.id, number=checkpoint.number, at=checkpoint.pinned_at)
     return any(settle_backfill(backfill, reached).pending for backfill in active if backfill.beside is None)
+
+
+def _find_last_request(active: Sequence[Backfill]) -> datetime | None:
+    """When a user last wanted the runs to compute chunks."""
+    times = [backfill.active_since or backfill.created_at for backfill in active if backfill.beside is None]
+    return max(times, default=None)
 
 
 def _find_positions(facts: TableFacts, tables: Sequence[tuple[Pipeline, PipelineTable]]) -> dict[PipelineTableId, str]:

@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 
 from catalog.errors import CommitRefused, Conflict, Invalid, InvalidDefinition, LeaseLost, NotFound, WriterFenced
-from catalog.history.commit import TableCommit
+from catalog.history.commit import Outcome, TableCommit
+from catalog.jobs.job import JobStatus
 from catalog.pipelines.backfill import BackfillId
 from firn.protocol.backfills import BackfillRequest, BackfillStatus, ClaimRequest, ReplayRequest
 from server.service.pipelines.backfills import BackfillView, PipelineBackfills
@@ -198,6 +199,31 @@ def test_firn_starts_runs_while_chunks_are_left(built: PipelineStage) -> None:
             uow.pipelines.plan_at(uow.pipelines.get("orders").id, uow.now())  # the ten seconds have passed
     assert triggers.run_once() == 0
     assert len(done(built, backfill_id)) == 2
+
+
+def fail(stage: PipelineStage) -> list[int]:
+    """Let a run fail; returns the chunks that it has taken."""
+    attempt = pinned(stage)
+    chunks = taken_chunks(attempt)
+    job = stage.lake.services.jobs.report(attempt.lease, Outcome.REFUSED, error="no", result={})
+    assert job.status is JobStatus.FAILED
+    return chunks
+
+
+def test_runs_that_failed_before_a_user_asks_do_not_leave_a_backfill_waiting_for_ever(built: PipelineStage) -> None:
+    """Triggers start no run after three failures, so the backfill would be active, and nobody would work on it."""
+    assert [fail(built) for _ in range(3)] == [[], [], []]
+    backfill_id = request(built)
+    for _ in range(2):
+        assert built.view().next_run is not None
+        assert fail(built) == [1]
+    assert fail(built) == []
+    assert get(built, backfill_id).backfill.status is BackfillStatus.FAILED
+    assert built.view().next_run is None
+    backfills(built).change("orders", DAILY, backfill_id, BackfillStatus.ACTIVE)
+    next_run = built.view().next_run
+    assert next_run is not None
+    assert next_run.reason == "a backfill has chunks left"
 
 
 def test_a_dry_run_stores_nothing(built: PipelineStage) -> None:
