@@ -10,6 +10,7 @@ from catalog.commits.positions import NO_POSITION
 from catalog.commits.writers import Writer, register_writer
 from catalog.errors import Conflict, NoSuchTable
 from catalog.jobs.job import cancel_job
+from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.pipelines.pipeline import RESET, Pipeline, PipelineTable, StoredCheckpoint, name_writer
 from catalog.policy.policy import Policy, merge_layers
@@ -31,6 +32,8 @@ class Target:
     has_snapshots: bool
     writer: Writer | None
     """The pipeline's writer; None before its first run on this table."""
+    spec: KeySpec | None = None
+    """The facts of a keyed table; None for a plain one."""
 
 
 def find_target(uow: UnitOfWork, pipeline: str, catalog: CatalogName, name: TableName) -> Target | None:
@@ -40,16 +43,17 @@ def find_target(uow: UnitOfWork, pipeline: str, catalog: CatalogName, name: Tabl
         return None
     if relation.kind not in (RelationKind.TABLE, RelationKind.KEYED):
         raise Conflict(f"{name} is a {relation.kind}, which no pipeline writes", hint="choose another name")
-    stores = [relation.id]
+    stores, spec = [relation.id], None
     if relation.kind is RelationKind.KEYED:
         keyed = uow.keyed.get(relation.id)
-        stores = [keyed.change_id, keyed.base_id]
+        stores, spec = [keyed.change_id, keyed.base_id], keyed.spec
     counters = uow.stats.get_many(stores).values()
     return Target(
         relation=relation,
         store_id=stores[0],
         has_snapshots=any(stats.snapshot_id is not None for stats in counters),
         writer=uow.writers.find(stores[0], name_writer(pipeline, name)),
+        spec=spec,
     )
 
 
@@ -85,9 +89,12 @@ def check_not_held(uow: UnitOfWork, pipeline: Pipeline, tables: Sequence[Pipelin
 def check_target(target: Target | None, definition: TableDefinition) -> None:
     """Raise Conflict for a table with rows that the pipeline has never written: its first run would delete them.
 
-    A pipeline that fills columns needs a table of others instead; Conflict without one, or without its key.
+    A pipeline that fills columns needs a table of others instead; Conflict without one, or without its key. Conflict
+    also for a table that would leave out computed rows.
     """
     name = definition.name
+    if target is not None and target.spec is not None:
+        _check_takes_all_rows(name, target.spec)
     if definition.output_mode is OutputMode.COLUMNS:
         if target is None or target.relation.kind is not RelationKind.KEYED:
             raise Conflict(
@@ -100,6 +107,19 @@ def check_target(target: Target | None, definition: TableDefinition) -> None:
             f"{name} has rows that the pipeline has not written, and a run would replace them",
             hint="give the pipeline's table another name, or drop or rename this one",
         )
+
+
+def _check_takes_all_rows(name: str, spec: KeySpec) -> None:
+    """Raise Conflict for a table that ignores some changes: a run would count rows as written that no reader sees."""
+    own = "let the pipeline create its table under another name, or drop or rename this one"
+    if spec.sequence_field is not None:
+        raise Conflict(
+            f"{name} has the sequence field {spec.sequence_field} (firn.sequence-field): it would ignore a computed "
+            "row whose value there is lower than that of the row before",
+            hint=own,
+        )
+    if spec.is_insert_only:
+        raise Conflict(f"{name} is insert-only (firn.insert-only): it would ignore changes of its rows", hint=own)
 
 
 def find_quarantine(uow: UnitOfWork, pipeline: str, table: PipelineTable) -> Target | None:

@@ -66,6 +66,33 @@ def test_columns_of_a_table_of_others_are_filled(stage: PipelineStage) -> None:
         stage.put({**fills, "inputs": ["mart.rank"]}, RANKED)
 
 
+@pytest.mark.parametrize("mode", ["upsert", "columns"])
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"firn.sequence-field": "note"}, r"mart\.daily has the sequence field note \(firn\.sequence-field\)"),
+        ({"firn.insert-only": "true"}, r"mart\.daily is insert-only \(firn\.insert-only\)"),
+    ],
+)
+def test_a_table_that_would_ignore_computed_rows_is_refused_by_put_and_by_a_run(
+    stage: PipelineStage, properties: dict[str, str], message: str, mode: str
+) -> None:
+    """The optimizer refused it, after it had computed the rows."""
+    fills = {**DEFINED, "mode": mode, **({"columns": ["n"]} if mode == "columns" else {})}
+    stage.lake.create_keyed(DAILY, **properties)
+    for dry_run in (True, False):
+        with pytest.raises(Conflict, match=message):
+            stage.put(fills, dry_run=dry_run)
+    stage.lake.services.drop(LAKE, DAILY)
+    stage.put()
+    attempt = stage.begin()
+    stage.lake.create_keyed(DAILY, **properties)
+    with pytest.raises(Conflict, match=message):
+        stage.lake.services.pipeline_runs.build_task(stage.job(attempt.lease.job_id))
+    with pytest.raises(Conflict, match=message):
+        attempt.pin()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
