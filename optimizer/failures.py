@@ -43,7 +43,13 @@ _IS_ENDED_TOKEN = re.compile(
     r"SecretManager\$InvalidToken|HDFS_DELEGATION_TOKEN.*(?:is expired|can't be found in cache)"
 )
 _IS_FULL = re.compile(r"No space left on device|Disk quota exceeded")
-_IS_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit")
+_IS_OUT_OF_MEMORY = re.compile(
+    r"OutOfMemoryError|Java heap space|GC overhead limit|UNABLE_TO_ACQUIRE_MEMORY|POINTER_ARRAY_OUT_OF_MEMORY|"
+    r"memory to build hash (?:relation|map)"
+)
+_IS_TOO_LARGE_FOR_DRIVER = re.compile(
+    r"bigger than spark\.driver\.maxResultSize|Not enough memory to build and broadcast|Cannot broadcast the table"
+)
 _PARTITION = re.compile(r"/([^/=]+=[^/]*)(?=/)")
 
 
@@ -144,12 +150,30 @@ def _explain_full_disk(failure: _Failure) -> str | None:
 
 
 def _explain_memory(failure: _Failure) -> str | None:
-    if not failure.says(_IS_OUT_OF_MEMORY):
-        return None
+    if failure.says(_IS_TOO_LARGE_FOR_DRIVER):
+        return (
+            f"Spark's driver would have to hold more rows than it may ({_innermost(failure)}): leave out hints of the "
+            f"query such as BROADCAST, or {_suggest_less(failure.lease)}"
+        )
+    return explain_memory(failure.lease) if failure.says(_IS_OUT_OF_MEMORY) else None
+
+
+def explain_memory(lease: Lease) -> str:
+    """What people can do about a job for which Spark's memory is too small."""
     return (
         "Spark has run out of memory: start the optimizer with a larger --driver-memory or with fewer --slots, or "
-        "bound the job by firn.rewrite.max-job-size or firn.merge.max-job-rows"
+        f"{_suggest_less(lease)}"
     )
+
+
+def _suggest_less(lease: Lease) -> str:
+    """How jobs of this kind take less at once."""
+    if lease.kind == "pipeline":
+        return (
+            "let each run compute less: bound it by max_commits, cut a backfill into more chunks, and aggregate before "
+            "you collect rows in one value (docs/pipelines.md, Runs that need too much memory)"
+        )
+    return "bound the job by firn.rewrite.max-job-size or firn.merge.max-job-rows"
 
 
 def _innermost(failure: _Failure) -> str:

@@ -45,6 +45,11 @@ class LeaseKeeper(KeptLease):
         return self._stopping.is_set() and not self._is_committing
 
     @property
+    def is_committing(self) -> bool:
+        """Whether the job has begun to commit, so that its own record tells how it ended."""
+        return self._is_committing
+
+    @property
     def is_stopping(self) -> bool:
         """Whether the process was told to stop."""
         return self._stopping.is_set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from firn.protocol.leases import Lease
@@ -29,6 +31,10 @@ JOB_CATALOG = "firn_job"
 """The Spark catalog that the SQL of leases refers to."""
 STREAM_CATALOG = "firn_stream"
 """The Spark catalog of the tables that streams write to."""
+_OUT_OF_MEMORY = 52
+"""Spark's exit status of a process whose memory a task has exceeded."""
+_END_SECONDS = 30.0
+"""How long Java may take to end after its Spark has stopped."""
 SETTINGS = {
     **DEFAULTS,
     "spark.sql.shuffle.partitions": "16",
@@ -85,6 +91,20 @@ def has_stopped(spark: SparkSession) -> bool:
     """Whether the context has stopped while Java lives: out of memory, or by an error in a thread of its own."""
     java: Any = spark.sparkContext._jsc
     return bool(java.sc().isStopped())
+
+
+def has_java_run_out_of_memory() -> bool:
+    """Whether the Java of this process has ended because a task needed more memory than it has.
+
+    Spark then ends its Java with a status of its own. Nobody knows the status of a Java that spark-submit has started.
+    """
+    java: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if java is None:
+        return False
+    try:
+        return java.wait(_END_SECONDS) == _OUT_OF_MEMORY
+    except subprocess.TimeoutExpired:
+        return False
 
 
 class SparkProcess:

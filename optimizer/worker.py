@@ -16,7 +16,7 @@ from firn.spark.errors import is_uncertain
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.credentials import use_own_credentials
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
-from optimizer.failures import explain_failure, read_java_trace
+from optimizer.failures import explain_failure, explain_memory, read_java_trace
 from optimizer.job import OptimizerJob
 from optimizer.job_run import Attempt, JobRun
 from optimizer.lease_keeper import LeaseKeeper
@@ -24,7 +24,7 @@ from optimizer.progress import read_progress
 from optimizer.read_checks import JobReads, check_reads
 from optimizer.registration import Registration
 from optimizer.slots import Slots
-from optimizer.spark import SparkProcess, open_job_session
+from optimizer.spark import SparkProcess, has_java_run_out_of_memory, open_job_session
 
 log = logging.getLogger(__name__)
 
@@ -114,10 +114,21 @@ class Worker:
         with LeaseKeeper(self.api, lease, stopping=self.stopping) as keeper:
             result = self._attempt(lease, keeper)
         if result is not None and result.outcome is Outcome.REFUSED and self._lost_spark():
-            # No fault of the job's: another process gets it when its lease lapses.
-            log.warning("Spark has stopped, so the job is left to its lease", extra={"job": lease.job_id})
-        elif result is not None:
+            result = self._judge_lost_spark(lease, keeper)
+        if result is not None:
             self._report(lease, result, keeper)
+
+    def _judge_lost_spark(self, lease: Lease, keeper: LeaseKeeper) -> Result | None:
+        """The end of a job that has taken more memory than Spark has, and would do so again.
+
+        None if it is no fault of the job's: another process gets it when its lease lapses. Of several jobs that run
+        side by side nobody knows which one it was, so each of them is tried once more.
+        """
+        is_to_blame = (self.slots == 1 or lease.attempt > 1) and not keeper.is_committing
+        if is_to_blame and has_java_run_out_of_memory():
+            return Result(outcome=Outcome.REFUSED, error=explain_memory(lease))
+        log.warning("Spark has stopped, so the job is left to its lease", extra={"job": lease.job_id})
+        return None
 
     def _attempt(self, lease: Lease, keeper: LeaseKeeper) -> Result | None:
         """Run the job; return its result. None if the job belongs to another optimizer now, or goes back unfinished."""
@@ -136,11 +147,13 @@ class Worker:
                 return Result(outcome=Outcome.COMMITTED, error=str(error))
             # No fault of the job's: its lease lapses, and its record says what became of it.
             log.warning("no answer, so the job is left to its lease: %s", error, extra={"job": lease.job_id})
-            return None
+            # It may have committed, and the next attempt finds that. If Spark ends in that one, too, it has not.
+            return Result(outcome=Outcome.REFUSED, error=str(error)) if self._lost_spark_again(lease) else None
         except Exception as error:  # one of the few places allowed to: nothing was asked for, or it is committed
             log.exception("%s %s failed", lease.kind, lease.table, extra={"job": lease.job_id})
             # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
-            if keeper.is_lost or keeper.is_handed_back or (is_uncertain(error) and not keeper.has_committed):
+            is_unknown = is_uncertain(error) and not keeper.has_committed and not self._lost_spark()
+            if keeper.is_lost or keeper.is_handed_back or is_unknown:
                 return None
             keeper.say_trace(read_java_trace(error))
             outcome = Outcome.COMMITTED if keeper.has_committed else Outcome.REFUSED
@@ -180,6 +193,9 @@ class Worker:
             return self.spark.has_stopped()
         except (Py4JError, OSError):  # Java itself is gone
             return True
+
+    def _lost_spark_again(self, lease: Lease) -> bool:
+        return lease.attempt > 1 and self._lost_spark()
 
     def _report(self, lease: Lease, result: Result, keeper: LeaseKeeper) -> None:
         """A report that is lost costs nothing but time: the server ends the lease and reads the job's record."""

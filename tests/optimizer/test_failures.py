@@ -91,6 +91,11 @@ def test_a_file_of_a_plain_table_that_is_gone_is_named_with_what_to_do() -> None
         (("java.io.IOException", "No space left on device"), "a disk is full"),
         (("java.lang.OutOfMemoryError", "Java heap space"), "--driver-memory"),
         (
+            ("org.apache.spark.memory.SparkOutOfMemoryError", "[UNABLE_TO_ACQUIRE_MEMORY] Unable to …"),
+            "--driver-memory",
+        ),
+        (("org.apache.spark.SparkException", "Can't acquire 9 bytes memory to build hash relation"), "--driver-memory"),
+        (
             ("software.amazon.awssdk.services.s3.model.S3Exception", "Access Denied (Service: S3, Status Code: 403)"),
             "Access Denied (Service: S3",
         ),
@@ -114,6 +119,31 @@ def test_what_people_can_do_something_about_says_what(cause: tuple[str, str], wo
     explanation = explain_failure(Failed(ABORTED, cause), lease())
     assert words in explanation
     assert "An error occurred while calling" not in explanation
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        (
+            "Job aborted due to stage failure: Total size of serialized results of 12 tasks (1024.6 MiB) is "
+            "bigger than spark.driver.maxResultSize (1024.0 MiB)"
+        ),
+        "Cannot broadcast the table that is larger than 8.0 GiB: 9.1 GiB.",
+        "Not enough memory to build and broadcast the table to all worker nodes. As a workaround, you can either …",
+    ],
+)
+def test_a_result_that_the_driver_cannot_hold_is_told_with_what_to_do(message: str) -> None:
+    explanation = explain_failure(Failed(ABORTED, ("org.apache.spark.SparkException", message)), lease(kind="pipeline"))
+    assert explanation.startswith(
+        f"Spark's driver would have to hold more rows than it may ({message}): leave out hints"
+    )
+    assert "max_commits" in explanation
+
+
+def test_the_advice_about_memory_belongs_to_the_kind_of_job() -> None:
+    failed = Failed(ABORTED, ("java.lang.OutOfMemoryError", "Java heap space"))
+    assert "max_commits" in explain_failure(failed, lease(kind="pipeline"))
+    assert "firn.merge.max-job-rows" in explain_failure(failed, lease(kind="merge"))
 
 
 def test_of_any_other_failure_the_innermost_cause_is_told() -> None:

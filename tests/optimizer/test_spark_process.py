@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from pyspark import SparkContext
 
 from firn.protocol.leases import Lease, Outcome, Result
 from optimizer.client import connect
@@ -14,7 +20,7 @@ from optimizer.errors import SparkStopped
 from optimizer.job import OptimizerJob
 from optimizer.memory import Memory
 from optimizer.read_checks import reads_nothing
-from optimizer.spark import SparkProcess, may_wait
+from optimizer.spark import SparkProcess, has_java_run_out_of_memory, may_wait
 from optimizer.worker import Worker
 from tests.optimizer.leases import a_lease
 
@@ -59,6 +65,43 @@ def test_a_job_whose_spark_does_not_start_is_left_to_its_lease_and_the_optimizer
     assert server.reports == []
     with pytest.raises(SparkStopped):
         worker.work_once("o", wait_seconds=0)
+
+
+class EndedSpark(SparkProcess):
+    """Its Java has ended: no call gets an answer."""
+
+    def __init__(self) -> None:
+        super().__init__(fails)
+        self._failed = True
+
+
+@pytest.mark.parametrize(
+    ("status", "slots", "attempt", "is_told"),
+    [(52, 1, 1, True), (52, 4, 1, False), (52, 4, 2, True), (137, 1, 5, False), (1, 1, 5, False)],
+)
+def test_a_job_that_has_taken_all_memory_fails_with_that_reason(
+    monkeypatch: pytest.MonkeyPatch, *, status: int, slots: int, attempt: int, is_told: bool
+) -> None:
+    """Left to its lease, it would end one optimizer after the other, and nobody would learn why."""
+    server, gone = Server(a_lease(kind="merge", attempt=attempt)), EndedSpark()
+    with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({status})"]) as java:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=java))
+        heavy = OptimizerJob(lambda _: fails(), reads_nothing, lambda _: fails())
+        replace(a_worker(server, gone, heavy), slots=slots)._work(server.leases.pop())
+    reports = [json.loads(report) for report in server.reports]
+    assert [report["outcome"] for report in reports] == (["refused"] if is_told else [])
+    assert all("Spark has run out of memory" in report["error"] for report in reports)
+
+
+def test_nobody_knows_why_a_java_has_ended_that_runs_or_that_another_process_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("optimizer.spark._END_SECONDS", 0.01)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as java:
+        for gateway in (None, SimpleNamespace(proc=None), SimpleNamespace(proc=java)):
+            monkeypatch.setattr(SparkContext, "_gateway", gateway)
+            assert not has_java_run_out_of_memory()
+        java.kill()
 
 
 def test_without_spark_the_memory_is_this_process_alone() -> None:
