@@ -32,6 +32,9 @@ from firn.integrations.runs import FACTS, POLL_SECONDS, PipelineRun, RunFailed, 
 from firn.integrations.steps import PATIENCE_SECONDS
 from firn.integrations.tables import full_name, split_table
 
+_RETRY_TAG = "dagster/retry_number"
+"""The tag of runs by which Dagster retries a run that has failed, or whose process has died."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
@@ -127,11 +130,12 @@ def run_tables(
 ) -> Iterator[MaterializeResult]:
     """Run the tables, and give the facts of the run to each asset. A step that is interrupted cancels the run."""
     first = next(iter(keys))
+    origin, attempts_before = find_origin(context)
     order = RunOrder(
         pipeline=pipeline.name,
         tables=(first,),
-        key=build_key(context.run.run_id, pipeline.name, first),
-        attempt=context.retry_number + 1,
+        key=build_key(origin, pipeline.name, first),
+        attempt=attempts_before + context.retry_number + 1,
         waits_for_approval=settings.waits_for_approval,
         poll_seconds=settings.poll_seconds,
         patience_seconds=settings.patience_seconds,
@@ -152,6 +156,22 @@ def run_tables(
         checkpoint = parts.get(full_name(name), {}).get("checkpoint")
         version = DataVersion(checkpoint) if isinstance(checkpoint, str) else None
         yield MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
+
+
+def find_origin(context: OpExecutionContext) -> tuple[str, int]:
+    """The id of the run that this one repeats, or its own, and the number of attempts of this step before this run.
+
+    Only a run that Dagster itself has started repeats another one: what a user starts again is new work.
+    """
+    run, attempts = context.run, 0
+    step = context.get_step_execution_context().step.key
+    while _RETRY_TAG in run.tags and run.parent_run_id is not None:
+        parent = context.instance.get_run_by_id(run.parent_run_id)
+        if parent is None:
+            break
+        attempts += sum(stats.attempts or 0 for stats in context.instance.get_run_step_stats(parent.run_id, [step]))
+        run = parent
+    return run.run_id, attempts
 
 
 def _cancel(context: OpExecutionContext, client: Client, run: PipelineRun) -> None:

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,8 @@ class Scheduler:
     home: Path
     settings: Mapping[str, str]
 
-    def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with these arguments."""
+    def start(self, *arguments: str, **settings: str) -> subprocess.Popen[str]:
+        """Start Python with these arguments."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FIRN_", "COV"))}
         packages = REPOSITORY / ".venv" / self.name
         assert packages.is_dir(), f"make .venv/.made/{self.name} installs it"
@@ -61,15 +62,18 @@ class Scheduler:
         }
         # Not the interpreter of the virtual environment: it would bring Firn's packages along.
         python: str = getattr(sys, "_base_executable", sys.executable)
-        return subprocess.run(
-            [python, *arguments],
-            cwd=self.home,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=800,
-        )
+        command, pipe = [python, *arguments], subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.home, env=environment, text=True, stdout=pipe, stderr=pipe)
+
+    def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run Python with these arguments to its end."""
+        with self.start(*arguments, **settings) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=800)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def result_of(self, program: str, *arguments: str, **settings: str) -> Any:
         """The result of a program that lies beside the tests."""
@@ -79,7 +83,21 @@ class Scheduler:
         assert len(lines) == 1, done.stdout[-6000:] + done.stderr[-6000:]
         return json.loads(lines[0].removeprefix(RESULT))
 
-    def run_dags(self, url: str, pipeline: str, *dags: str) -> Any:
+    def run_dags(self, url: str, pipeline: str, *dags: str, **settings: str) -> Any:
         """What became of the DAGs in Airflow, one after the other, with this server and this pipeline."""
-        connection = json.dumps({"conn_type": "firn", "host": url})
-        return self.result_of("airflow_run.py", *dags, PIPELINE=pipeline, AIRFLOW_CONN_FIRN_DEFAULT=connection)
+        return self.result_of("airflow_run.py", *dags, **settings, **name_server(url, pipeline))
+
+    @contextmanager
+    def running(self, program: str, *arguments: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
+        """A program that lies beside the tests in a process of its own, which is killed if it lives on."""
+        with self.start(str(PROGRAMS / program), *arguments, **settings) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+def name_server(url: str, pipeline: str) -> dict[str, str]:
+    """The environment by which DAGs find a server and a pipeline."""
+    connection = json.dumps({"conn_type": "firn", "host": url})
+    return {"PIPELINE": pipeline, "AIRFLOW_CONN_FIRN_DEFAULT": connection}

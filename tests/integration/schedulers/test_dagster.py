@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.docs.blocks import DOCS, blocks
-from tests.integration.keyed.supervisor import working
+from tests.integration.keyed.supervisor import wait_for, working
 from tests.integration.schedulers.lake import ScheduledPipeline
 from tests.integration.schedulers.scheduler import Scheduler
 from tests.spark_fixtures import RunningServer
@@ -50,3 +50,22 @@ def test_assets_are_the_tables_of_a_pipeline(
     assert failed["materialized"] == {}
     (failure,) = failed["failures"]
     assert "validator no negative fares: 1 rows" in failure["description"]
+
+
+def test_dagsters_retry_of_a_dead_run_takes_over_its_run_and_a_user_starts_another_one(
+    dagster: Scheduler, server: RunningServer, pipeline: ScheduledPipeline
+) -> None:
+    named = {"PIPELINE": pipeline.name, "FIRN_URL": server.url, "FIRN_TOKEN": "", "DAGSTER_HOME": str(dagster.home)}
+    with dagster.running("dagster_retry.py", "first", **named) as worker:
+        wait_for(lambda: worker.poll() is not None or pipeline.statuses() == ["pending"], "the run of the first table")
+        worker.kill()
+    assert pipeline.statuses() == ["pending"]
+    (dead,) = pipeline.run_ids()
+    with working(server.url):
+        retry = dagster.result_of("dagster_retry.py", "retry", **named)
+        assert (retry["success"], retry["runs"][0], len(retry["runs"])) == (True, dead, 2), retry
+        assert len(pipeline.statuses()) == 2
+        repeated = dagster.result_of("dagster_retry.py", "user", **named)
+    assert repeated["success"]
+    assert not {*repeated["runs"]} & {*retry["runs"]}
+    assert pipeline.statuses() == ["succeeded"] * 4
