@@ -151,13 +151,20 @@ class Worker:
             return Result(outcome=Outcome.REFUSED, error=str(error)) if self._lost_spark_again(lease) else None
         except Exception as error:  # one of the few places allowed to: nothing was asked for, or it is committed
             log.exception("%s %s failed", lease.kind, lease.table, extra={"job": lease.job_id})
-            # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
-            is_unknown = is_uncertain(error) and not keeper.has_committed and not self._lost_spark()
-            if keeper.is_lost or keeper.is_handed_back or is_unknown:
-                return None
-            keeper.say_trace(read_java_trace(error))
-            outcome = Outcome.COMMITTED if keeper.has_committed else Outcome.REFUSED
-            return Result(outcome=outcome, error=explain_failure(error, lease))
+            return self._explain(error, lease, keeper)
+
+    def _explain(self, error: Exception, lease: Lease, keeper: LeaseKeeper) -> Result | None:
+        """The end of a job that has raised an error; None if it goes back unfinished."""
+        if keeper.is_lost or keeper.is_handed_back:
+            return None
+        if not keeper.has_committed and self._lost_spark():  # Java can tell no more about the error
+            return Result(outcome=Outcome.REFUSED, error="Spark has stopped")
+        # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
+        if is_uncertain(error) and not keeper.has_committed:
+            return None
+        keeper.say_trace(read_java_trace(error))
+        outcome = Outcome.COMMITTED if keeper.has_committed else Outcome.REFUSED
+        return Result(outcome=outcome, error=explain_failure(error, lease))
 
     def _run(self, lease: Lease, keeper: LeaseKeeper) -> Result:
         """Run the job, in Spark only if it needs Spark."""
