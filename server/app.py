@@ -204,6 +204,7 @@ def create_app(
         services.changed_rows.stop()
         services.queries.stop()
         services.previews.stop()
+        services.hive.checks.row_sampler.stop()
         services.access.audit_log.flush()
         services.reports.flush()
 

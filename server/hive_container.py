@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from catalog.hive.key_suggestions import MOST_SAMPLED
 from firn.protocol.tasks.query import QueryLimits
 from server.adapters import Adapters
 from server.files.hdfs_check import HdfsFileSystems
@@ -13,6 +14,7 @@ from server.service.hive.downgrade import Downgrades
 from server.service.hive.downgrade_check import DowngradeCheck
 from server.service.hive.freshness import Freshness
 from server.service.hive.key_count import MOST_KEYS, KeyCounter
+from server.service.hive.key_evidence import MOST_ROW_FILES, SAMPLE_SECONDS, RowSampler
 from server.service.hive.notification_listener import NotificationListener
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
@@ -51,11 +53,23 @@ def _build_counter(settings: Settings) -> KeyCounter:
     )
 
 
+def _build_row_sampler(settings: Settings) -> RowSampler:
+    queries = settings.queries
+    limits = QueryLimits(
+        rows=MOST_SAMPLED + 1,
+        result_bytes=queries.result_bytes,
+        memory_bytes=queries.memory_bytes,
+        threads=1,
+        files=MOST_ROW_FILES,
+    )
+    return RowSampler(QueryProcess(SAMPLE_SECONDS), limits, dict(settings.file_io), enabled=queries.enabled)
+
+
 def build_hive(adapters: Adapters, tables: TableServices, index: HiveIndex) -> HiveServices:
     """Build the services over one database and its metastores."""
     database, metadata, files = adapters.database, adapters.metadata, adapters.table_files
     reach = WritersReach(HdfsFileSystems(adapters.storage.deadlines))
-    checks = Checks(database, index, files, reach)
+    checks = Checks(database, index, files, reach, _build_row_sampler(adapters.settings))
     repointer = Repointer(database, index, files)
     upgrades = Upgrades(
         database,

@@ -1,14 +1,14 @@
-"""Which columns are probably the key of a Hive table: judged by what is declared, by names, and by a sample of footers.
+"""Which columns are probably the key of a Hive table: judged by what is declared, by names, and by samples.
 
-Nothing here is a proof. That a column repeats, a footer can prove: a file whose values lie between 1 and 10 and that
-has 20 rows repeats some. That it does not, only reading every row can show.
+Nothing here proves a key: only reading every row can show that no value repeats. Samples disprove keys. A footer shows
+that a column repeats if a file has 20 rows, and values between 1 and 10. Sampled rows show duplicates and nulls.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 
@@ -22,6 +22,11 @@ _SUFFIX = re.compile(r".+_(id|key|uuid|guid|pk|no|nr|number|code)")
 _DECLARED, _OWN_NAME, _OTHER_NAME = 100, 40, 20
 _DISJOINT, _SHARED = 10, 15
 """What it adds that files hold ranges apart from each other, and what it takes that partitions share a range."""
+_UNREPEATED = 5
+"""What it adds that sampled rows repeat no key. It never makes a likely key of a possible one: few rows show little."""
+
+MOST_SAMPLED = 6
+"""Keys whose rows are sampled: those that become suggestions, and some more to take the place of disproved ones."""
 
 
 class Confidence(StrEnum):
@@ -61,6 +66,34 @@ class KeySuggestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DisprovedKey:
+    """A key that a look at names or at the metastore would suggest, and why it is none."""
+
+    columns: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSample:
+    """What the first rows of some files say of a key."""
+
+    rows: int
+    files: int
+    null_rows: int
+    """Rows with a null in a column of the key."""
+    repeated_rows: int
+    """Rows whose key another sampled row has, without one row of each key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedKeys:
+    """The most probable keys, the best first, and those that samples of rows disproved."""
+
+    suggestions: tuple[KeySuggestion, ...] = ()
+    disproved: tuple[DisprovedKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFacts:
     """What suggestions are made from."""
 
@@ -74,17 +107,67 @@ class KeyFacts:
     samples: Sequence[FileSample]
 
 
-def suggest_keys(facts: KeyFacts) -> tuple[KeySuggestion, ...]:
-    """The most probable keys, the best first; none where no column looks like one."""
+@dataclass(frozen=True, slots=True)
+class ScoredKey:
+    """A key with its score; the key with the highest score is suggested first."""
+
+    score: int
+    suggestion: KeySuggestion
+
+
+def score_keys(facts: KeyFacts) -> list[ScoredKey]:
+    """Score the keys that the metastore, names and footers speak for, the best first."""
     scored = [scored for column in facts.candidates for scored in _score(facts, column)]
     if facts.declared and set(facts.declared) <= {*facts.candidates}:
         declared = _suggest(facts.declared, Confidence.DECLARED, ["the metastore has it as the primary key"])
-        scored = [
-            (_DECLARED, declared),
-            *((score, other) for score, other in scored if other.columns != declared.columns),
-        ]
-    scored.sort(key=lambda entry: -entry[0])
-    return tuple(suggestion for _, suggestion in scored[:MOST])
+        others = [entry for entry in scored if entry.suggestion.columns != declared.columns]
+        scored = [ScoredKey(_DECLARED, declared), *others]
+    return sorted(scored, key=lambda entry: -entry.score)
+
+
+def rank_keys(scored: Sequence[ScoredKey], samples: Mapping[tuple[str, ...], RowSample]) -> RankedKeys:
+    """Rank the keys with what samples of rows say of them; keys without a sample keep their scores."""
+    kept, disproved = list[ScoredKey](), list[DisprovedKey]()
+    for entry in scored:
+        suggestion = entry.suggestion
+        sample = samples.get(suggestion.columns)
+        if sample is None or not sample.rows:
+            kept.append(entry)
+        elif (reason := find_reason_against(sample)) is not None:
+            is_declared = suggestion.confidence is Confidence.DECLARED
+            reason = f"{suggestion.evidence[0]}, but {reason}" if is_declared else reason
+            disproved.append(DisprovedKey(columns=suggestion.columns, reason=reason))
+        elif sample.rows > 1:
+            supported = replace(suggestion, evidence=(*suggestion.evidence, describe_support(sample)))
+            kept.append(ScoredKey(entry.score + _UNREPEATED, supported))
+        else:
+            kept.append(entry)
+    kept.sort(key=lambda entry: -entry.score)
+    return RankedKeys(suggestions=tuple(entry.suggestion for entry in kept[:MOST]), disproved=tuple(disproved[:MOST]))
+
+
+def find_reason_against(sample: RowSample) -> str | None:
+    """What a sample says against a key; None if it says nothing against it."""
+    if sample.null_rows:
+        return f"{sample.null_rows:,} of {_describe_extent(sample)} {_have(sample.null_rows)} a null in it"
+    if sample.repeated_rows:
+        verb = "repeats" if sample.repeated_rows == 1 else "repeat"
+        return f"{sample.repeated_rows:,} of {_describe_extent(sample)} {verb} the key of another row"
+    return None
+
+
+def describe_support(sample: RowSample) -> str:
+    """What a sample without nulls and duplicates says for a key."""
+    return f"no duplicate in {_describe_extent(sample)}"
+
+
+def _have(rows: int) -> str:
+    return "has" if rows == 1 else "have"
+
+
+def _describe_extent(sample: RowSample) -> str:
+    rows = "1 sampled row" if sample.rows == 1 else f"{sample.rows:,} sampled rows"
+    return f"{rows} of {sample.files:,} {'file' if sample.files == 1 else 'files'}"
 
 
 def find_repeat(samples: Iterable[FileSample], column: str) -> str | None:
@@ -102,7 +185,7 @@ def find_repeat(samples: Iterable[FileSample], column: str) -> str | None:
     return None
 
 
-def _score(facts: KeyFacts, column: str) -> Iterator[tuple[int, KeySuggestion]]:
+def _score(facts: KeyFacts, column: str) -> Iterator[ScoredKey]:
     """Score a column whose name looks like a key, alone and, if partitions share its values, with their columns."""
     score, name = _judge_name(facts.table, column)
     if not score or column in facts.partition_columns or find_repeat(facts.samples, column) is not None:
@@ -112,13 +195,14 @@ def _score(facts: KeyFacts, column: str) -> Iterator[tuple[int, KeySuggestion]]:
     if not ranges.is_shared:
         if ranges.is_disjoint:
             score, evidence = score + _DISJOINT, [*evidence, "files hold ranges apart from each other"]
-        yield score, _suggest([column], _grade(score), evidence)
+        yield ScoredKey(score, _suggest([column], _grade(score), evidence))
         return
     shared = "partitions share the same range of values"
-    yield score - _SHARED, _suggest([column], Confidence.POSSIBLE, [*evidence, shared])
+    yield ScoredKey(score - _SHARED, _suggest([column], Confidence.POSSIBLE, [*evidence, shared]))
     if facts.partition_columns and set(facts.partition_columns) <= {*facts.candidates}:
         together = f"{shared}, so the same value may come once in each"
-        yield score, _suggest([column, *facts.partition_columns], _grade(score), [*evidence, together])
+        key = [column, *facts.partition_columns]
+        yield ScoredKey(score, _suggest(key, _grade(score), [*evidence, together]))
 
 
 def _judge_name(table: str, column: str) -> tuple[int, str]:

@@ -21,6 +21,7 @@ def show_report(ctx: CliContext, report: Json) -> None:
             "partitions": report["partitions"],
             "files": f"{report['files']:,} ({size(report['bytes'])})",
             "suggested key": _describe_suggestions(report["key_suggestions"]),
+            "no key": _describe_disproved(report.get("disproved_keys", [])),
             "verdict": "can be upgraded" if report["eligible"] else "blocked",
         }
     )
@@ -32,6 +33,11 @@ def _describe_suggestions(suggestions: list[Json]) -> str | None:
     """Each key with its evidence, the best first."""
     keys = [f"{', '.join(key['columns'])} ({key['confidence']}: {'; '.join(key['evidence'])})" for key in suggestions]
     return ", or ".join(keys) or None
+
+
+def _describe_disproved(keys: list[Json]) -> str | None:
+    """Each key that sampled rows disprove, with the reason."""
+    return "; ".join(f"{', '.join(key['columns'])} ({key['reason']})" for key in keys) or None
 
 
 def show_checks(show: Show, checks: list[Json]) -> None:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import duckdb
 
 from firn.errors import Refused
-from firn.protocol.tasks.query import QueryColumn, QueryDone, QueryMessage, QueryPage, QueryTask
+from firn.protocol.tasks.query import QueryColumn, QueryDone, QueryMessage, QueryPage, QueryTable, QueryTask
+from optimizer.queries.first_rows import FirstRowsRelation
 from optimizer.queries.results import PAGE_ROWS, Result, Say, hide_paths
 from optimizer.queries.tables import Check, Relation, TableSource
 
@@ -31,15 +32,19 @@ _MEMORY_HINT = "Select fewer columns or rows, or use the engine Spark."
 def run_query(task: QueryTask, check: Check, say: Say) -> None:
     """Answer a task by messages; the last one has the end. FirnError if the statement or a table is refused."""
     with _open(task) as connection:
-        relations = [
-            Relation.of(TableSource.open(table, task.file_io, check, task.limits.files)) for table in task.tables
-        ]
+        relations = [_read_relation(table, task, check) for table in task.tables]
         for relation in relations:
             relation.create(connection)
         _lock(connection, [path for relation in relations for path in relation.paths])
         with _progress(connection, say):
             done = _answer(task, connection, say)
     say(QueryMessage(done=done))  # last: the server then gives the next task
+
+
+def _read_relation(table: QueryTable, task: QueryTask, check: Check) -> Relation | FirstRowsRelation:
+    if table.first_rows is not None:
+        return FirstRowsRelation.read(table, table.first_rows, task.file_io, check)
+    return Relation.of(TableSource.open(table, task.file_io, check, task.limits.files))
 
 
 @contextmanager

@@ -70,6 +70,13 @@ class KeySuggestionOut(Out):
     evidence: list[str]
 
 
+class DisprovedKeyOut(Out):
+    """Columns that look like a key, and what a sample of rows says against them."""
+
+    columns: list[str]
+    reason: str
+
+
 class ReportOut(Out):
     """The pre-flight report of an upgrade. `column_differences` are those of a table that is upgraded already."""
 
@@ -85,6 +92,8 @@ class ReportOut(Out):
     """The columns that may be in a key."""
     key_suggestions: list[KeySuggestionOut]
     """The most probable keys, the best first; none where no column looks like one."""
+    disproved_keys: list[DisprovedKeyOut]
+    """Keys that names or the metastore speak for, and that sampled rows disprove."""
     checks: list[CheckOut]
     eligible: bool
     convertible: bool
@@ -110,6 +119,7 @@ class ReportOut(Out):
             bytes=report.bytes,
             primary_key_candidates=list(report.candidates),
             key_suggestions=[KeySuggestionOut.model_validate(item) for item in report.key_suggestions],
+            disproved_keys=[DisprovedKeyOut.model_validate(item) for item in report.disproved_keys],
             checks=[CheckOut.model_validate(check) for check in report.checks],
             eligible=report.eligible,
             convertible=report.convertible,

@@ -314,10 +314,14 @@ def _query_tasks(every: BackgroundSettings, services: Services) -> list[TaskDef]
             name="idle_engines",
             does="ends processes of queries that nobody has used for a while",
             every_seconds=every.cleanup_seconds,
-            activate=_reports(services.previews.end_idle, "process ended", "processes ended"),
+            activate=_reports(lambda: _end_idle_engines(services), "process ended", "processes ended"),
             on_every_server=True,
         ),
     ]
+
+
+def _end_idle_engines(services: Services) -> int:
+    return services.previews.end_idle() + services.hive.checks.row_sampler.end_idle()
 
 
 def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:

@@ -5,8 +5,29 @@ from __future__ import annotations
 from firn.protocol.base import Message, Task
 
 
+class SampledFile(Message):
+    """A data file whose first rows are read, as Parquet or ORC, with the values of its partition columns."""
+
+    location: str
+    format: str
+    constants: dict[str, str | None] = {}
+
+
+class FirstRows(Message):
+    """The first rows of some files, in place of a table: files that cannot be read are left out."""
+
+    files: list[SampledFile]
+    rows: int
+    """Most rows of a file."""
+    result_bytes: int
+    """Most bytes of the rows of a file, as they are in memory."""
+
+
 class QueryTable(Message):
-    """A table of a query, at one snapshot. `view` is its name in the statement; `name` is shown to people."""
+    """A table of a query, at one snapshot. `view` is its name in the statement; `name` is shown to people.
+
+    With `first_rows` it has no metadata file, and its columns are exactly those of `columns`, and `firn.file`.
+    """
 
     view: str
     name: str
@@ -14,6 +35,7 @@ class QueryTable(Message):
     snapshot_id: int | None
     columns: list[str] | None = None
     """Names in lower case that the statement may mean; None: all columns."""
+    first_rows: FirstRows | None = None
 
 
 class QueryLimits(Message):

@@ -120,7 +120,7 @@ class _Count:
 
     def run(self, passes: int) -> KeyCount:
         """Count the rows, then the keys of each pass."""
-        quoted = [_quote(column) for column in self.columns]
+        quoted = [quote_column(column) for column in self.columns]
         any_null = " OR ".join(f"{name} IS NULL" for name in quoted)
         rows_query = f"SELECT count(*), count(*) FILTER (WHERE {any_null}) FROM {_VIEW}"  # noqa: S608 -- names are quoted
         [[rows, null_rows]] = self._ask(rows_query, 0)
@@ -207,7 +207,8 @@ class _Count:
         return False
 
 
-def _quote(name: str) -> str:
+def quote_column(name: str) -> str:
+    """The name of a column in SQL of DuckDB."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -9,7 +9,18 @@ from types import MappingProxyType
 
 from catalog.errors import AlreadyExists, CatalogError, Invalid
 from catalog.hive.conversion import find_conversion_blockers
-from catalog.hive.key_suggestions import KeyFacts, KeySuggestion, suggest_keys
+from catalog.hive.key_suggestions import (
+    MOST_SAMPLED,
+    DisprovedKey,
+    KeyFacts,
+    KeySuggestion,
+    RankedKeys,
+    RowSample,
+    describe_support,
+    find_reason_against,
+    rank_keys,
+    score_keys,
+)
 from catalog.hive.listing import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.table_index import IndexedBlocker, TableFacts
@@ -23,7 +34,7 @@ from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.hive.detect_changes import explain_own_directory
 from server.service.hive.hive_state import HiveState, list_units, read_state, split_name
-from server.service.hive.key_evidence import FileSampler
+from server.service.hive.key_evidence import FileSampler, RowSampler
 from server.service.hive.publish_locations import NEARER, WritersReach
 from server.service.hive.publisher import Publishers, advise_on_publisher, explain_other_publisher
 from server.service.hive.table_index import HiveIndex, format_name, parse_statistic, read_facts
@@ -39,6 +50,7 @@ _ON_COUNTS = {
         "row of each key."
     ),
 }
+_ON_SAMPLED_REPEATS = "Choose other key columns. `firn hive check --unique` counts all rows, and shows some keys."
 _UNFIT = ("float", "double", "binary", "char")
 
 
@@ -69,6 +81,7 @@ class Report:
     candidates: tuple[str, ...]
     """The columns that may be in a key: values of other types have no exact equality."""
     key_suggestions: tuple[KeySuggestion, ...]
+    disproved_keys: tuple[DisprovedKey, ...]
     checks: tuple[CheckResult, ...]
     convertible: bool
     """Whether Spark could read its rows and write them into a table of their own instead."""
@@ -117,6 +130,7 @@ class Report:
             "bytes": self.bytes,
             "primary_key_candidates": list(self.candidates),
             "key_suggestions": [asdict(suggestion) for suggestion in self.key_suggestions],
+            "disproved_keys": [asdict(key) for key in self.disproved_keys],
             "columns": [column.name for column in self.table.columns],
             "checks": [check.to_json() for check in self.checks],
         }
@@ -130,6 +144,7 @@ class Checks:
     index: HiveIndex
     files: TableFiles
     reach: WritersReach
+    row_sampler: RowSampler
 
     def report(
         self,
@@ -152,6 +167,9 @@ class Checks:
             files, size, message = self._files(state, subdirectories, sampler)
             checks.extend(message)
         candidates = [column.name for column in all_columns(state.table) if _may_be_key(column)]
+        keys, sample = RankedKeys(), list[CheckResult]()
+        if not blockers:
+            keys, sample = self._rank_keys(catalog, state, candidates, sampler, primary_key)
         checks.extend(self._place_checks(catalog, state, subdirectories))
         checks.extend(
             CheckResult(code="notice", status="warn", message=message) for message in find_upgrade_notes(state.table)
@@ -166,8 +184,9 @@ class Checks:
             files=files,
             bytes=size,
             candidates=tuple(candidates),
-            key_suggestions=() if blockers else self._suggest_keys(catalog, state, candidates, sampler),
-            checks=(*checks, *_list_passed(state, blockers, primary_key)),
+            key_suggestions=keys.suggestions,
+            disproved_keys=keys.disproved,
+            checks=(*checks, *_list_passed(state, blockers, primary_key), *sample),
             convertible=not find_conversion_blockers(state.table, state.partitions),
             facts=_read_facts(state, files, size),
         )
@@ -192,20 +211,33 @@ class Checks:
             layers = load_policy_layers(uow, catalog, target_name(state.table).namespace)
         return Subdirectories(merge_layers([*layers, ("table", properties)])["firn.hive.subdirectories"])
 
-    def _suggest_keys(
-        self, catalog: CatalogName, state: HiveState, candidates: Sequence[str], sampler: FileSampler
-    ) -> tuple[KeySuggestion, ...]:
+    def _rank_keys(
+        self,
+        catalog: CatalogName,
+        state: HiveState,
+        candidates: Sequence[str],
+        sampler: FileSampler,
+        primary_key: Sequence[str],
+    ) -> tuple[RankedKeys, list[CheckResult]]:
+        """The ranked keys, and what the sampled rows say of the key that the request asks for."""
         table, declared = state.table, list[str]()
         with suppress(CatalogError):  # some metastores tell nobody of constraints
             declared = self.index.metastore(catalog).primary_key(table.database, table.name)
+        partition_columns = [column.name for column in table.partition_columns]
         facts = KeyFacts(
             table=table.name,
             candidates=candidates,
-            partition_columns=[column.name for column in table.partition_columns],
+            partition_columns=partition_columns,
             declared=declared,
             samples=sampler.read(self.files, hive_schema(table)),
         )
-        return suggest_keys(facts)
+        scored = score_keys(facts)
+        keys = [entry.suggestion.columns for entry in scored[:MOST_SAMPLED]]
+        asked = [(*primary_key,)] if primary_key else []
+        samples = self.row_sampler.sample(
+            table.full_name, sampler.readable, partition_columns, [*dict.fromkeys([*keys, *asked])]
+        )
+        return rank_keys(scored, samples), _describe_sample(primary_key, samples.get((*primary_key,)))
 
     def _files(
         self, state: HiveState, subdirectories: Subdirectories, sampler: FileSampler
@@ -274,6 +306,18 @@ class Checks:
             return []
         message = f"catalog {catalog} has a {existing.kind} named {existing.name} already"
         return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
+
+
+def _describe_sample(primary_key: Sequence[str], sample: RowSample | None) -> list[CheckResult]:
+    """The check of the key in a sample of rows; none if no rows were read."""
+    if sample is None or sample.rows < 2:
+        return []
+    key = f"({', '.join(primary_key)})"
+    if (reason := find_reason_against(sample)) is None:
+        return [CheckResult(code="key_sample", status="ok", message=f"{key} has {describe_support(sample)}")]
+    return [
+        CheckResult(code="key_sample", status="warn", message=f"{key} is no key: {reason}", advice=_ON_SAMPLED_REPEATS)
+    ]
 
 
 def _read_facts(state: HiveState, files: int, size: int) -> TableFacts:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 
-from catalog.hive.key_suggestions import ColumnSample, Confidence, FileSample, KeyFacts, KeySuggestion, suggest_keys
+from catalog.hive.key_suggestions import (
+    ColumnSample,
+    Confidence,
+    FileSample,
+    KeyFacts,
+    KeySuggestion,
+    RankedKeys,
+    RowSample,
+    rank_keys,
+    score_keys,
+)
 
 
 def suggestions(
@@ -16,15 +27,31 @@ def suggestions(
     declared: Sequence[str] = (),
     samples: Sequence[FileSample] = (),
 ) -> tuple[KeySuggestion, ...]:
-    return suggest_keys(
-        KeyFacts(
-            table=table,
-            candidates=[*columns, *partition_columns],
-            partition_columns=partition_columns,
-            declared=declared,
-            samples=samples,
-        )
+    return ranking(
+        *columns, table=table, partition_columns=partition_columns, declared=declared, samples=samples
+    ).suggestions
+
+
+def ranking(
+    *columns: str,
+    table: str = "orders",
+    partition_columns: Sequence[str] = (),
+    declared: Sequence[str] = (),
+    samples: Sequence[FileSample] = (),
+    rows: Mapping[tuple[str, ...], RowSample] = MappingProxyType({}),
+) -> RankedKeys:
+    facts = KeyFacts(
+        table=table,
+        candidates=[*columns, *partition_columns],
+        partition_columns=partition_columns,
+        declared=declared,
+        samples=samples,
     )
+    return rank_keys(score_keys(facts), rows)
+
+
+def sampled(rows: int = 1_000, files: int = 2, *, nulls: int = 0, repeated: int = 0) -> RowSample:
+    return RowSample(rows=rows, files=files, null_rows=nulls, repeated_rows=repeated)
 
 
 def keys(*columns: str, **facts: object) -> list[tuple[str, ...]]:
@@ -120,3 +147,45 @@ def test_partitions_that_share_a_range_ask_for_their_column_in_the_key() -> None
 def test_files_of_one_partition_may_share_a_range() -> None:
     samples = [file(90, "day=1", id=(1, 100)) for _ in range(4)]
     assert keys("id", partition_columns=["day"], samples=samples) == [("id",)]
+
+
+def test_sampled_rows_without_a_duplicate_speak_for_a_key() -> None:
+    first, second = ranking("a_id", "b_id", rows={("b_id",): sampled(8_000, 4)}).suggestions
+    assert (first.columns, second.columns) == (("b_id",), ("a_id",))
+    assert first.evidence[-1] == "no duplicate in 8,000 sampled rows of 4 files"
+    assert first.confidence is Confidence.POSSIBLE
+
+
+def test_few_unique_rows_make_no_likely_key_of_a_possible_one() -> None:
+    samples = [file(10, "day=1", a_id=(1, 90)), file(10, "day=2", a_id=(91, 200))]
+    (only,) = ranking("a_id", samples=samples, rows={("a_id",): sampled(20)}).suggestions
+    assert only.confidence is Confidence.POSSIBLE
+
+
+def test_a_duplicate_or_a_null_in_the_sample_disproves_a_key_and_the_next_takes_its_place() -> None:
+    rows: dict[tuple[str, ...], RowSample] = {
+        ("id",): sampled(1_000, 2, repeated=1),
+        ("order_id",): sampled(1_000, 1, nulls=30, repeated=4),
+        ("a_id",): sampled(),
+    }
+    keys = ranking("id", "order_id", "a_id", "b_id", rows=rows)
+    assert [suggestion.columns for suggestion in keys.suggestions] == [("a_id",), ("b_id",)]
+    assert [(key.columns, key.reason) for key in keys.disproved] == [
+        (("id",), "1 of 1,000 sampled rows of 2 files repeats the key of another row"),
+        (("order_id",), "30 of 1,000 sampled rows of 1 file have a null in it"),
+    ]
+
+
+def test_a_declared_key_with_duplicates_is_not_suggested_and_its_declaration_is_named() -> None:
+    keys = ranking("no", "id", declared=["no"], rows={("no",): sampled(repeated=3)})
+    assert [suggestion.columns for suggestion in keys.suggestions] == [("id",)]
+    assert keys.disproved[0].reason == (
+        "the metastore has it as the primary key, but 3 of 1,000 sampled rows of 2 files repeat the key of another row"
+    )
+
+
+def test_a_sample_of_one_row_or_none_says_nothing() -> None:
+    for rows in (0, 1):
+        keys = ranking("id", rows={("id",): sampled(rows, 1)})
+        assert keys.disproved == ()
+        assert keys.suggestions[0].evidence == ("its name is that of a key of this table",)

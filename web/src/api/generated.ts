@@ -6173,6 +6173,16 @@ export interface components {
          */
         Direction: "upstream" | "downstream" | "both";
         /**
+         * DisprovedKeyOut
+         * @description Columns that look like a key, and what a sample of rows says against them.
+         */
+        DisprovedKeyOut: {
+            /** Columns */
+            columns: string[];
+            /** Reason */
+            reason: string;
+        };
+        /**
          * DoneOut
          * @description The ended jobs of one kind and status.
          */
@@ -13360,6 +13370,8 @@ export interface components {
             columns: components["schemas"]["ColumnOut"][];
             /** Convertible */
             convertible: boolean;
+            /** Disproved Keys */
+            disproved_keys: components["schemas"]["DisprovedKeyOut"][];
             /** Eligible */
             eligible: boolean;
             /** Files */

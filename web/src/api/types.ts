@@ -64,6 +64,7 @@ export type HiveOrder = Schemas['HiveTableOrder'];
 export type HiveView = Schemas['HiveViewOut'];
 export type HiveReport = Schemas['server__api__hive__ReportOut'];
 export type KeySuggestion = Schemas['KeySuggestionOut'];
+export type DisprovedKey = Schemas['DisprovedKeyOut'];
 export type DowngradePreview = Schemas['DowngradePreviewOut'];
 export type HiveState = Schemas['HiveTableState'];
 export type AuditEntry = Schemas['AuditOut'];

@@ -1,36 +1,48 @@
 import { Button } from '@mantine/core';
 
-import type { KeySuggestion } from '../api/types';
+import type { DisprovedKey, KeySuggestion } from '../api/types';
 import styles from './upgrade.module.css';
 
-/** Keys to begin with, the most probable first, each with what speaks for it. */
-export function KeySuggestions({
-  suggestions,
-  chosen,
-  choose,
-}: {
+interface SuggestionsProps {
   suggestions: readonly KeySuggestion[];
+  disproved: readonly DisprovedKey[];
   chosen: readonly string[];
   choose: (columns: string[]) => void;
-}) {
-  if (suggestions.length === 0) return <div className="dim">No column looks like a key, by its name and by the footers of some files.</div>;
+}
+
+/** Keys to begin with, the most probable first, each with what speaks for it; then those that sampled rows disprove. */
+export function KeySuggestions({ suggestions, disproved, chosen, choose }: SuggestionsProps) {
   return (
-    <ul className={styles.suggestions} aria-label="suggested keys">
-      {suggestions.map(({ columns, confidence, evidence }) => {
-        const name = columns.join(', ');
-        const isChosen = name === chosen.join(', ');
-        return (
-          <li key={name} className={styles.suggestion}>
-            <Button size="xs" variant={isChosen ? 'light' : 'default'} aria-pressed={isChosen} onClick={() => choose(columns)}>
-              <span className="mono">{name}</span>
-            </Button>
-            <span>
-              {confidence}: <span className="dim">{evidence.join('; ')}</span>
-            </span>
-          </li>
-        );
-      })}
-    </ul>
+    <>
+      {suggestions.length === 0 && <div className="dim">No column looks like a key, by its name and by a sample of files.</div>}
+      {suggestions.length > 0 && (
+        <ul className={styles.suggestions} aria-label="suggested keys">
+          {suggestions.map(({ columns, confidence, evidence }) => {
+            const name = columns.join(', ');
+            const isChosen = name === chosen.join(', ');
+            return (
+              <li key={name} className={styles.suggestion}>
+                <Button size="xs" variant={isChosen ? 'light' : 'default'} aria-pressed={isChosen} onClick={() => choose(columns)}>
+                  <span className="mono">{name}</span>
+                </Button>
+                <span>
+                  {confidence}: <span className="dim">{evidence.join('; ')}</span>
+                </span>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+      {disproved.length > 0 && (
+        <ul className={styles.suggestions} aria-label="disproved keys">
+          {disproved.map(({ columns, reason }) => (
+            <li key={columns.join(', ')}>
+              <span className="mono">{columns.join(', ')}</span> is no key: <span className="dim">{reason}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
   );
 }
 

@@ -29,6 +29,7 @@ interface Found {
   partitions?: number;
   primary_key_candidates?: string[];
   key_suggestions?: { columns: string[] }[];
+  disproved_keys?: { columns: string[]; reason: string }[];
   /** Those in files, by which rows can be put in order. */
   columns?: string[];
   checks?: { code: string; status: string; message: string; advice: string }[];
@@ -130,6 +131,7 @@ interface ChoiceProps {
 }
 
 function KeyOf({ operation, chosen, choose }: ChoiceProps) {
+  const disproved = found(operation).disproved_keys?.find(({ columns }) => columns.join() === chosen.columns.join());
   return (
     <MultiSelect
       aria-label={`primary key of ${operation.target}`}
@@ -141,6 +143,7 @@ function KeyOf({ operation, chosen, choose }: ChoiceProps) {
       data={suggestedFirst(found(operation))}
       value={chosen.columns}
       onChange={(columns) => choose(withColumns(chosen, columns))}
+      error={disproved === undefined ? undefined : `no key: ${disproved.reason}`}
     />
   );
 }

@@ -222,6 +222,7 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
       </div>
       <KeySuggestions
         suggestions={report.key_suggestions}
+        disproved={report.disproved_keys}
         chosen={choices.key}
         choose={(key) => choose({ ...choices, key, sequence: key.includes(choices.sequence) ? '' : choices.sequence })}
       />

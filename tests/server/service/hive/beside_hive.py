@@ -26,10 +26,12 @@ from server.files.hdfs_check import HdfsFileSystems
 from server.files.listing import Listings
 from server.files.locations import local_path
 from server.files.table_files import TableFiles
+from server.launch.query_engine import QueryProcess
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.downgrade_check import DowngradeCheck
 from server.service.hive.freshness import Freshness
+from server.service.hive.key_evidence import RowSampler
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
@@ -62,6 +64,7 @@ from tests.server.service.hive.mortal import (
     OneMetastore,
 )
 
+_ENGINE = QueryProcess(seconds=600.0)
 LONG_AGO_NS = 1_700_000_000 * 10**9
 
 
@@ -252,7 +255,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     tables = replace(services.tables, metadata=metadata)
     index = HiveIndex(database, OneMetastore(MortalMetastore(metastore, fuse)))
     reach = WritersReach(HdfsFileSystems(storage.deadlines))
-    checks = Checks(database, index, files, reach)
+    checks = Checks(database, index, files, reach, _sampler(services))
     upgrades = _upgrades(services, database, tables, checks, files)
     repointer = Repointer(database, index, files)
     committer = replace(services.committer, metadata=metadata)
@@ -281,6 +284,11 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         real,
         numbers,
     )
+
+
+def _sampler(services: Services) -> RowSampler:
+    """The sampler with the process that all tests share: it starts once, and waits for a machine that stands still."""
+    return replace(services.hive.checks.row_sampler, engine=_ENGINE)
 
 
 def _upgrades(services: Services, database: Database, tables: Tables, checks: Checks, files: TableFiles) -> Upgrades:

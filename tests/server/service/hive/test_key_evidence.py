@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from catalog.files.data_file import FileFormat
 from catalog.hive.baseline import ChangeSignals
 from catalog.hive.listing import ListedFile, Listing
+from server.launch.query_engine import QueryProcess
 from server.service.hive.hive_state import Unit
 from server.service.hive.key_evidence import MOST_FILES, FileSampler
 from server.service.hive.upgrade_check import Report
 from tests.factories import LAKE
-from tests.hive_tables import a_hive_table, a_storage
+from tests.hive_tables import ORC, a_hive_table, a_storage
 from tests.server.service.hive.beside_hive import BesideHive
 
 
@@ -62,6 +65,88 @@ def test_a_damaged_file_leaves_the_suggestions_to_the_others(beside: BesideHive)
     beside.metastore.add_table(a_hive_table(name="damaged", storage=storage))
     report = beside.upgrades.checks.report(LAKE, "db.damaged", [])
     assert [suggestion.columns for suggestion in report.key_suggestions] == [("b_id",)]
+
+
+def test_sampled_rows_disprove_and_support_keys(beside: BesideHive) -> None:
+    a_file = pa.table({"a_id": [10, 20, 30], "b_id": ["x", "y", "z"], "c_id": ["x", None, "z"], "id": ["p", "q", "r"]})
+    another = pa.table({"a_id": [15, 20, 35], "b_id": ["u", "v", "w"], "c_id": ["a", "b", "c"], "id": ["p", "q", "s"]})
+    columns = "a_id bigint; b_id string; c_id string; id string"
+    report = check(beside, columns, a_file, another, declared=["id"])
+    assert [suggestion.columns for suggestion in report.key_suggestions] == [("b_id",)]
+    assert report.key_suggestions[0].evidence[-1] == "no duplicate in 6 sampled rows of 2 files"
+    assert [(key.columns, key.reason) for key in report.disproved_keys] == [
+        (
+            ("id",),
+            "the metastore has it as the primary key, but 2 of 6 sampled rows of 2 files repeat the key of another row",
+        ),
+        (("a_id",), "1 of 6 sampled rows of 2 files repeats the key of another row"),
+    ]
+    assert report.to_json()["disproved_keys"][1]["columns"] == ("a_id",)
+    assert "c_id" in report.candidates
+
+
+def test_a_key_that_repeats_across_partitions_is_unique_with_their_columns(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    table.add("z", 1, 2, 3)
+    report = beside.upgrades.checks.report(LAKE, table.name, [])
+    assert [suggestion.columns for suggestion in report.key_suggestions] == [("id", "p")]
+    assert report.key_suggestions[0].evidence[-1] == "no duplicate in 6 sampled rows of 3 files"
+    assert [(key.columns, key.reason) for key in report.disproved_keys] == [
+        (("id",), "3 of 6 sampled rows of 3 files repeat the key of another row")
+    ]
+    table.add("__HIVE_DEFAULT_PARTITION__", 1, 2, 3)
+    report = beside.upgrades.checks.report(LAKE, table.name, [])
+    assert report.key_suggestions == ()
+    assert [(key.columns, key.reason) for key in report.disproved_keys] == [
+        (("id", "p"), "3 of 9 sampled rows of 4 files have a null in it"),
+        (("id",), "6 of 9 sampled rows of 4 files repeat the key of another row"),
+    ]
+
+
+def test_the_asked_key_is_sampled_whatever_its_name(beside: BesideHive) -> None:
+    check(beside, "who string; what string", pa.table({"who": ["a", "a"], "what": ["x", "y"]}))
+    results = {}
+    for key in (["who"], ["what"], ["who", "what"]):
+        report = beside.upgrades.checks.report(LAKE, "db.orders", key)
+        assert (report.key_suggestions, report.disproved_keys, report.eligible) == ((), (), True)
+        results[*key] = [(check.status, check.message) for check in report.checks if check.code == "key_sample"]
+    repeats = "(who) is no key: 1 of 2 sampled rows of 1 file repeats the key of another row"
+    assert results["who",] == [("warn", repeats)]
+    assert results["what",] == [("ok", "(what) has no duplicate in 2 sampled rows of 1 file")]
+    assert results["who", "what"] == [("ok", "(who, what) has no duplicate in 2 sampled rows of 1 file")]
+
+
+def test_orc_files_are_sampled(beside: BesideHive) -> None:
+    directory = beside.directory / "hive" / "inorc"
+    directory.mkdir(parents=True)
+    orc.write_table(pa.table({"a_id": [1, 1], "b_id": [1, 2]}), directory / "a.orc")
+    storage = a_storage(f"file:{directory}", "a_id bigint; b_id bigint", serde=ORC)
+    beside.metastore.add_table(a_hive_table(name="inorc", storage=storage))
+    report = beside.upgrades.checks.report(LAKE, "db.inorc", [])
+    assert report.key_suggestions[0].columns == ("b_id",)
+    assert report.key_suggestions[0].evidence[-1] == "no duplicate in 2 sampled rows of 1 file"
+
+
+def test_a_file_whose_rows_are_damaged_is_left_out_of_the_sample(beside: BesideHive) -> None:
+    rows = pa.table({"a_id": [str(number) for number in range(5_000)]})
+    check(beside, "a_id string", rows, rows)
+    damaged = beside.directory / "hive" / "orders" / "0.parquet"
+    content = bytearray(damaged.read_bytes())
+    content[4:5_000] = b"\xff" * 4_996
+    damaged.write_bytes(content)
+    report = beside.upgrades.checks.report(LAKE, "db.orders", [])
+    assert report.key_suggestions[0].evidence[-1] == "no duplicate in 5,000 sampled rows of 1 file"
+
+
+def test_no_rows_are_read_where_the_server_reads_none_or_the_process_fails(beside: BesideHive) -> None:
+    rows = pa.table({"a_id": [1, 9, 9]})
+    assert check(beside, "a_id bigint", rows).key_suggestions == ()
+    checks, sampler = beside.upgrades.checks, beside.upgrades.checks.row_sampler
+    broken = QueryProcess(600.0, command=("false",))
+    for without in (replace(sampler, enabled=False), replace(sampler, engine=broken)):
+        report = replace(checks, row_sampler=without).report(LAKE, "db.orders", [])
+        assert [suggestion.columns for suggestion in report.key_suggestions] == [("a_id",)]
+        assert report.disproved_keys == ()
 
 
 def test_a_blocked_table_has_no_suggestions(beside: BesideHive) -> None:
