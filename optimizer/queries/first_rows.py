@@ -63,19 +63,34 @@ def _read_file(file: SampledFile, columns: Sequence[str], wanted: FirstRows, fil
     """The first rows of a file, with null in columns that it lacks, as Hive reads them."""
     with load_file_io(file_io, file.location).new_input(file.location).open() as opened:
         source = pa.PythonFile(opened, "r")
-        fragment = None if file.format == "PARQUET" else ds.OrcFileFormat().make_fragment(source)
-        parquet = pq.ParquetFile(source, buffer_size=_PAGE_BYTES) if fragment is None else None
-        schema = fragment.physical_schema if parquet is None else parquet.schema_arrow
-        in_file = {name.lower(): name for name in schema.names}
-        found = [in_file[column] for column in columns if column in in_file]
-        if parquet is not None:
-            batches = parquet.iter_batches(batch_size=BATCH_ROWS, columns=found, use_threads=False)
-        else:
-            batches = fragment.scanner(
-                columns=found, batch_size=BATCH_ROWS, batch_readahead=0, fragment_readahead=0, use_threads=False
-            ).to_batches()
-        rows = pa.Table.from_batches(_take(batches, wanted), pa.schema([schema.field(name) for name in found]))
+        reader = _ParquetReader(source) if file.format == "PARQUET" else _OrcReader(source)
+        in_file = {name.lower(): name for name in reader.schema.names}
+        names = [in_file[column] for column in columns if column in in_file]
+        schema = pa.schema([reader.schema.field(name) for name in names]).remove_metadata()
+        rows = pa.Table.from_batches(_take(reader.read(names), wanted), schema)
     return _arrange(rows, columns, file.constants)
+
+
+class _ParquetReader:
+    def __init__(self, source: pa.NativeFile) -> None:
+        # With a buffer it reads pages, and not whole columns.
+        self._file = pq.ParquetFile(source, buffer_size=_PAGE_BYTES)
+        self.schema: pa.Schema = self._file.schema_arrow
+
+    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._file.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False)
+
+
+class _OrcReader:
+    def __init__(self, source: pa.NativeFile) -> None:
+        self._fragment = ds.OrcFileFormat().make_fragment(source)
+        self.schema: pa.Schema = self._fragment.physical_schema
+
+    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        scanner = self._fragment.scanner(
+            columns=names, batch_size=BATCH_ROWS, batch_readahead=0, fragment_readahead=0, use_threads=False
+        )
+        yield from scanner.to_batches()
 
 
 def _take(batches: Iterator[pa.RecordBatch], wanted: FirstRows) -> Iterator[pa.RecordBatch]:
