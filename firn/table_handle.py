@@ -14,6 +14,7 @@ import firn.scan
 from firn.changes import Position, read_changes, write_position, write_range
 from firn.consumers import TableConsumers
 from firn.descriptions import build_change, build_column_change
+from firn.distributions import count_column
 from firn.drains.engine import require_packages
 from firn.history import TableHistory
 from firn.lineage import TableLineage
@@ -22,6 +23,7 @@ from firn.names import Name
 from firn.protocol.answers.blockers import TableBlockerOut
 from firn.protocol.answers.changes import FileChangesOut
 from firn.protocol.answers.columns import TableColumnsOut
+from firn.protocol.answers.distributions import ColumnDistributionOut
 from firn.protocol.answers.dropped import DropOut
 from firn.protocol.answers.health import TableHealthOut
 from firn.protocol.answers.jobs import JobOut
@@ -57,6 +59,10 @@ class TableHandle(TableHistory, TableJobs, TableLineage):
     def columns(self) -> TableColumnsOut:
         """Nulls, ranges, sizes and distinct values of its columns, from manifests and statistics files."""
         return TableColumnsOut.read(self.get("/columns"))
+
+    def distribution(self, column: str) -> ColumnDistributionOut:
+        """How the values of a column are distributed: the server reads all its rows, with the caller's rights."""
+        return count_column(self.transport, self.path_to("/distributions"), column)
 
     def health(self, *, measure: bool = False) -> TableHealthOut:
         """How far it is from having nothing to do, and what takes the points; with `measure` also the partitions' skew,

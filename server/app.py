@@ -31,6 +31,7 @@ from server.api import connections as api_connections
 from server.api import consumers as api_consumers
 from server.api import convert as api_convert
 from server.api import descriptions as api_descriptions
+from server.api import distributions as api_distributions
 from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
@@ -110,6 +111,7 @@ _API = (
     api_tables,
     api_table_jobs,
     api_columns,
+    api_distributions,
     api_health,
     api_blockers,
     api_history,

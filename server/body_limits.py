@@ -56,6 +56,7 @@ ICEBERG: Limits = {
 
 _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/jobs"): DOCUMENT,  # its options may name partitions
+    ("POST", f"{_ITEM}/distributions"): FORM,
     ("POST", f"{_CATALOG}/tables"): METADATA,
     ("PATCH", f"{_ITEM}/properties"): DOCUMENT,
     ("PATCH", f"{_ITEM}/description"): DOCUMENT,  # comments of columns

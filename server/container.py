@@ -90,6 +90,7 @@ from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
+from server.service.queries.distributions import Distributions
 from server.service.queries.previews import Previews
 from server.service.queries.queries import Queries, QueryBounds
 from server.service.queries.query_tables import QueryTables
@@ -194,6 +195,7 @@ def _build_tables(adapters: Adapters) -> TableServices:
         changed_rows=_build_changed_rows(adapters),
         queries=queries,
         previews=_build_previews(adapters, queries),
+        distributions=Distributions(database, metadata, queries),
         saved_queries=SavedQueries(database),
         search=Search(database),
         search_indexing=SearchIndexing(database, metadata),

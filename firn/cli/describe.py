@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from firn.cli.context import CliContext, command
+from firn.cli.distributions import show_distribution
 from firn.cli.show import Show, size
 from firn.errors import Invalid
 from firn.protocol.answers.columns import ColumnStatisticsOut
@@ -75,11 +76,21 @@ def describe_table(
     ctx.show.emit(value, lambda: _show_table(ctx.show, described))
 
 
-def show_columns(ctx: CliContext, table: TableArg) -> None:
+def show_columns(
+    ctx: CliContext,
+    table: TableArg,
+    distribution: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Show how the values of this column are distributed. This reads its rows."),
+    ] = None,
+) -> None:
     """Show nulls, smallest and largest values, sizes and distinct values of the columns, without reading rows.
 
     ≤ marks a bound, and ~ a figure that does not include all rows. The notes below say why.
     """
+    if distribution is not None:
+        show_distribution(ctx, table, distribution)
+        return
     show, statistics = ctx.show, ctx.client.tables[table].columns()
     rows = [
         (column.name, column.type, *_describe_figures(column), size(column.bytes), _describe_distinct(column))

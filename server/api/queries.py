@@ -38,20 +38,20 @@ QueryDep = Annotated[UUID, Path(description="query")]
 @router.post("/queries", status_code=201, summary="Run a query", responses=refusals(400, 403, 404, 409, 503))
 def run_query(services: ServicesDep, request: Request, body: QueryRequest) -> QueryOut:
     """Run one SELECT over tables that the caller may read: in DuckDB's SQL, or in Spark's with the engine `spark`."""
-    caller, owner = get_caller(request), _owner(request)
+    caller, owner = get_caller(request), get_owner(request)
 
     def may_read(table: QueriedTable) -> bool:
         return services.access.may_read(caller, table.catalog, table.name)
 
     query = services.queries.submit(body, caller, may_read)
-    return _build_query(services.queries.wait(query.id, owner, body.wait))
+    return build_query_out(services.queries.wait(query.id, owner, body.wait))
 
 
 @router.get("/queries", summary="List queries")
 def list_queries(services: ServicesDep, request: Request, paging: PagingDep) -> PageOut[QueryOut]:
     """List the caller's queries, newest first."""
-    page = services.queries.list_own(_owner(request), limit=paging.size, cursor=paging.cursor)
-    return PageOut(items=[_build_query(query) for query in page.items], next_cursor=page.next_cursor)
+    page = services.queries.list_own(get_owner(request), limit=paging.size, cursor=paging.cursor)
+    return PageOut(items=[build_query_out(query) for query in page.items], next_cursor=page.next_cursor)
 
 
 @router.get("/queries/settings", summary="Show the limits of queries")
@@ -81,13 +81,13 @@ def show_query(
     wait: Annotated[float, Query(ge=0, le=10, description="seconds to wait for its end")] = 0,
 ) -> QueryOut:
     """Show the state of one of the caller's queries."""
-    return _build_query(services.queries.wait(QueryId(query_id), _owner(request), wait))
+    return build_query_out(services.queries.wait(QueryId(query_id), get_owner(request), wait))
 
 
 @router.delete("/queries/{query_id}", summary="Cancel a query", responses=refusals(404))
 def cancel_query(services: ServicesDep, request: Request, query_id: QueryDep) -> QueryOut:
     """Cancel one of the caller's queries; one that has ended stays as it is."""
-    return _build_query(services.queries.cancel(QueryId(query_id), _owner(request)))
+    return build_query_out(services.queries.cancel(QueryId(query_id), get_owner(request)))
 
 
 @router.get("/queries/{query_id}/rows", summary="Read rows of a result", responses=refusals(404, 409))
@@ -98,7 +98,7 @@ def read_rows(
     page: Annotated[int, Query(ge=0, le=10_000, description=f"pages have {PAGE_ROWS:,} rows")] = 0,
 ) -> QueryRowsOut:
     """Read a page of a result. Values are text, so that no program rounds them."""
-    owner = _owner(request)
+    owner = get_owner(request)
     query = services.queries.get(QueryId(query_id), owner)
     rows = services.queries.read_page(query.id, owner, page)
     has_more = (page + 1) * PAGE_ROWS < query.rows
@@ -113,7 +113,7 @@ def read_rows(
 @router.get("/queries/{query_id}/csv", summary="Download a result as CSV", responses=refusals(404, 409))
 def download_csv(services: ServicesDep, request: Request, query_id: QueryDep) -> Response:
     """Download the rows of a result as CSV in UTF-8; null is an empty field."""
-    owner = _owner(request)
+    owner = get_owner(request)
     query = services.queries.get(QueryId(query_id), owner)
     first = services.queries.read_page(query.id, owner, 0)
     lines = _write_csv(services, query, owner, first)
@@ -124,7 +124,7 @@ def download_csv(services: ServicesDep, request: Request, query_id: QueryDep) ->
 @router.get("/queries/{query_id}/parquet", summary="Download a result as Parquet", responses=refusals(404, 409))
 def download_parquet(services: ServicesDep, request: Request, query_id: QueryDep) -> Response:
     """Download the rows of a result as a Parquet file, with their types."""
-    content = services.queries.read_parquet(QueryId(query_id), _owner(request))
+    content = services.queries.read_parquet(QueryId(query_id), get_owner(request))
     headers = {"Content-Disposition": _ATTACHMENT.format("parquet")}
     return Response(content, media_type="application/vnd.apache.parquet", headers=headers)
 
@@ -152,7 +152,8 @@ def preview_table(
     )
 
 
-def _owner(request: Request) -> PrincipalId | None:
+def get_owner(request: Request) -> PrincipalId | None:
+    """The caller, whose queries are shown; None without access control."""
     caller = get_caller(request)
     return None if caller is None else caller.principal.id
 
@@ -174,7 +175,8 @@ def _write_csv(
     yield buffer.getvalue()
 
 
-def _build_query(query: StoredQuery) -> QueryOut:
+def build_query_out(query: StoredQuery) -> QueryOut:
+    """Build the answer from a query."""
     return QueryOut(
         id=query.id,
         statement=query.statement,

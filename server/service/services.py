@@ -62,6 +62,7 @@ from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
+from server.service.queries.distributions import Distributions
 from server.service.queries.previews import Previews
 from server.service.queries.queries import Queries
 from server.service.queries.saved_queries import SavedQueries
@@ -117,6 +118,7 @@ class TableServices:
     changed_rows: ChangedRows
     queries: Queries
     previews: Previews
+    distributions: Distributions
     saved_queries: SavedQueries
     search: Search
     search_indexing: SearchIndexing

@@ -56,6 +56,7 @@ BODIES: Mapping[str, Any] = {
     "PATCH /catalogs/{catalog}/tables/{table}/description": {"comment": "c"},
     "PATCH /catalogs/{catalog}/views/{view}/description": {"comment": "c"},
     "PATCH /catalogs/{catalog}/tables/{table}/policy": {},
+    "POST /catalogs/{catalog}/tables/{table}/distributions": {"column": "id"},
     "POST /catalogs/{catalog}/tables/{table}/jobs": {"kind": "expire"},
     "POST /catalogs/{catalog}/tables/{table}/blockers": {"reason": "a load", "until": "2199-01-01T00:00:00Z"},
     "PATCH /catalogs/{catalog}/properties": {"set": {"a": "b"}},

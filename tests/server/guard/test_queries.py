@@ -78,6 +78,23 @@ def test_a_table_that_one_only_sees_is_refused(http: httpx.Client, guarded_serve
     assert http.get(path, headers=bearer(lister)).status_code == 403
 
 
+def test_columns_are_counted_with_the_rights_of_their_caller(
+    http: httpx.Client, guarded_server: Guarded, reader: Secret
+) -> None:
+    lister = guarded_server.token("column-lister", Grant(on("secret"), Privilege.LIST))
+    hidden = "/api/v1/catalogs/lake/tables/secret.t/distributions"
+    assert http.post(hidden, json={"column": "id"}, headers=bearer(reader)).status_code == 404
+    assert http.post(hidden, json={"column": "id"}, headers=bearer(lister)).status_code == 403
+    path = "/api/v1/catalogs/lake/tables/open.t/distributions"
+    answer = http.post(path, json={"column": "id"}, headers=bearer(reader))
+    assert answer.status_code == 201, answer.text
+    shown = f"{path}/{answer.json()['query']['id']}"
+    assert http.get(shown, headers=bearer(reader)).status_code == 200
+    other = guarded_server.token("column-other", Grant(on("open"), Privilege.READ))
+    assert http.get(shown, headers=bearer(other)).status_code == 404, "it is a query of its caller"
+    assert http.get(shown.replace("open.t", "secret.t"), headers=bearer(reader)).status_code == 404
+
+
 def test_ones_own_tables_are_read_and_the_audit_log_names_them(
     http: httpx.Client, guarded_server: Guarded, reader: Secret
 ) -> None:

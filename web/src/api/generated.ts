@@ -1223,6 +1223,46 @@ export interface paths {
         patch: operations["describe_table_catalogs__catalog__tables__table__description_patch"];
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/distributions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Count a column
+         * @description Count how the values of a column are distributed, by a query of the caller's over all rows of the table.
+         */
+        post: operations["count_column_catalogs__catalog__tables__table__distributions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/distributions/{query_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a distribution
+         * @description Show a query that counts a column, and its result once it is done. `DELETE /queries/{query}` cancels it.
+         */
+        get: operations["show_distribution_catalogs__catalog__tables__table__distributions__query_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/explain": {
         parameters: {
             query?: never;
@@ -4887,6 +4927,18 @@ export interface components {
          */
         BackfillStatus: "active" | "paused" | "finished" | "canceled" | "failed";
         /**
+         * BarOut
+         * @description Rows of a range. Both ends belong to it for whole numbers and days; else the upper end begins the next bar.
+         */
+        BarOut: {
+            /** Lower */
+            lower: string;
+            /** Rows */
+            rows: number;
+            /** Upper */
+            upper: string;
+        };
+        /**
          * BatchOut
          * @description The operations of one request: their number by outcome, and the actions that are allowed on all of them.
          */
@@ -5674,6 +5726,39 @@ export interface components {
             what: string;
         };
         /**
+         * ColumnDistributionOut
+         * @description How the values of a column are distributed. All counts of rows are exact.
+         */
+        ColumnDistributionOut: {
+            /** Bars */
+            bars: components["schemas"]["BarOut"][];
+            /** Column */
+            column: string;
+            /** Different */
+            different: number;
+            /** Different Is Exact */
+            different_is_exact: boolean;
+            /** Infinite */
+            infinite: number;
+            kind: components["schemas"]["DistributionKindName"];
+            /** Largest */
+            largest: string | null;
+            /** Nans */
+            nans: number;
+            /** Nulls */
+            nulls: number;
+            /** Other Rows */
+            other_rows: number;
+            /** Rows */
+            rows: number;
+            /** Smallest */
+            smallest: string | null;
+            /** Type */
+            type: string;
+            /** Values */
+            values: components["schemas"]["FrequentValueOut"][];
+        };
+        /**
          * ColumnIn
          * @description A column of a table to be created; types are Iceberg's or SQL's: `long`, `decimal(10,2)`, `array<string>`.
          */
@@ -6183,6 +6268,33 @@ export interface components {
             reason: string;
         };
         /**
+         * DistributionKindName
+         * @description How the rows of a column are divided.
+         * @enum {string}
+         */
+        DistributionKindName: "bars" | "values";
+        /**
+         * DistributionOut
+         * @description The query that counts a column, and the distribution once it is done.
+         */
+        DistributionOut: {
+            distribution: components["schemas"]["ColumnDistributionOut"] | null;
+            query: components["schemas"]["QueryOut"];
+        };
+        /**
+         * DistributionRequest
+         * @description The column to count, by its name. Fields of structs have no distribution.
+         */
+        DistributionRequest: {
+            /** Column */
+            column: string;
+            /**
+             * Wait
+             * @default 0
+             */
+            wait?: number;
+        };
+        /**
          * DoneOut
          * @description The ended jobs of one kind and status.
          */
@@ -6639,6 +6751,16 @@ export interface components {
         ForwardIn: {
             /** To */
             to: string;
+        };
+        /**
+         * FrequentValueOut
+         * @description A frequent value as text, cut after 200 characters, and its rows.
+         */
+        FrequentValueOut: {
+            /** Rows */
+            rows: number;
+            /** Value */
+            value: string;
         };
         /**
          * FreshnessOut
@@ -17241,6 +17363,155 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TableOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    count_column_catalogs__catalog__tables__table__distributions_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DistributionRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DistributionOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_distribution_catalogs__catalog__tables__table__distributions__query_id__get: {
+        parameters: {
+            query?: {
+                /** @description seconds to wait for its end */
+                wait?: number;
+            };
+            header?: never;
+            path: {
+                /** @description query */
+                query_id: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DistributionOut"];
                 };
             };
             /** @description Bad Request */
