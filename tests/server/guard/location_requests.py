@@ -307,6 +307,7 @@ WITHOUT = {
     "PATCH /catalogs/{catalog}/description",
     "PATCH /catalogs/{catalog}/namespaces/{namespace}/description",
     "PATCH /catalogs/{catalog}/tables/{table}/description",
+    "POST /catalogs/{catalog}/tables/{table}/distributions",
     "PATCH /catalogs/{catalog}/views/{view}/description",
     "POST /{catalog}/tables/rename",
     "POST /{catalog}/views/rename",

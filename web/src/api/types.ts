@@ -127,6 +127,7 @@ export const ACTIVE: JobStatus[] = ['pending', 'running', 'committing', 'unknown
 /** An optimizer works on these. */
 export const LIVE: JobStatus[] = ['running', 'committing'];
 export type SqlQuery = Schemas['QueryOut'];
+export type Distribution = Schemas['ColumnDistributionOut'];
 export type ResultColumn = Schemas['ResultColumn'];
 export type SparkQueries = Schemas['SparkQueriesOut'];
 export type SavedQuery = Schemas['SavedQueryOut'];

@@ -8,7 +8,8 @@ import { useParams } from 'react-router';
 import { namespaces, table as tableQuery, tables } from '../../api/queries';
 import { cancelQuery, isActive, runQuery, sqlQuery, sqlSettings, type Engine } from '../../api/sql-queries';
 import type { SavedQuery, SparkQueries, SqlQuery } from '../../api/types';
-import { Note, ProblemNote, Words } from '../../components/notes';
+import { ProblemNote, Words } from '../../components/notes';
+import { RowsOff } from '../../components/rows-off';
 import { Page } from '../../components/panel';
 import { SqlEditor, type EditorHandle } from '../../components/sql-editor';
 import { partsOf } from '../../lib/names';
@@ -65,7 +66,7 @@ function OnePage({ catalog }: { catalog: string }) {
   const run = (explain: boolean) => work.run(editor.current?.chosen() ?? text, explain);
   return (
     <Page title="SQL" sub="Reads tables with your rights. Names without a namespace belong to the chosen one.">
-      <Switched />
+      <RowsOff />
       <div className={styles.layout} data-side={shown ? 'yes' : 'no'}>
         {shown && (
           <Tabs defaultValue="tables" className={styles.side ?? ''} keepMounted={false}>
@@ -184,17 +185,6 @@ function useWork(catalog: string, namespace: string, engine: Engine, show: (id: 
     limit,
     setLimit,
   };
-}
-
-/** Says that the server reads no rows for people. */
-function Switched() {
-  const { data } = useQuery(sqlSettings());
-  if (data === undefined || data.enabled) return null;
-  return (
-    <Note tone="warn" title="Reading rows is switched off on this server">
-      The operator's setting <code className="mono">queries.enabled</code> decides it. <code className="mono">firn sql --engine local-spark</code> reads tables with Spark on your machine.
-    </Note>
-  );
 }
 
 function useNamespace(catalog: string): [string, (namespace: string) => void] {

@@ -1,4 +1,4 @@
-import { Button, CopyButton, Loader, Progress, Tabs } from '@mantine/core';
+import { Button, CopyButton, Tabs } from '@mantine/core';
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 
@@ -6,6 +6,7 @@ import { download, isActive, sqlQuery, sqlRows } from '../../api/sql-queries';
 import type { SqlQuery } from '../../api/types';
 import { Empty, Note, ProblemNote, Words } from '../../components/notes';
 import { Panel } from '../../components/panel';
+import { RunningQuery } from '../../components/running-query';
 import { ResultChart } from '../../components/result-chart';
 import { ResultTable } from '../../components/result-table';
 import { count, many } from '../../lib/format';
@@ -17,7 +18,7 @@ export function Result({ id, cancel, canceling }: { id: string; cancel: () => vo
   const { data: query, error } = useQuery(sqlQuery(id));
   if (error !== null) return <ProblemNote error={error} what="cannot show the query" />;
   if (query === undefined) return <Panel>…</Panel>;
-  if (isActive(query)) return <Running query={query} cancel={cancel} canceling={canceling} />;
+  if (isActive(query)) return <RunningQuery query={query} cancel={cancel} canceling={canceling} />;
   if (query.state === 'canceled') return <Note title="The query was canceled" />;
   if (query.state === 'failed') {
     return (
@@ -30,32 +31,6 @@ export function Result({ id, cancel, canceling }: { id: string; cancel: () => vo
     return <Note title="The rows are not kept any more">Run the statement again.</Note>;
   }
   return <Rows key={query.id} query={query} />;
-}
-
-function Running({ query, cancel, canceling }: { query: SqlQuery; cancel: () => void; canceling: boolean }) {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 200);
-    return () => clearInterval(timer);
-  }, []);
-  const seconds = Math.max(0, (now - new Date(query.created_at).getTime()) / 1000);
-  const percent = query.progress === null ? null : Math.round(query.progress * 100);
-  return (
-    <Panel>
-      <div className="stack">
-        <div className="row">
-          <Loader size="xs" />
-          <span className="grow" role="status">
-            {query.state === 'queued' ? query.engine === 'spark' ? 'Waiting for an optimizer' : 'Waiting for a free engine' : `Running${percent === null ? '' : `, ${percent} %`}`} · {seconds.toFixed(1)} s
-          </span>
-          <Button variant="default" onClick={cancel} loading={canceling}>
-            Cancel
-          </Button>
-        </div>
-        {percent !== null && <Progress value={percent} size="sm" aria-label="progress" />}
-      </div>
-    </Panel>
-  );
 }
 
 function Rows({ query }: { query: SqlQuery }) {

@@ -14,6 +14,7 @@ import { distinctOf, endOf, nullsOf, type Figure } from '../../lib/column-statis
 import type { DescriptionChange } from '../../lib/description';
 import { many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
+import { DistributionButton } from './distribution';
 
 type Statistics = ReadonlyMap<number, ColumnStatistics>;
 
@@ -34,6 +35,7 @@ const columnsOf = (table: Table, found: Statistics | null): Column<TableColumn>[
   { key: 'lower', title: 'Smallest', cell: (row) => <Shown figure={figureOf(found, row, (column) => endOf(column, 'lower'))} mono /> },
   { key: 'upper', title: 'Largest', cell: (row) => <Shown figure={figureOf(found, row, (column) => endOf(column, 'upper'))} mono /> },
   { key: 'distinct', title: 'Distinct', cell: (row) => <Shown figure={figureOf(found, row, distinctOf)} />, right: true },
+  { key: 'distribution', title: 'Distribution', cell: (row) => table.kind !== 'view' && <DistributionButton table={table} column={row.name} /> },
   { key: 'comment', title: 'Comment', cell: (row) => <Comment table={table} column={row} />, wide: true },
   { key: 'id', title: 'Field id', cell: (row) => <span className="dim">{row.id}</span>, right: true },
 ];
