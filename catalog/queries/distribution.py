@@ -255,7 +255,7 @@ def _build(parts: _Parts, scale: ColumnScale) -> Distribution:
         nulls=amounts["rows"] - amounts["known"],
         nans=amounts["nans"],
         infinite=amounts["infinite"],
-        different=groups if is_counted else amounts["different"],
+        different=groups if is_counted else min(amounts["different"], amounts["known"]),
         different_is_exact=is_counted,
         smallest=texts["smallest"],
         largest=texts["largest"],

@@ -163,7 +163,7 @@ def test_more_texts_than_the_engine_counts_have_an_estimate_and_no_values(monkey
     monkeypatch.setattr("catalog.queries.distribution.MOST_TEXTS", 100)
     counted = count("string", pa.array([f"t{number}" for number in range(5_000)]))
     assert (counted.values, counted.other_rows, counted.different_is_exact) == ((), 5_000, False)
-    assert 3_000 < counted.different < 7_000
+    assert 3_000 < counted.different <= 5_000, "an estimate, and never more than there are rows"
 
 
 @pytest.mark.parametrize("kind", ["int", "double", "date", "timestamptz", "string", "boolean", "decimal(9, 2)"])

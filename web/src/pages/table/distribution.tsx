@@ -22,13 +22,18 @@ const DistributionPlot = lazy(() => import('../../components/distribution-plot')
 export function DistributionButton({ table, column }: { table: Table; column: string }) {
   const [isOpen, setOpen] = useState(false);
   const [attempt, setAttempt] = useState(0);
+  const button = useRef<HTMLButtonElement>(null);
+  // The dialog exists only while it is open, a table may have hundreds of columns: so it cannot give the focus back itself.
+  useEffect(() => {
+    if (!isOpen && attempt > 0) button.current?.focus();
+  }, [isOpen, attempt]);
   const open = () => {
     setAttempt(attempt + 1);
     setOpen(true);
   };
   return (
     <>
-      <ActionIcon variant="subtle" color="gray" size={24} aria-label={`distribution of ${column}`} title="Distribution: reads this column" onClick={open}>
+      <ActionIcon ref={button} variant="subtle" color="gray" size={24} aria-label={`distribution of ${column}`} title="Distribution: reads this column" onClick={open}>
         <IconChartHistogram size={16} aria-hidden />
       </ActionIcon>
       {isOpen && (
