@@ -18,6 +18,7 @@ from firn.cli.app import run
 from firn.errors import Invalid, NotFound, Refused
 from firn.protocol.answers.distributions import ColumnDistributionOut
 from firn.queries import QueryFailed
+from server.launch.query_engine import QueryProcess
 from tests.databases import ON_SQLITE
 from tests.server.lake import BASE, Lake, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
@@ -52,6 +53,9 @@ class SalesLake:
 def sales(lake: Lake) -> Iterator[SalesLake]:
     lake.create_keyed()
     lake.commit(altered(BASE, set_property("firn.read.max-wait", "60 s")))  # whatever else the machine does
+    for engine in lake.services.queries.engines:
+        assert isinstance(engine, QueryProcess)
+        engine.seconds = 600.0
     orders = KeyedLake(lake)
     with connected(orders) as client:
         iceberg = RestCatalog("lake", uri=f"{client.url}/iceberg", warehouse="lake")
