@@ -7,12 +7,14 @@ import { begunDistribution, distribution } from '../../api/distributions';
 import { cancelQuery, isActive, sqlSettings } from '../../api/sql-queries';
 import type { Distribution, Table } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
+import { InTerminal } from '../../components/in-terminal';
 import { Empty, Note, ProblemNote } from '../../components/notes';
 import { RowsOff } from '../../components/rows-off';
 import { RunningQuery } from '../../components/running-query';
 import { describeDistribution, factsOf, shareOf, slicesOf, whyEmpty, type Slice } from '../../lib/distribution';
 import { exact, many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
+import { firn } from '../../lib/terminal';
 import styles from './distribution.module.css';
 
 /** Loaded with the first chart, so the console's first page does not wait for it. */
@@ -49,6 +51,9 @@ export function DistributionButton({ table, column }: { table: Table; column: st
           closeButtonProps={{ 'aria-label': 'close' }}
         >
           <Counted key={attempt} table={table} column={column} attempt={attempt} again={() => setAttempt(attempt + 1)} />
+          <div style={{ marginTop: 12 }}>
+            <InTerminal command={firn('table columns', [fullName(table)], { catalog: table.catalog, distribution: column })} />
+          </div>
         </Modal>
       )}
     </>
