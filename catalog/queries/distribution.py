@@ -69,6 +69,22 @@ _PLACES = {
     ColumnScale.REAL: "CAST(v AS DOUBLE)",
     ColumnScale.TEXT: "CAST(NULL AS HUGEINT)",
 }
+_COUNTED_PARTS = (
+    "SELECT 'rows', NULL, all_rows FROM firn_range",
+    "SELECT 'known', NULL, known FROM firn_range",
+    "SELECT 'nans', NULL, nans FROM firn_range",
+    "SELECT 'infinite', NULL, infinite FROM firn_range",
+    "SELECT 'different', NULL, different FROM firn_range",
+    "SELECT 'smallest', smallest, 0 FROM firn_range",
+    "SELECT 'largest', largest, 0 FROM firn_range",
+    "SELECT 'low', CAST(low AS VARCHAR), 0 FROM firn_range",
+    "SELECT 'high', CAST(high AS VARCHAR), 0 FROM firn_range",
+    "SELECT 'width', CAST(width AS VARCHAR), 0 FROM firn_scale",
+    "SELECT 'bar', CAST(bar AS VARCHAR), amount FROM firn_bars",
+    "SELECT 'groups', NULL, max(groups) FROM firn_frequent",
+    "SELECT 'value', label, amount FROM firn_frequent",
+)
+"""The rows of the answer that do not depend on the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +160,7 @@ def write_statement(catalog: CatalogName, table: TableName, column: str, kind: s
         f"SELECT 'column' AS part, {_text(column)} AS label, CAST(0 AS BIGINT) AS amount",
         f"SELECT 'type', {_text(kind)}, 0",
         f"SELECT 'scale', {_text(scale)}, 0",
-        "SELECT 'rows', NULL, all_rows FROM firn_range",
-        "SELECT 'known', NULL, known FROM firn_range",
-        "SELECT 'nans', NULL, nans FROM firn_range",
-        "SELECT 'infinite', NULL, infinite FROM firn_range",
-        "SELECT 'different', NULL, different FROM firn_range",
-        "SELECT 'smallest', smallest, 0 FROM firn_range",
-        "SELECT 'largest', largest, 0 FROM firn_range",
-        "SELECT 'low', CAST(low AS VARCHAR), 0 FROM firn_range",
-        "SELECT 'high', CAST(high AS VARCHAR), 0 FROM firn_range",
-        "SELECT 'width', CAST(width AS VARCHAR), 0 FROM firn_scale",
-        "SELECT 'bar', CAST(bar AS VARCHAR), amount FROM firn_bars",
-        "SELECT 'groups', NULL, max(groups) FROM firn_frequent",
-        "SELECT 'value', label, amount FROM firn_frequent",
+        *_COUNTED_PARTS,
     ]
     # Not materialized: the engine then reads the column twice, and holds no copy of it.
     return f"""WITH firn_column AS NOT MATERIALIZED (SELECT {value} AS v FROM {source} AS firn_source),
