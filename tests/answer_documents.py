@@ -96,6 +96,7 @@ REGISTERED: dict[str, Any] = {
     "slots": 1,
     "jobs": [],
     "streams": 0,
+    "queries": 0,
     "silent": False,
     "draining": False,
     "stopping": False,

@@ -77,6 +77,7 @@ def build_command(launch: Launch, *, group: str, launch_id: LaunchId, paths: Lau
         "--launch",
         launch_id,
         *(("--streams", str(launch.streams)) if launch.streams else ()),
+        *(("--sql", str(launch.sql)) if launch.sql else ()),
     ]
     if launch.kind is LaunchKind.LOCAL:
         return _build_local_command(launch, paths, optimizer_arguments, conf, environment | secret)

@@ -44,15 +44,21 @@ class FleetMember:
     status: LaunchStatus
     started_at: datetime
     busy_at: datetime
-    """When it last held a job or a stream, or registered."""
+    """When it last held a job, a stream or a query, or registered."""
     jobs: int = 0
     streams: int = 0
+    queries: int = 0
     silent_for: timedelta = timedelta()
     """The silence of the optimizer, without times when the server did not listen."""
     resident: int | None = None
     """Memory of its processes in bytes; None if it cannot be measured."""
     asked_at: datetime | None = None
     """The time at which the server asked it to end."""
+
+    @property
+    def work(self) -> int:
+        """The number of its jobs, streams and queries."""
+        return self.jobs + self.streams + self.queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +75,7 @@ class LaunchHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDemand:
-    """The group's queued jobs, and its streams that could run now."""
+    """The group's queued jobs, its streams that could run now, and the queries that wait for any optimizer."""
 
     jobs: int = 0
     since: datetime | None = None
@@ -77,11 +83,14 @@ class QueueDemand:
     streams: int = 0
     streams_since: datetime | None = None
     """Since when the oldest of the streams could run."""
+    queries_since: datetime | None = None
+    """Since when the oldest query waits; None if none waits."""
 
     @property
     def oldest(self) -> datetime | None:
         """Since when something waits; None if nothing does."""
-        return min((since for since in (self.since, self.streams_since) if since is not None), default=None)
+        moments = (self.since, self.streams_since, self.queries_since)
+        return min((since for since in moments if since is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +132,11 @@ def decide_launches(
         return FleetDecision(wanted=0, ends=(*ends, *drained))
     if not launch.streams:
         waiting = replace(waiting, streams=0, streams_since=None)
+    if not launch.sql:
+        waiting = replace(waiting, queries_since=None)
     calm = past.changed_at is None or now - past.changed_at >= timedelta(seconds=scaling.cool_down_seconds)
     wanted = _count_wanted(scaling, staying, waiting, now, calm=calm)
-    by_work = sorted(staying, key=lambda member: (member.jobs + member.streams, member.busy_at))
+    by_work = sorted(staying, key=lambda member: (member.work, member.busy_at))
     surplus = by_work[: max(len(staying) - wanted, 0)]
     over_maximum = len(staying) > scaling.maximum
     reason = "more than the group's maximum" if over_maximum else f"idle for {scaling.idle_seconds} s"
@@ -155,10 +166,7 @@ def _count_wanted(
     idle = [
         member
         for member in staying
-        if member.status is LaunchStatus.WORKING
-        and not member.jobs
-        and not member.streams
-        and member.busy_at <= idle_since
+        if member.status is LaunchStatus.WORKING and not member.work and member.busy_at <= idle_since
     ]
     return max(count - 1, scaling.minimum) if idle and calm else count
 

@@ -22,6 +22,7 @@ LaunchId = NewType("LaunchId", str)
 MAX_OPTIMIZERS = 1_000
 MAX_SLOTS = 256
 MAX_STREAMS = 256
+MAX_QUERIES = 256
 MAX_KEY_CHARACTERS = 300
 """The longest name of a Spark setting or environment variable."""
 _MEMORY = re.compile(r"[1-9][0-9]{0,6}[kmgt]")
@@ -103,6 +104,8 @@ class Launch:
     slots: int = 2
     streams: int = 0
     """The number of streams that each optimizer runs beside its jobs."""
+    sql: int = 0
+    """The number of queries of people that each optimizer answers beside its jobs."""
     memory: str = "2g"
     """The heap of the driver, which plans jobs and, locally, runs them."""
     memory_limit: int | None = None
@@ -151,6 +154,7 @@ def check_launch(launch: Launch) -> Launch:
     _check_scaling(launch.scaling)
     require(1 <= launch.slots <= MAX_SLOTS, f"{launch.slots} slots: 1 to {MAX_SLOTS} can be had")
     require(0 <= launch.streams <= MAX_STREAMS, f"{launch.streams} streams: 0 to {MAX_STREAMS} can be had")
+    require(0 <= launch.sql <= MAX_QUERIES, f"sql is {launch.sql}: 0 to {MAX_QUERIES} queries can be had")
     require(
         _MEMORY.fullmatch(launch.memory) is not None, f"{quote(launch.memory)} is no memory size: 512m or 4g is one"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -57,6 +57,9 @@ class Queries(Protocol):
 
     def count_spark(self) -> int:
         """The number of queries of the engine Spark that wait or run."""
+
+    def count_by_optimizer(self) -> Mapping[str, int]:
+        """The number of running queries of each optimizer."""
 
     def find_queued(self) -> Query | None:
         """The query that has waited longest for an optimizer."""

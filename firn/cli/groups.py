@@ -24,7 +24,7 @@ Quota = Annotated[
 ]
 
 _LISTS = ("py_files", "jars", "file_systems")
-_NUMBERS = ("slots", "streams", "memory_limit")
+_NUMBERS = ("slots", "streams", "sql", "memory_limit")
 _OPTIONAL = (
     *("memory_limit", "application", "archive", "queue", "principal", "keytab", "proxy_user"),
     *("image", "namespace", "service_account"),
@@ -207,6 +207,8 @@ def _show_launch(ctx: CliContext, name: str, launch: Json) -> None:
         **{name: launch[name] for name in _OPTIONAL[1:]},
         **{name: ", ".join(launch[name]) or None for name in _LISTS},
         "slots": str(launch["slots"]),
+        "streams": str(launch["streams"]) if launch["streams"] else None,
+        "queries (sql)": str(launch["sql"]) if launch["sql"] else None,
         "memory": launch["memory"],
     }
     ctx.show.emit(launch, lambda: ctx.show.facts(facts))

@@ -74,13 +74,14 @@ def list_optimizers(ctx: CliContext) -> None:
             optimizer["version"],
             f"{len(optimizer['jobs'])} of {optimizer['slots']}",
             str(optimizer["streams"]),
+            str(optimizer["queries"]),
             _format_memory(optimizer["memory"]),
             moment(optimizer["last_seen_at"]),
             _describe_state(optimizer),
         )
         for optimizer in optimizers
     ]
-    columns = ("optimizer", "group", "version", "jobs", "streams", "memory", "last seen", "state")
+    columns = ("optimizer", "group", "version", "jobs", "streams", "queries", "memory", "last seen", "state")
     none = "no optimizers: start one with `firn optimizer`"
     show.emit(optimizers, lambda: show.table(columns, rows, none=none))
 

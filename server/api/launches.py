@@ -53,6 +53,7 @@ class LaunchIn(In):
     scaling: ScalingIn = ScalingIn()
     slots: Count = 2
     streams: Count = 0
+    sql: Count = 0
     memory: str = "2g"
     memory_limit: Bytes | None = None
     master: str = "local[*]"

@@ -52,6 +52,7 @@ def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
         **_copy_fields(optimizer),
         jobs=[],
         streams=0,
+        queries=0,
         silent=False,
         lease_seconds=times.lasts.total_seconds(),
         heartbeat_seconds=times.beat.total_seconds(),
@@ -84,7 +85,11 @@ def undrain(services: ServicesDep, optimizer_id: str) -> OptimizerOut:
 
 def _build_optimizer_out(status: OptimizerStatus) -> OptimizerOut:
     return OptimizerOut(
-        **_copy_fields(status.optimizer), jobs=list(status.jobs), streams=status.streams, silent=status.is_silent
+        **_copy_fields(status.optimizer),
+        jobs=list(status.jobs),
+        streams=status.streams,
+        queries=status.queries,
+        silent=status.is_silent,
     )
 
 

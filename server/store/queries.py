@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -131,6 +131,12 @@ class SqlQueries:
         """Count the active queries of the engine Spark."""
         query = select(func.count()).select_from(QueryRow).where(_IS_SPARK, QueryRow.state.in_(_ACTIVE))
         return self.session.scalar(query) or 0
+
+    def count_by_optimizer(self) -> Mapping[str, int]:
+        """Count the running queries of each optimizer."""
+        running = (_IS_SPARK, QueryRow.state == QueryState.RUNNING, QueryRow.optimizer.is_not(None))
+        query = select(QueryRow.optimizer, func.count()).where(*running).group_by(QueryRow.optimizer)
+        return {optimizer: count for optimizer, count in self.session.execute(query) if optimizer is not None}
 
     def find_queued(self) -> Query | None:
         """Find the query that has waited longest for an optimizer."""

@@ -10,7 +10,7 @@ from firn.protocol.base import Out
 
 
 class OptimizerOut(Out):
-    """A registered optimizer, its jobs, the number of its streams, and whether it drains or stops."""
+    """A registered optimizer, its jobs, the numbers of its streams and queries, and whether it drains or stops."""
 
     id: str
     group: str
@@ -22,6 +22,7 @@ class OptimizerOut(Out):
     slots: int
     jobs: list[UUID]
     streams: int
+    queries: int
     silent: bool
     draining: bool
     stopping: bool

@@ -30,6 +30,7 @@ from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, Sc
 from catalog.ports.launch import Launcher
 from catalog.ports.store import Database, UnitOfWork
 from server.service.optimizers.fleet_values import (
+    FleetDemand,
     FleetStatus,
     GroupFleet,
     LaunchEnvironment,
@@ -116,19 +117,16 @@ class Fleet:
         self,
         uow: UnitOfWork,
         settings: GroupLaunch,
-        demand: Mapping[GroupName, QueueDemand],
+        demand: FleetDemand,
         statuses: Mapping[LaunchId, OptimizerStatus],
     ) -> GroupFleet:
         newest = uow.launches.newest(settings.group, LOOKED_BACK)
         members = [
             self._build_member(launch, statuses.get(launch.id)) for launch in newest if not launch.status.is_over
         ]
-        history, group_demand = (
-            summarize_launches(newest, settings.changed_at),
-            demand.get(settings.group, QueueDemand()),
-        )
+        history = summarize_launches(newest, settings.changed_at)
         decision = decide_launches(
-            settings.launch, members, group_demand, history, uow.now(), lease=self.optimizers.lease
+            settings.launch, members, demand.of(settings.group), history, uow.now(), lease=self.optimizers.lease
         )
         return GroupFleet(settings=settings, decision=decision, launches=newest, failures=history.failures)
 
@@ -150,7 +148,7 @@ class Fleet:
                 living[launch.group].append(current)
         for group in {**dict.fromkeys(settings), **living}:
             of_group = settings.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
-            total = self._adjust_group(of_group, living[group], statuses, demand.get(group, QueueDemand()), total)
+            total = self._adjust_group(of_group, living[group], statuses, demand.of(group), total)
         return total
 
     def _load_statuses(self) -> dict[LaunchId, OptimizerStatus]:
@@ -305,7 +303,7 @@ class Fleet:
         with self.database.writing() as uow:
             now = uow.now()
             updated = apply_optimizer(launch, status.optimizer, now)
-            if status.jobs or status.streams or launch.status is LaunchStatus.STARTING:
+            if status.jobs or status.streams or status.queries or launch.status is LaunchStatus.STARTING:
                 updated = replace(updated, busy_at=now)
             if updated != launch:
                 uow.launches.put(updated)
@@ -345,6 +343,7 @@ class Fleet:
             busy_at=launch.busy_at,
             jobs=0 if status is None else len(status.jobs),
             streams=0 if status is None else status.streams,
+            queries=0 if status is None else status.queries,
             silent_for=self.liveness.silent_for(launch.id),
             resident=None if process is None else process.resident,
             asked_at=launch.asked_at,

@@ -60,8 +60,20 @@ class LaunchEnvironment:
     """Number of local optimizers of the default group, unless a user has configured the group."""
 
 
-def load_demand(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
-    """Load the waiting jobs and streams of each group, and the time since which the oldest waits."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetDemand:
+    """What waits for optimizers: jobs and streams for those of their group, queries for any that answers queries."""
+
+    groups: Mapping[GroupName, QueueDemand]
+    queries_since: datetime | None = None
+
+    def of(self, group: GroupName) -> QueueDemand:
+        """What waits for the optimizers of a group."""
+        return replace(self.groups.get(group, QueueDemand()), queries_since=self.queries_since)
+
+
+def load_demand(uow: UnitOfWork) -> FleetDemand:
+    """Load the waiting jobs, streams and queries, and the times since which the oldest wait."""
     demand: dict[GroupName, QueueDemand] = {}
     for queued in uow.queue.waiting():
         total = demand.get(queued.group, QueueDemand(since=queued.oldest))
@@ -70,7 +82,8 @@ def load_demand(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
     for waiting in uow.streams.waiting(uow.now()):
         total = demand.get(group := GroupName(waiting.group), QueueDemand())
         demand[group] = replace(total, streams=waiting.streams, streams_since=waiting.oldest)
-    return demand
+    query = uow.queries.find_queued()
+    return FleetDemand(groups=demand, queries_since=None if query is None else query.created_at)
 
 
 def get_last_seen(status: OptimizerStatus | None) -> datetime | None:

@@ -33,7 +33,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerStatus:
-    """An optimizer with its jobs, and the number of its streams.
+    """An optimizer with its jobs, and the numbers of its streams and queries.
 
     It is silent when it has not sent a sign of life for the length of a lease.
     """
@@ -41,6 +41,7 @@ class OptimizerStatus:
     optimizer: Optimizer
     jobs: Sequence[JobId]
     streams: int
+    queries: int
     is_silent: bool
 
 
@@ -120,12 +121,13 @@ class Optimizers:
             now, optimizers = uow.now(), uow.optimizers.list()
             for job in uow.jobs.with_status([JobStatus.RUNNING, JobStatus.COMMITTING]):
                 jobs_by_optimizer[job.owner].append(job.id)
-            streams = uow.streams.count_by_owner()
+            streams, queries = uow.streams.count_by_owner(), uow.queries.count_by_optimizer()
         return [
             OptimizerStatus(
                 optimizer=optimizer,
                 jobs=jobs_by_optimizer[optimizer.id],
                 streams=streams.get(optimizer.id, 0),
+                queries=queries.get(optimizer.id, 0),
                 is_silent=optimizer.is_silent(now, self.lease),
             )
             for optimizer in optimizers
@@ -135,7 +137,7 @@ class Optimizers:
         if optimizer is None:
             raise _build_unknown_error(optimizer_id)
         status = next((status for status in self.list() if status.optimizer.id == optimizer_id), None)
-        return status or OptimizerStatus(optimizer=replace(optimizer), jobs=[], streams=0, is_silent=False)
+        return status or OptimizerStatus(optimizer=replace(optimizer), jobs=[], streams=0, queries=0, is_silent=False)
 
 
 def _build_unknown_error(optimizer_id: str) -> NotFound:

@@ -19,6 +19,7 @@ import orjson
 from catalog.access.privileges import SERVER, Caller, Decision, Grant, Principal, Privilege, Rights, Securable, decide
 from catalog.errors import CatalogError, Forbidden, Invalid, LeaseLost, NotFound, Unavailable
 from catalog.jobs.optimizer import Optimizer
+from catalog.launch.settings import Launch, LaunchKind
 from catalog.names import CatalogName
 from catalog.ports.queries import PARQUET
 from catalog.ports.store import Database, UnitOfWork
@@ -55,7 +56,10 @@ OFFERS = "sql"
 """The fact of an optimizer that says how many queries it answers at once."""
 HEARTBEAT = timedelta(seconds=2)
 """Heartbeats tell an optimizer that its query was canceled."""
-_START = "Start an optimizer that answers queries: `firn optimizer --sql 2`."
+_START = (
+    "Start an optimizer that answers queries: `firn optimizer --sql 2`. Or let the server start one: "
+    "`firn group launch GROUP --kind local --set sql=2`."
+)
 _AGAIN = "Run the statement again."
 _SILENT = "the optimizer that ran the query has stopped answering"
 
@@ -74,7 +78,7 @@ class SparkBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAvailability:
-    """Whether an optimizer answers queries now; else why not, and what to do."""
+    """Whether an optimizer answers queries, or the server starts one that does; else why not, and what to do."""
 
     available: bool
     reason: str | None = None
@@ -105,10 +109,13 @@ class SparkQueries:
     # --- requests of people ---
 
     def check_availability(self) -> SparkAvailability:
-        """Whether an optimizer answers queries now."""
+        """Whether an optimizer answers queries now, or the server would start one for a query."""
         with self.database.reading() as uow:
             now, optimizers = uow.now(), uow.optimizers.list()
+            launches = [settings.launch for settings in uow.launches.settings()]
         offering = [each for each in optimizers if _count_offered(each) and not each.is_silent(now, self.silence)]
+        if any(_may_start(launch) for launch in launches):
+            return SparkAvailability(available=True)  # a query that waits starts an optimizer
         if not offering:
             return SparkAvailability(available=False, reason="No optimizer answers queries.", hint=_START)
         if all(each.draining for each in offering):
@@ -345,6 +352,11 @@ class SparkQueries:
 def _count_offered(optimizer: Optimizer) -> int:
     offered = optimizer.facts.get(OFFERS)
     return offered if isinstance(offered, int) and not isinstance(offered, bool) else 0
+
+
+def _may_start(launch: Launch) -> bool:
+    """Whether the server starts an optimizer for a query that waits."""
+    return bool(launch.sql) and launch.kind is not LaunchKind.NONE and launch.scaling.maximum > 0
 
 
 def _check_versions(statement: Statement, snapshot: str | None) -> None:

@@ -55,6 +55,14 @@ def test_a_local_optimizer_is_a_module_of_this_installation_tied_to_the_server()
     assert command.files == {}
 
 
+def test_queries_and_streams_are_arguments_only_if_the_launch_has_some() -> None:
+    command = build_command(replace(LOCAL, streams=2, sql=4), group="g", launch_id=ID, paths=PLACE, token=None)
+    text = " ".join(command.arguments)
+    assert " --streams 2 --sql 4 " in text
+    submitted = build_command(replace(YARN, sql=1), group="g", launch_id=ID, paths=PLACE, token=None)
+    assert list(submitted.arguments)[-2:] == ["--sql", "1"]
+
+
 def test_a_local_optimizers_spark_settings_reach_pyspark_as_single_words() -> None:
     conf = {"spark.driver.extraJavaOptions": "-Da='b c' \"d\" $(touch x)"}
     command = build_command(replace(LOCAL, conf=conf), group="g", launch_id=ID, paths=PLACE, token=None)

@@ -102,6 +102,20 @@ def test_a_stream_that_waits_starts_one_if_the_launch_gives_it_streams() -> None
     assert look(member(streams=4), waits=replace(waits, since=ago(12), jobs=1), launch=LAUNCH).start == 1
 
 
+def test_one_that_answers_a_query_is_not_idle() -> None:
+    assert look(member(1, busy_at=ago(601), queries=1)).ends == ()
+    assert [end.launch for end in look(member(1, queries=2), member(2), launch=bounds(0, 1)).ends] == ["l2"]
+
+
+def test_a_query_that_waits_starts_one_if_the_launch_answers_queries() -> None:
+    waits = QueueDemand(queries_since=ago(1))
+    assert look(waits=waits).start == 0
+    answering = replace(LAUNCH, sql=2)
+    assert look(waits=waits, launch=answering).start == 1
+    assert look(member(queries=2), waits=waits, launch=answering).start == 0
+    assert look(member(queries=2), waits=QueueDemand(queries_since=ago(11)), launch=answering).start == 1
+
+
 def test_a_draining_one_is_not_counted_and_not_drained_again() -> None:
     draining = member(1, status=LaunchStatus.DRAINING, busy_at=ago(10**4))
     assert look(draining, launch=bounds(1, 1)) == FleetDecision(wanted=1, start=1)

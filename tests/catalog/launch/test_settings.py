@@ -53,6 +53,8 @@ def test_what_can_work_is_taken(launch: Launch) -> None:
         ({"scaling": Scaling(max_attempts=0)}, "max_attempts"),
         ({"slots": 0}, "0 slots"),
         ({"streams": 257}, "257 streams: 0 to 256"),
+        ({"sql": 257}, "0 to 256 queries"),
+        ({"sql": -1}, "0 to 256 queries"),
         ({"kind": LaunchKind.SPARK_SUBMIT, "streams": 1}, "jars names none"),
         ({"memory": "2 gigabytes"}, "memory size"),
         ({"memory": "2g --class Evil"}, "memory size"),

@@ -30,6 +30,7 @@ EVERYTHING = (
     *("--set", "serviceMonitor.enabled=true", "--set", "serviceMonitor.tokenSecret.name=scraper"),
     *("--set", "server.settings.lease.seconds=90", "--set", "image.pullSecrets[0].name=registry"),
     *("--set", "optimizers.nightly.replicas=2", "--set", "optimizers.nightly.memory=8g"),
+    *("--set", "optimizers.nightly.sql=2"),
     *("--set", "server.env[0].name=FIRN_HIVE__USER", "--set", "server.env[0].value=firn"),
 )
 
@@ -143,4 +144,4 @@ def test_the_pods_start_with_the_rendered_settings(postgres_url: str, tmp_path: 
             of_pod(nightly["initContainers"][0], dockerfile, known).run()
         with of_pod(nightly["containers"][0], dockerfile, known).running() as optimizer_said:
             (optimizer,) = wait_for(lambda: http.get("/api/v1/optimizers").json(), optimizer_said)
-    assert (optimizer["group"], optimizer["slots"]) == ("nightly", 2)
+    assert (optimizer["group"], optimizer["slots"], optimizer["facts"]["sql"]) == ("nightly", 2, 2)

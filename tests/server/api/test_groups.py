@@ -70,6 +70,11 @@ def test_what_is_not_named_of_a_launch_stays(administered: Api) -> None:
     )
     scaling = stored["scaling"] | {"idle_seconds": 5}
     assert changed == stored | {"memory": "4g", "memory_limit": None, "scaling": scaling}
+    assert (stored["sql"], good(administered.http.patch(path, json={"sql": 2}))["sql"]) == (0, 2)
+    shown = good(administered.http.post(f"{path}/dry-run", json={"kind": "local"}))["arguments"]
+    assert shown[shown.index("--sql") + 1] == "2"
+    for hostile in ("2 --group x", 257, -1, 2**70, 1.5, True, None):
+        assert refused(administered, "PATCH", "/default/launch", {"sql": hostile})[0] in (400, 422), hostile
     assert good(administered.http.patch(path, json={"py_files": ["p.py"]}))["py_files"] == ["p.py"]
     assert refused(administered, "PATCH", "/default/launch", {"memory": "much"})[0] == 400
     assert refused(administered, "PATCH", "/nowhere/launch", {})[0] == 404

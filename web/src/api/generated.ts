@@ -7834,6 +7834,11 @@ export interface components {
              */
             slots?: number;
             /**
+             * Sql
+             * @default 0
+             */
+            sql?: number;
+            /**
              * Streams
              * @default 0
              */
@@ -7940,6 +7945,11 @@ export interface components {
              */
             slots?: number;
             /**
+             * Sql
+             * @default 0
+             */
+            sql?: number;
+            /**
              * Streams
              * @default 0
              */
@@ -8043,6 +8053,11 @@ export interface components {
              * @default 2
              */
             slots?: number;
+            /**
+             * Sql
+             * @default 0
+             */
+            sql?: number;
             /** Starting */
             starting: number;
             /**
@@ -9205,7 +9220,7 @@ export interface components {
         };
         /**
          * OptimizerOut
-         * @description A registered optimizer, its jobs, the number of its streams, and whether it drains or stops.
+         * @description A registered optimizer, its jobs, the numbers of its streams and queries, and whether it drains or stops.
          */
         OptimizerOut: {
             /** Draining */
@@ -9235,6 +9250,8 @@ export interface components {
             };
             /** Pid */
             pid: number;
+            /** Queries */
+            queries: number;
             /** Reason */
             reason: string | null;
             /**
@@ -10654,6 +10671,8 @@ export interface components {
             };
             /** Pid */
             pid: number;
+            /** Queries */
+            queries: number;
             /** Reason */
             reason: string | null;
             /**

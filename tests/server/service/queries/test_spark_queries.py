@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import firn
+from catalog.jobs.optimizer_group import DEFAULT_GROUP
+from catalog.launch.settings import Launch, LaunchKind, Scaling
 from catalog.names import TableName
 from catalog.queries.query import SILENCE, QueryId
 from firn.errors import FirnError, Invalid, NotFound, Refused, Unavailable
@@ -23,6 +25,7 @@ from firn.transport import Json
 from server.service.queries.spark_queries import SparkQueries
 from tests.databases import ON_SQLITE
 from tests.server.lake import Lake
+from tests.server.service.fleet_stage import a_stage
 from tests.server.service.images.keyed_lake import KeyedLake
 from tests.server.service.images.test_client_scan import connected
 
@@ -115,6 +118,31 @@ def test_a_query_is_queued_leased_and_answered(spark_lake: SparkLake) -> None:
         with pytest.raises(Refused, match="has ended"):
             spark_lake.at(lease, "POST" if part else "PUT", part, {"outcome": "done"} if part else {})
     assert spark_lake.client.transport.get("/queries")["items"][0]["engine"] == "spark"
+
+
+def test_a_query_starts_an_optimizer_of_a_group_whose_launch_answers_queries(spark_lake: SparkLake) -> None:
+    stage = a_stage(spark_lake.lake)
+    launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=1, idle_seconds=0, cool_down_seconds=0))
+    stage.fleet.set(DEFAULT_GROUP, launch)
+    with pytest.raises(Unavailable, match="No optimizer answers queries"):
+        spark_lake.begin()
+    stage.fleet.set(DEFAULT_GROUP, replace(launch, sql=2))
+    assert spark_lake.client.transport.get("/queries/settings")["spark"]["available"] is True
+    query = spark_lake.begin()
+    stage.fleet.activate()
+    (command,) = stage.launcher.commands
+    assert " --sql 2 " in " ".join(command.arguments)
+    optimizer = stage.registers(stage.launches[0])
+    stage.fleet.activate()
+    lease = spark_lake.take(optimizer)
+    stage.fleet.activate()
+    (shown,) = spark_lake.client.transport.get("/optimizers")
+    assert (shown["queries"], shown["stopping"]) == (1, False), "it works"
+    spark_lake.done(lease, 0)
+    assert spark_lake.get(query)["state"] == "done"
+    stage.fleet.activate()
+    (shown,) = spark_lake.client.transport.get("/optimizers")
+    assert (shown["queries"], shown["stopping"]) == (0, True), "it idles"
 
 
 def test_a_silent_optimizer_loses_its_query_which_fails(spark_lake: SparkLake) -> None:

@@ -1,4 +1,4 @@
-import { Button, Modal, Select, TextInput } from '@mantine/core';
+import { Button, Modal, NumberInput, Select, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type SyntheticEvent } from 'react';
 
@@ -30,6 +30,12 @@ const TEXTS = [
   'service_account',
   'application',
 ] as const;
+const COUNTS = [
+  { name: 'slots', label: 'Jobs at once', min: 1 },
+  { name: 'streams', label: 'Streams at once', min: 0 },
+  { name: 'sql', label: 'SQL queries at once', min: 0 },
+] as const;
+type CountField = (typeof COUNTS)[number]['name'];
 type Field = (typeof TEXTS)[number] | (typeof LISTS)[number];
 
 const FIELDS: { name: Field; label: string; on: (master: string) => boolean; placeholder?: string }[] = [
@@ -72,8 +78,9 @@ function Fields({ group, launch, close }: { group: string; launch: Launch; close
   const [kind, setKind] = useState<string>(launch.kind);
   const [mode, setMode] = useState<string>(launch.deploy_mode ?? 'client');
   const [values, setValues] = useState(() => valuesOf(launch));
+  const [counts, setCounts] = useState<Record<CountField, number>>({ slots: launch.slots ?? 2, streams: launch.streams ?? 0, sql: launch.sql ?? 0 });
   const params = { path: { group } };
-  const body = () => changesOf(kind, mode, values);
+  const body = () => ({ ...changesOf(kind, mode, values), ...counts });
   const preview = useMutation({ mutationFn: () => answered(api.POST('/groups/{group}/launch/dry-run', { params, body: body() })) });
   const save = useMutation({
     mutationFn: () => answered(api.PATCH('/groups/{group}/launch', { params, body: body() })),
@@ -91,6 +98,23 @@ function Fields({ group, launch, close }: { group: string; launch: Launch; close
   return (
     <form onSubmit={submit} className="stack">
       <Select size="xs" label="Started by" data={KINDS} value={kind} onChange={(value) => setKind(value ?? 'none')} allowDeselect={false} />
+      {kind !== 'none' && (
+        <div className="row">
+          {COUNTS.map(({ name, label, min }) => (
+            <NumberInput
+              key={name}
+              size="xs"
+              label={label}
+              min={min}
+              max={256}
+              allowDecimal={false}
+              value={counts[name]}
+              onChange={(value) => setCounts({ ...counts, [name]: Number(value) })}
+              style={{ flex: '1 1 8rem' }}
+            />
+          ))}
+        </div>
+      )}
       {shown.map(({ name, label, placeholder }) => (
         <TextInput
           key={name}
@@ -139,8 +163,8 @@ function valuesOf(launch: Launch): Record<Field, string> {
 }
 
 /** KEY=VALUE for each setting that changes; KEY= removes one. */
-function settingsOf(launch: Launch, changes: ReturnType<typeof changesOf>): string[] {
-  const textOf = (value: string | readonly string[] | null | undefined) => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
+function settingsOf(launch: Launch, changes: ReturnType<typeof changesOf> & Record<CountField, number>): string[] {
+  const textOf = (value: string | number | readonly string[] | null | undefined) => (Array.isArray(value) ? value.join(',') : String(value ?? ''));
   return Object.entries(changes)
     .filter(([name, value]) => name !== 'kind' && textOf(value) !== textOf(launch[name as keyof typeof changes]))
     .map(([name, value]) => `${name}=${textOf(value)}`);

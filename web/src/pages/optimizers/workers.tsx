@@ -43,7 +43,7 @@ export function Workers({ workers, error }: { workers: Optimizer[] | undefined; 
 }
 
 function State({ optimizer }: { optimizer: Optimizer }) {
-  const { silent, stopping, draining, reason, jobs, streams } = optimizer;
+  const { silent, stopping, draining, reason, jobs, streams, queries } = optimizer;
   if (silent) return <Mark look={{ ...WARNING, says: 'silent: its jobs are back in the queue' }} />;
   if (draining) {
     const says = stopping ? 'exits after its jobs' : 'takes no more jobs';
@@ -56,7 +56,7 @@ function State({ optimizer }: { optimizer: Optimizer }) {
       </Mark>
     );
   }
-  if (jobs.length === 0 && streams === 0) return <Mark look={{ ...HEALTHY, says: 'idle' }} />;
+  if (jobs.length === 0 && streams === 0 && queries === 0) return <Mark look={{ ...HEALTHY, says: 'idle' }} />;
   return (
     <Mark look={{ ...HEALTHY, says: 'busy' }}>
       <span>
@@ -77,6 +77,7 @@ function State({ optimizer }: { optimizer: Optimizer }) {
             </Link>
           </>
         )}
+        {queries > 0 && `${jobs.length + streams > 0 ? ', ' : ''}${queries === 1 ? '1 query' : `${queries} queries`}`}
       </span>
     </Mark>
   );
