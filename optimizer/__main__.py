@@ -60,7 +60,8 @@ def main(argv: list[str] | None = None) -> int:
         end_with_stdin(stopping)
     app = f"firn optimizer {options.group}"
     kafka = _wants_connector(options)
-    spark = SparkProcess(partial(start, master=options.master, app=app, memory=options.driver_memory, kafka=kafka))
+    begin = partial(start, master=options.master, app=app, memory=options.driver_memory, kafka=kafka)
+    spark = SparkProcess(partial(begin, queries=bool(options.sql)))
     identity = ExitStack()
     if not _start_early(options, spark, identity):
         return 1

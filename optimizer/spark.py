@@ -27,6 +27,13 @@ from optimizer.credentials import build_lease_headers, build_stream_headers
 log = logging.getLogger(__name__)
 
 LOCAL = "local[*]"
+JAVA_ENDS_SECONDS = 10.0
+"""Java needs some time from the loss of its connections to its end."""
+QUERY_SETTINGS = {
+    # The rows of a result wait in the memory of the driver until they are sent. Results are some megabytes.
+    "spark.driver.maxResultSize": "256m",
+}
+"""For an optimizer that answers queries of people."""
 JOB_CATALOG = "firn_job"
 """The Spark catalog that the SQL of leases refers to."""
 STREAM_CATALOG = "firn_stream"
@@ -52,7 +59,9 @@ SETTINGS = {
 }
 
 
-def start(*, master: str | None, app: str, memory: str = "2g", kafka: bool = False) -> SparkSession:
+def start(
+    *, master: str | None, app: str, memory: str = "2g", kafka: bool = False, queries: bool = False
+) -> SparkSession:
     """The process's Spark. Without a master it is a local one, or where spark-submit has put this process.
 
     With `kafka` it has Spark's connector, whose jars it fetches if they are missing; raises JarsUnavailable. Under
@@ -65,9 +74,8 @@ def start(*, master: str | None, app: str, memory: str = "2g", kafka: bool = Fal
         builder = builder.master(master)
     if (master or "").startswith("local"):  # elsewhere another Python may be at the same place, or none
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = builder.config(
-        map={**SETTINGS, **spark_conf(kafka=kafka and not is_submitted()), "spark.driver.memory": memory}
-    )
+    settings = {**SETTINGS, **(QUERY_SETTINGS if queries else {}), **spark_conf(kafka=kafka and not is_submitted())}
+    builder = builder.config(map=settings | {"spark.driver.memory": memory})
     session = builder.config(map=build_loopback_conf(master or "")).getOrCreate()
     # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.
     session.sparkContext.setLogLevel("ERROR")
@@ -143,6 +151,16 @@ class SparkProcess:
     def has_stopped(self) -> bool:
         """Whether no job can run in it any more: it did not start, or its context has stopped."""
         return self._failed or (self._session is not None and has_stopped(self._session))
+
+    def wait_for_java(self) -> int | None:
+        """The exit status of a Java that is ending; None if it goes on, or if another process has started it."""
+        process: Any = None if self._session is None else getattr(self._session.sparkContext._gateway, "proc", None)
+        if process is None:
+            return None
+        try:
+            return int(process.wait(timeout=JAVA_ENDS_SECONDS))
+        except subprocess.TimeoutExpired:
+            return None
 
     def stop(self) -> None:
         """End it if it runs."""

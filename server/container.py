@@ -90,6 +90,7 @@ from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
+from server.service.queries.catalog_statements import CatalogStatements
 from server.service.queries.distributions import Distributions
 from server.service.queries.previews import Previews
 from server.service.queries.queries import Queries, QueryBounds
@@ -279,7 +280,16 @@ def _build_queries(adapters: Adapters, tables: QueryTables) -> Queries:
         ),
         timedelta(seconds=adapters.settings.lease.seconds),
     )
-    return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io), spark)
+    statements = CatalogStatements(
+        adapters.database,
+        tables,
+        adapters.metadata,
+        Namespaces(adapters.database),
+        settings.rows,
+        settings.result_bytes,
+        bounds.result_kept,
+    )
+    return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io), spark, statements)
 
 
 def _build_previews(adapters: Adapters, queries: Queries) -> Previews:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from firn.protocol.base import Message, Request
 from firn.protocol.leases import LONGEST_WAIT, Memory
-from firn.protocol.tasks.query import QueryColumn
+from firn.protocol.tasks.query import ANONYMOUS, QueryColumn
 
 QUERY_LEASE_HEADER = "X-Firn-Query-Lease"
 """With it, requests to the catalog have the rights of the query, and no others of the optimizer."""
@@ -17,6 +17,14 @@ MOST_LOCATIONS = 1_000
 MOST_PART_ROWS = 1_000
 LONGEST_MESSAGE = 4_000
 _Text = Annotated[str, Field(max_length=LONGEST_MESSAGE)]
+
+
+class ExplainMode(StrEnum):
+    """What EXPLAIN shows, in Spark's words."""
+
+    FORMATTED = "formatted"
+    EXTENDED = "extended"
+    COST = "cost"
 
 
 class QueryLeaseRequest(Request):
@@ -50,6 +58,9 @@ class QueryLease(Message):
     query_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
     statement: str
     explain: bool
+    explain_mode: ExplainMode = ExplainMode.FORMATTED
+    user: str = ANONYMOUS
+    """The name of the user who asks, for `current_user`."""
     tables: list[LeasedQueryTable]
     rows: int
     result_bytes: int

@@ -59,6 +59,9 @@ def _open(task: QueryTask) -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect(":memory:", config={**_CONFIGURATION, **bounds})
     try:
         connection.execute("SET TimeZone = 'UTC'")
+        user = task.user.replace("'", "''")
+        for name in ("current_user", "session_user", "user"):
+            connection.execute(f"CREATE MACRO \"{name}\"() AS '{user}'")
         yield connection
     finally:
         connection.close()

@@ -86,8 +86,21 @@ def _open_session(spark: SparkSession, api: QueryApi, lease: QueryLease, tag: st
             add_cached_catalog(session, api.server, catalog, name=name, headers=headers)
             opened.callback(close_catalog, session, name)
         opened.enter_context(run_tagged(spark, session, tag, "query"))
+        opened.enter_context(_name_user(session, lease.user))
         remove_other_functions(session)
         yield session
+
+
+@contextmanager
+def _name_user(session: SparkSession, user: str) -> Iterator[None]:
+    """Let `current_user` name the user who asks; by itself Spark names the user whose process this is."""
+    jvm: Any = session._jvm
+    current: Any = jvm.org.apache.spark.sql.catalyst.CurrentUserContext.CURRENT_USER()
+    current.set(user)
+    try:
+        yield
+    finally:
+        current.remove()
 
 
 def _name_catalogs(tables: Sequence[LeasedQueryTable]) -> dict[str, str]:
@@ -158,7 +171,9 @@ class _QueriedTable:
 def _send_rows(api: QueryApi, lease: QueryLease, keeper: QueryKeeper, frame: DataFrame) -> QueryReport:
     columns = [QueryColumn(name=each.name, type=name_type(each.dataType)) for each in frame.schema.fields]
     numbered = number_names([column.name for column in columns])
-    rows = to_arrow_columns(frame, numbered).limit(lease.rows + 1).toArrow()
+    limited = to_arrow_columns(frame, numbered).limit(lease.rows + 1)
+    limited._jdf.queryExecution().optimizedPlan()  # in this thread, which knows the user
+    rows = limited.toArrow()
     pages = _Pages(api, lease)
     result = Result(lease.rows, lease.result_bytes, pages.take)
     for batch in rows.combine_chunks().to_batches(PAGE_ROWS):
@@ -173,7 +188,7 @@ def _send_rows(api: QueryApi, lease: QueryLease, keeper: QueryKeeper, frame: Dat
 
 def _explain(api: QueryApi, lease: QueryLease, frame: DataFrame) -> QueryReport:
     jvm: Any = frame.sparkSession._jvm
-    text = jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "formatted")
+    text = jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), str(lease.explain_mode))
     lines = hide_paths(str(text)).splitlines()[:PAGE_ROWS]
     api.put_part(lease, QueryPartRequest(number=0, rows=[[line] for line in lines]))
     columns = [QueryColumn(name="plan", type="VARCHAR")]

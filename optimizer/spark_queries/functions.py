@@ -2,7 +2,7 @@
 
 A query's session has no others: the registry of the session decides, whichever way a statement names a function.
 Missing are those that call Java (`reflect`, `java_method`), open what an argument names (schemas of Avro, Protobuf and
-XML), or show the files and the user of the optimizer (`input_file_name`, `current_user`).
+XML), or show the files of the optimizer (`input_file_name`). The user whom `current_user` names is the one who asks.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ bit_length bit_or bit_xor bitmap_and_agg bitmap_bit_position bitmap_bucket_numbe
 bitmap_or_agg bool_and bool_or boolean bround btrim cardinality cast cbrt ceil ceiling char char_length
 character_length chr coalesce collate collation collect_list collect_set concat concat_ws contains conv
 convert_timezone corr cos cosh cot count count_if count_min_sketch covar_pop covar_samp crc32 csc cume_dist curdate
-current_date current_time current_timestamp current_timezone date date_add date_diff date_format date_from_unix_date
-date_part date_sub date_trunc dateadd datediff datepart day dayname dayofmonth dayofweek dayofyear decimal decode
-degrees dense_rank div double e element_at elt encode endswith equal_null every exists exp explode explode_outer expm1
-extract factorial filter find_in_set first first_value flatten float floor forall format_number format_string from_csv
-from_json from_unixtime from_utc_timestamp get get_json_object getbit greatest grouping grouping_id hash hex
-histogram_numeric hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg hour hypot if ifnull ilike in initcap
-inline inline_outer instr int is_valid_utf8 is_variant_null isnan isnotnull isnull json_array_length json_object_keys
-json_tuple kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double
-kll_sketch_agg_float kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
+current_date current_time current_timestamp current_timezone current_user date date_add date_diff date_format
+date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname dayofmonth dayofweek dayofyear
+decimal decode degrees dense_rank div double e element_at elt encode endswith equal_null every exists exp explode
+explode_outer expm1 extract factorial filter find_in_set first first_value flatten float floor forall format_number
+format_string from_csv from_json from_unixtime from_utc_timestamp get get_json_object getbit greatest grouping
+grouping_id hash hex histogram_numeric hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg hour hypot if ifnull
+ilike in initcap inline inline_outer instr int is_valid_utf8 is_variant_null isnan isnotnull isnull json_array_length
+json_object_keys json_tuple kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
+kll_sketch_agg_double kll_sketch_agg_float kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
 kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float kll_sketch_get_rank_bigint
 kll_sketch_get_rank_double kll_sketch_get_rank_float kll_sketch_merge_bigint kll_sketch_merge_double
 kll_sketch_merge_float kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float kurtosis lag
@@ -47,19 +47,20 @@ power printf quarter quote radians raise_error rand randn random randstr rank re
 regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr regr_avgx regr_avgy regr_count
 regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right rint rlike round row_number
 rpad rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg sec second sentences sequence
-session_window sha sha1 sha2 shiftleft shiftright shiftrightunsigned shuffle sign signum sin sinh size skewness slice
-smallint some sort_array soundex space spark_partition_id split split_part sqrt st_asbinary st_geogfromwkb
-st_geomfromwkb st_setsrid st_srid stack startswith std stddev stddev_pop stddev_samp str_to_map string string_agg
-struct substr substring substring_index sum tan tanh theta_difference theta_intersection theta_intersection_agg
-theta_sketch_agg theta_sketch_estimate theta_union theta_union_agg time time_diff time_trunc timestamp
-timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_char to_csv to_date to_json to_number to_time
-to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp to_varchar to_variant_object
-transform transform_keys transform_values translate trim trunc try_add try_aes_decrypt try_avg try_divide
-try_element_at try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply
-try_parse_json try_parse_url try_subtract try_sum try_to_binary try_to_date try_to_number try_to_time try_to_timestamp
-try_url_decode try_validate_utf8 try_variant_get typeof ucase unbase64 unhex uniform unix_date unix_micros unix_millis
-unix_seconds unix_timestamp upper url_decode url_encode uuid validate_utf8 var_pop var_samp variance variant_get
-weekday weekofyear when width_bucket window window_time xxhash64 year zeroifnull zip_with
+session_user session_window sha sha1 sha2 shiftleft shiftright shiftrightunsigned shuffle sign signum sin sinh size
+skewness slice smallint some sort_array soundex space spark_partition_id split split_part sqrt st_asbinary
+st_geogfromwkb st_geomfromwkb st_setsrid st_srid stack startswith std stddev stddev_pop stddev_samp str_to_map string
+string_agg struct substr substring substring_index sum tan tanh theta_difference theta_intersection
+theta_intersection_agg theta_sketch_agg theta_sketch_estimate theta_union theta_union_agg time time_diff time_trunc
+timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_char to_csv to_date to_json
+to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp to_varchar
+to_variant_object transform transform_keys transform_values translate trim trunc try_add try_aes_decrypt try_avg
+try_divide try_element_at try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_mod
+try_multiply try_parse_json try_parse_url try_subtract try_sum try_to_binary try_to_date try_to_number try_to_time
+try_to_timestamp try_url_decode try_validate_utf8 try_variant_get typeof ucase unbase64 unhex uniform unix_date
+unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode user uuid validate_utf8 var_pop
+var_samp variance variant_get weekday weekofyear when width_bucket window window_time xxhash64 year zeroifnull
+zip_with
 """
 _TABLE_FUNCTIONS = """
 explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer range stack variant_explode

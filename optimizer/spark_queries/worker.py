@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,19 +11,16 @@ from functools import partial
 
 import httpx
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
-from firn.errors import FirnError
-from firn.protocol.query_leases import LONGEST_MESSAGE, QueryLease, QueryReport, QueryReportOutcome
-from firn.spark.errors import reason
+from firn.protocol.query_leases import QueryLease, QueryReport, QueryReportOutcome
 from optimizer.client import WAIT_SECONDS
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Unregistered
-from optimizer.queries.results import hide_paths
 from optimizer.registration import Registration
 from optimizer.slots import Slots
 from optimizer.spark import SparkProcess
 from optimizer.spark_queries.api import QueryApi
 from optimizer.spark_queries.execution import answer_query
+from optimizer.spark_queries.failures import explain_end_of_java, explain_failure
 from optimizer.spark_queries.keeper import QueryKeeper
 
 log = logging.getLogger(__name__)
@@ -31,6 +29,11 @@ RETRY_SECONDS = 5.0
 IDLE_SECONDS = 0.3
 FREE_SECONDS = 1.0
 REPORT_TRIES = 3
+
+_ASKED_TO_END = frozenset(
+    status for number in (signal.SIGTERM, signal.SIGINT) for status in (-int(number), 128 + int(number))
+)
+"""Statuses of a Java that somebody has asked to end, as a service manager does with all processes of a service."""
 
 Answer = Callable[[QueryApi, SparkProcess, QueryLease, QueryKeeper], QueryReport]
 
@@ -101,12 +104,18 @@ class QueryWorker:
             if keeper.is_lost:
                 log.info("query %s was ended: %s", lease.query_id, error)
                 return None
-            if self.stopping.is_set():
+            has_lost_spark = self._lost_spark()
+            status = self.spark.wait_for_java() if has_lost_spark else None
+            # When Java ends, the process stops, too. A query that may have ended Java must not end the next one.
+            if self.stopping.is_set() and (not has_lost_spark or status in _ASKED_TO_END):
                 return QueryReport(outcome=QueryReportOutcome.HANDED_BACK)
-            if isinstance(error, LeaseLost) or self._lost_spark():  # the server ends the query with its lease
+            if has_lost_spark and self.spark.running is not None:
+                log.warning("Java has ended, status %s, and with it query %s: %s", status, lease.query_id, error)
+                return explain_end_of_java(status)
+            if isinstance(error, LeaseLost) or has_lost_spark:  # the server ends the query with its lease
                 log.warning("query %s is left to its lease: %s", lease.query_id, error)
                 return None
-            return _explain(error, lease)
+            return explain_failure(error, lease)
 
     def _lost_spark(self) -> bool:
         try:
@@ -126,17 +135,3 @@ class QueryWorker:
                 if not self.stopping.wait(IDLE_SECONDS):
                     continue
             return
-
-
-def _explain(error: Exception, lease: QueryLease) -> QueryReport:
-    hint = error.hint if isinstance(error, FirnError) else None
-    if isinstance(error, FirnError):
-        message = error.message
-    elif isinstance(error, PySparkException | Py4JError):
-        message = reason(error)
-    elif isinstance(error, JobError):
-        message = str(error)
-    else:
-        log.error("query %s failed", lease.query_id, exc_info=error)
-        message = "the query failed; the optimizer's log says why"
-    return QueryReport(outcome=QueryReportOutcome.FAILED, message=hide_paths(message)[:LONGEST_MESSAGE], hint=hint)

@@ -27,7 +27,7 @@ from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDe
 from server.api.errors import refusals
 from server.api.table_views import format_snapshot_id
 from server.service.queries.previews import MOST_ROWS
-from server.service.queries.queries import PAGE_ROWS
+from server.service.queries.results import PAGE_ROWS
 from server.service.services import Services
 
 router = APIRouter(tags=["queries"])
@@ -37,7 +37,10 @@ QueryDep = Annotated[UUID, Path(description="query")]
 
 @router.post("/queries", status_code=201, summary="Run a query", responses=refusals(400, 403, 404, 409, 503))
 def run_query(services: ServicesDep, request: Request, body: QueryRequest) -> QueryOut:
-    """Run one SELECT over tables that the caller may read: in DuckDB's SQL, or in Spark's with the engine `spark`."""
+    """Run one SELECT over tables that the caller may read: in DuckDB's SQL, or in Spark's with the engine `spark`.
+
+    SHOW and DESCRIBE are answered for both engines alike, from what the caller may see of the catalog.
+    """
     caller, owner = get_caller(request), get_owner(request)
 
     def may_read(table: QueriedTable) -> bool:

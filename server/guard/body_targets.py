@@ -80,8 +80,16 @@ def whole_policy(request: GuardedRequest) -> Iterator[Requirement]:
 
 
 def queried(request: GuardedRequest) -> Iterator[Requirement]:
-    """A query needs `read` on each table that it names. An unknown catalog looks like an unknown table."""
+    """A query needs `read` on each table that it names. An unknown catalog looks like an unknown table.
+
+    A caller of SHOW must be able to see the catalog or namespace; the service lists what the caller may see there.
+    """
     body = request.model(QueryRequest)
+    if (scope := request.services.queries.find_scope(body)) is not None:
+        yield Requirement(privilege=None, on=Securable(scope.catalog), missing=scope.missing)
+        if scope.namespace:
+            on = request.access.namespace(scope.catalog, scope.namespace)
+            yield Requirement(privilege=None, on=on, missing=scope.missing)
     for table, missing in request.services.queries.resolve(body):
         yield Requirement(privilege=None, on=Securable(table.catalog), missing=missing)
         on = request.access.table(table.catalog, table.name)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from firn.protocol.base import Message, Task
 
+ANONYMOUS = "anonymous"
+"""What `current_user` answers on a server without access control."""
+
 
 class SampledFile(Message):
     """A data file whose first rows are read, as Parquet or ORC, with the values of its partition columns."""
@@ -58,6 +61,8 @@ class QueryTask(Task):
     export: bool = True
     """Whether the answer has the rows as a Parquet file, too."""
     file_io: dict[str, str] = {}
+    user: str = ANONYMOUS
+    """The name of the user who asks, for `current_user`."""
 
 
 class QueryColumn(Message):

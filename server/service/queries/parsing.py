@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import Invalid
+from firn.protocol.query_leases import ExplainMode
 
 MOST_CHARACTERS = 20_000
 MOST_NODES = 5_000
@@ -53,6 +54,7 @@ class Statement:
     columns: frozenset[str] | None
     """Names in lower case that may be columns; None if the statement may need all columns."""
     explain: bool = False
+    explain_mode: ExplainMode = ExplainMode.FORMATTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,8 @@ class SqlRules:
             value for name, value in tree.args.items() if name != "this"
         ):
             tree = tree.this
+        if isinstance(tree, exp.Values):
+            tree = _select_values(tree)
         if not isinstance(tree, (exp.Select, exp.SetOperation)):
             name = text.split(maxsplit=1)[0].upper()[:20] if text.strip() else "An empty text"
             raise Invalid(f"{name} is not a query", hint=self.other_statements)
@@ -174,6 +178,19 @@ def check_values(dialect: str, tokens: list[Token], sql: str) -> None:
 
 def _quote(text: str, dialect: str) -> str:
     return exp.Literal.string(text).sql(dialect=dialect)[1:-1]
+
+
+def _select_values(values: exp.Values) -> exp.Select:
+    """VALUES alone as a SELECT over them, which the other checks know."""
+    select = exp.Select(expressions=[exp.Star()])
+    for part in ("limit", "offset", "order", "with_"):
+        if (value := values.args.get(part)) is not None:
+            values.set(part, None)
+            select.set(part, value)
+    if not values.alias:
+        values.set("alias", exp.TableAlias(this=exp.to_identifier("_values")))
+    select.set("from_", exp.From(this=values))
+    return select
 
 
 # --- tables ---

@@ -6,7 +6,6 @@ database, every two seconds, that it is still at it; a query without such a note
 
 from __future__ import annotations
 
-import base64
 import logging
 import queue
 import threading
@@ -34,19 +33,19 @@ from catalog.queries.query import (
     Query,
     QueryId,
     QueryOutcome,
-    ResultColumn,
     create_query_id,
 )
 from firn.protocol.queries import QueryEngineName, QueryRequest, QueryState
-from firn.protocol.tasks.query import QueryDone, QueryLimits, QueryMessage, QueryTask
+from firn.protocol.tasks.query import ANONYMOUS, QueryLimits, QueryTask
+from server.service.queries.catalog_parser import CatalogStatement, parse_catalog_statement
+from server.service.queries.catalog_statements import CatalogStatements, NamedScope
 from server.service.queries.parsing import Statement
 from server.service.queries.query_tables import QueryTables, check_files
+from server.service.queries.results import PAGE_ROWS, ResultSink, Rows, write_texts
 from server.service.queries.spark_queries import SparkQueries
 from server.service.queries.spark_statement import parse_spark_statement
 from server.service.queries.statement import parse_statement
 
-PAGE_ROWS = 1_000
-Rows = list[list[str | None]]
 WATCH_SECONDS = 2.0
 MOST_WAITERS = 16
 """Requests that may wait for the end of a query; each keeps a thread of the server."""
@@ -71,6 +70,7 @@ class QueryBounds:
 class _Running:
     """A query that this server works at."""
 
+    user: str
     ended: Future[None] = field(default_factory=Future)
     canceled: threading.Event = field(default_factory=threading.Event)
     progress: float | None = None
@@ -86,6 +86,7 @@ class Queries:
     bounds: QueryBounds
     file_io: dict[str, str]
     spark: SparkQueries
+    catalog_statements: CatalogStatements
     _free: queue.SimpleQueue[QueryEngine] = field(default_factory=queue.SimpleQueue)
     _running: dict[QueryId, _Running] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -113,11 +114,19 @@ class Queries:
 
         The error has the name as it is written, so that it does not tell whether it begins with a hidden catalog.
         """
-        statement = self.parse(request)
-        tables = self.tables.resolve(statement, CatalogName(request.catalog), request.namespace)
-        return [
-            (t, NoSuchTable(f"Table does not exist: {n.text}")) for t, n in zip(tables, statement.tables, strict=True)
-        ]
+        asked = self._parse_for_catalog(request)
+        named = (asked or self.parse(request)).tables
+        tables = self.tables.resolve(named, CatalogName(request.catalog), request.namespace)
+        return [(t, NoSuchTable(f"Table does not exist: {n.text}")) for t, n in zip(tables, named, strict=True)]
+
+    def find_scope(self, request: QueryRequest) -> NamedScope | None:
+        """The catalog or namespace of which a request lists the contents, if it does."""
+        asked = self._parse_for_catalog(request)
+        return None if asked is None else self.catalog_statements.find_scope(request, asked)
+
+    def _parse_for_catalog(self, request: QueryRequest) -> CatalogStatement | None:
+        self.check_enabled()
+        return parse_catalog_statement(request.statement)
 
     def submit(self, request: QueryRequest, caller: Caller | None, may_read: Callable[[QueriedTable], bool]) -> Query:
         """Begin a query. Unavailable if too many wait; NoSuchTable and others as its tables are planned.
@@ -125,12 +134,16 @@ class Queries:
         `may_read` is asked for the tables as they are resolved now: another catalog may have appeared since the
         request was let in.
         """
-        statement = self.parse(request)
+        asked = self._parse_for_catalog(request)
+        statement = self.parse(request) if asked is None else None
         tables = []
         for table, missing in self.resolve(request):
             if not may_read(table) or self.database.locate(table.catalog, table.name) is None:
                 raise missing
             tables.append(table)
+        if statement is None:
+            assert asked is not None  # or it would have been parsed
+            return self.catalog_statements.answer(request, asked, tables, caller)
         if request.engine is QueryEngineName.SPARK:
             return self.spark.submit(request, statement, tables, caller)
         owner = None if caller is None else caller.principal.id
@@ -150,7 +163,7 @@ class Queries:
                 seen_at=now,
             )
             uow.queries.add(query)
-        running = _Running()
+        running = _Running(ANONYMOUS if caller is None else caller.principal.name)
         with self._lock:
             self._running[query.id] = running
             self._watch()
@@ -230,7 +243,9 @@ class Queries:
 
     def read_page(self, query_id: QueryId, owner: PrincipalId | None, number: int) -> Rows:
         """A page of a result. Conflict if the query has none any more, or not yet."""
-        query = self.get(query_id, owner)
+        return self._read_rows(self.get(query_id, owner), number)
+
+    def _read_rows(self, query: Query, number: int) -> Rows:
         content = self._read_part(query, number)
         return [] if content is None else cast("Rows", orjson.loads(zlib.decompress(content)))
 
@@ -238,9 +253,12 @@ class Queries:
         """The result as a Parquet file."""
         query = self.get(query_id, owner)
         content = self._read_part(query, PARQUET)
-        if content is None:
+        if content is not None:
+            return content
+        if query.explain:
             raise Conflict("the query has no rows to download", hint="Run it without EXPLAIN.")
-        return content
+        pages = range(-(-query.rows // PAGE_ROWS))
+        return write_texts([column.name for column in query.columns], [self._read_rows(query, page) for page in pages])
 
     def _read_part(self, query: Query, number: int) -> bytes | None:
         if query.state is not QueryState.DONE:
@@ -291,8 +309,9 @@ class Queries:
                 limits=self.bounds.limits.model_copy(update={"rows": self._limit(request)}),
                 explain=query.explain,
                 file_io=self.file_io,
+                user=running.user,
             )
-            sink = _Sink(self.database, query.id, running)
+            sink = ResultSink(self.database, query.id, running)
             engine.run(task, check_files(planned), sink.take, running.canceled.is_set)
             assert sink.done is not None  # the engine returns at the end only
             return QueryOutcome(state=QueryState.DONE, rows=sink.done.rows, truncated=sink.done.truncated)
@@ -350,46 +369,6 @@ class Queries:
         for engine in self.engines:
             engine.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-@dataclass
-class _Sink:
-    """Stores the parts of a result as they come."""
-
-    database: Database
-    query_id: QueryId
-    running: _Running
-    pages: int = 0
-    rows: list[list[str | None]] = field(default_factory=list)
-    done: QueryDone | None = None
-
-    def take(self, message: QueryMessage) -> None:
-        """Take one message of the engine."""
-        if message.progress is not None:
-            self.running.progress = message.progress
-        if message.columns is not None:
-            columns = [ResultColumn(column.name, column.type) for column in message.columns]
-            with self.database.writing() as uow:
-                uow.queries.set_columns(self.query_id, columns)
-        if message.page is not None:
-            self.rows += message.page.rows
-            while len(self.rows) >= PAGE_ROWS:
-                self._store(PAGE_ROWS)
-        if message.done is not None:
-            if self.rows:
-                self._store(len(self.rows))
-            if message.done.parquet is not None:
-                content = base64.b64decode(message.done.parquet)
-                with self.database.writing() as uow:
-                    uow.queries.put_part(self.query_id, PARQUET, content)
-            self.done = message.done
-
-    def _store(self, count: int) -> None:
-        content = zlib.compress(orjson.dumps(self.rows[:count]), 1)
-        with self.database.writing() as uow:
-            uow.queries.put_part(self.query_id, self.pages, content)
-        del self.rows[:count]
-        self.pages += 1
 
 
 def build_unknown_query(query_id: QueryId) -> NotFound:

@@ -54,17 +54,17 @@ class QueryTables:
     keyed: KeyedTables
     images: Images
 
-    def resolve(self, statement: Statement, catalog: CatalogName, namespace: str) -> list[QueriedTable]:
+    def resolve(self, named: Sequence[NamedTable], catalog: CatalogName, namespace: str) -> list[QueriedTable]:
         """The tables that the names mean, in their order; whether they exist is not asked here.
 
         A name with one part belongs to the namespace. A longer one belongs to another catalog if it begins with the
         name of one. Invalid for a name that can be none of a table.
         """
-        if not statement.tables:
+        if not named:
             return []
         with self.database.reading() as uow:
             catalogs = {entry.name for entry in uow.catalogs.list()}
-        return [_resolve(named, catalog, namespace, catalogs) for named in statement.tables]
+        return [_resolve(table, catalog, namespace, catalogs) for table in named]
 
     def plan(
         self, statement: Statement, tables: Sequence[QueriedTable], snapshot: str | None = None

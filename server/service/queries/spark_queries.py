@@ -44,6 +44,7 @@ from firn.protocol.query_leases import (
     QueryReport,
     QueryReportOutcome,
 )
+from firn.protocol.tasks.query import ANONYMOUS
 from server.service.access.token_check import build_caller, check_enabled, check_not_ended
 from server.service.jobs.leased_files import list_mechanisms
 from server.service.locations.allowed_locations import load_storage
@@ -91,7 +92,9 @@ class LeasedQuery:
 
     query: Query
     lease: QueryLease
-    statement: str
+    statement: Statement
+    user: str
+    """The name of the owner."""
     tables: Sequence[LeasedQueryTable]
     delegation: Sequence[str]
 
@@ -198,8 +201,10 @@ class SparkQueries:
         """What the optimizer needs. The statement and its tables are read again: the catalogs may have changed."""
         statement = parse_spark_statement(query.statement)
         request = query.spark_request or SparkRequest(rows=self.bounds.rows)
-        resolved = self.tables.resolve(statement, _catalog_of(query), query.namespace)
+        resolved = self.tables.resolve(statement.tables, _catalog_of(query), query.namespace)
         with self.database.reading() as uow:
+            owner = None if query.owner is None else uow.principals.find(query.owner)
+            user = ANONYMOUS if owner is None else owner.name
             mechanisms = {
                 str(each)
                 for catalog in {table.catalog for table in resolved}
@@ -215,7 +220,8 @@ class SparkQueries:
         return LeasedQuery(
             query=query,
             lease=lease,
-            statement=statement.sql,
+            statement=statement,
+            user=user,
             tables=tables,
             delegation=sorted(mechanisms),
         )
@@ -247,7 +253,7 @@ class SparkQueries:
 
     def _find_table(self, query: Query, view: str) -> QueriedTable:
         statement = parse_spark_statement(query.statement)
-        resolved = self.tables.resolve(statement, _catalog_of(query), query.namespace)
+        resolved = self.tables.resolve(statement.tables, _catalog_of(query), query.namespace)
         views = {VIEW.format(number): table for number, table in enumerate(resolved)}
         table = views.get(view)
         if table is None or table not in query.tables:

@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import Invalid
+from firn.protocol.query_leases import ExplainMode
 from server.service.queries.parsing import SqlRules, Statement, check_values, replace_tables
 
 DIALECT = "spark"
@@ -32,18 +33,18 @@ ROW_FUNCTIONS = frozenset(
 )
 _DENIED = re.compile(
     r"""(try_)?reflect|java_method|identifier|(from|to|schema_of)_(avro|protobuf|xml)|xpath(_.*)?|input_file_.*
-    |(current_|session_)?user|version|current_(catalog|database|schema)|python_.*|sql_keywords|collations
+    |version|current_(catalog|database|schema)|python_.*|sql_keywords|collations
     |read_files|http_.*|ai_.*""",
     re.VERBOSE | re.IGNORECASE,
 )
 """Functions that call Java, open what an argument names, or tell of the optimizer."""
-_EXPLAIN = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+((EXTENDED|FORMATTED|COST|CODEGEN)\s+)?", re.IGNORECASE)
 _BY_HAND = "For anything else run Spark on your machine: `firn sql --engine local-spark`."
 _RULES = SqlRules(
     dialect=DIALECT,
     row_functions=ROW_FUNCTIONS,
     denied=_DENIED,
-    other_statements=f"The engine Spark runs one SELECT. {_BY_HAND}",
+    other_statements=f"The engine Spark runs one SELECT, SHOW or DESCRIBE. {_BY_HAND}",
     simplify="Simplify it, or write it in another way.",
     split="Split the statement.",
     wrong_quote='"',
@@ -56,6 +57,11 @@ def parse_spark_statement(text: str) -> Statement:
     """Check a statement in Spark's SQL. Raises Invalid for everything but one SELECT without forbidden parts."""
     explain = _EXPLAIN.match(text)
     statement = text[explain.end() :] if explain else text
+    mode = (explain[2] or "formatted").lower() if explain else "formatted"
+    if mode not in tuple(ExplainMode):
+        raise Invalid(
+            f"EXPLAIN {mode.upper()} is not supported", hint="Write EXPLAIN, EXPLAIN EXTENDED or EXPLAIN COST."
+        )
     tokens = _RULES.tokenize(statement)
     tree = _RULES.parse(statement)
     _refuse_scripts(tokens)
@@ -66,7 +72,7 @@ def parse_spark_statement(text: str) -> Statement:
     _RULES.check_written(sql, len(tables))
     _refuse_scripts(_RULES.tokenize(sql))
     check_values(DIALECT, tokens, " ".join([sql, *(f"{table.version} {table.time}" for table in tables)]))
-    return Statement(sql, tables, None, explain is not None)
+    return Statement(sql, tables, None, explain is not None, ExplainMode(mode))
 
 
 def _refuse_scripts(tokens: list[Token]) -> None:

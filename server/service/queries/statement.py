@@ -25,7 +25,8 @@ _RULES = SqlRules(
     dialect=DIALECT,
     row_functions=ROW_FUNCTIONS,
     denied=_DENIED,
-    other_statements="The instant engine runs one SELECT. For anything else use `firn sql --engine local-spark`.",
+    other_statements="The instant engine runs one SELECT, SHOW or DESCRIBE. For anything else use "
+    "`firn sql --engine local-spark`.",
     simplify="Simplify it, or use the engine Spark.",
     split="Split the statement, or use the engine Spark.",
     wrong_quote="`",

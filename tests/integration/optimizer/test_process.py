@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @contextmanager
-def an_optimizer(server: RunningServer, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "optimizer", "--server", server.url, "--master", "local[1]"]
+def an_optimizer(server: RunningServer, log: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "optimizer", "--server", server.url, "--master", "local[1]", *more]
     with (
         log.open("wb") as out,
         subprocess.Popen([*command, "--driver-memory", "700m", "--slots", "2"], stderr=out) as process,
@@ -75,6 +76,39 @@ def test_without_its_java_it_takes_no_more_jobs_and_ends(hasty: RunningServer, t
         os.kill(java, signal.SIGKILL)
         assert process.wait(60) == 1
     assert "Java has ended" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def run_in_spark(server: RunningServer, statement: str) -> Any:
+    """The query at its end."""
+    body = {"statement": statement, "catalog": "lake", "engine": "spark"}
+    wait_for(lambda: server.get("queries/settings")["spark"]["available"])
+    query = server.post("queries", body)
+    while query["state"] in ("queued", "running"):
+        query = server.get(f"queries/{query['id']}?wait=5")
+    return query
+
+
+def test_a_query_that_needs_too_much_memory_fails_with_the_reason_and_the_next_one_runs(
+    hasty: RunningServer, tmp_path: Path
+) -> None:
+    table = keyed(hasty, a_worker(hasty.url))
+    with an_optimizer(hasty, tmp_path / "log", "--sql", "1") as process:
+        large = run_in_spark(hasty, "SELECT id, repeat('x', 1000000) AS x FROM range(9000)")
+        assert (large["state"], large["message"]) == (
+            "failed",
+            "the result does not fit into the memory of the optimizer",
+        )
+        assert run_in_spark(hasty, "SELECT 1")["state"] == "done"
+        hungry = run_in_spark(hasty, "SELECT size(collect_list(struct(id, uuid()))) FROM range(300000000)")
+        assert hungry["state"] == "failed"
+        assert "memory" in hungry["message"], hungry
+        assert "Read fewer rows" in hungry["hint"]
+        assert process.wait(60) == 1
+    assert hasty.http.get("/api/v1/optimizers").json() == [], "it has left: its jobs are another optimizer's at once"
+    job_id = table.ask("merge")
+    with an_optimizer(hasty, tmp_path / "next", "--sql", "1"):
+        wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "succeeded")
+        assert run_in_spark(hasty, "SELECT 2")["state"] == "done"
 
 
 def children_of(pid: int) -> list[int]:

@@ -148,3 +148,81 @@ def test_saved_queries_are_shared_by_choice(http: httpx.Client, guarded_server: 
     assert saved_query["id"] in seen_by(other)
     assert http.delete(path, headers=bearer(other)).status_code == 404
     assert http.delete(path, headers=bearer(reader)).status_code == 204
+
+
+HIDDEN_FROM_THE_CATALOG = (
+    "DESCRIBE secret.t",
+    "DESC EXTENDED lake.secret.t",
+    "DESCRIBE HISTORY secret.orders",
+    "DESCRIBE secret.t id",
+    "SHOW COLUMNS IN t IN secret",
+    "SHOW TBLPROPERTIES secret.t",
+    "SHOW CREATE TABLE `secret`.`t`",
+    "SHOW CREATE TABLE secret.v",
+)
+
+
+@pytest.mark.parametrize("engine", ["instant", "spark"])
+@pytest.mark.parametrize("statement", HIDDEN_FROM_THE_CATALOG)
+def test_a_hidden_table_is_not_described(http: httpx.Client, reader: Secret, statement: str, engine: str) -> None:
+    answer = run(http, reader, statement, engine=engine)
+    assert answer.status_code == 404
+    nowhere = run(http, reader, statement.replace("secret", "nowhere"), engine=engine)
+    assert nowhere.json()["error"]["message"] == answer.json()["error"]["message"].replace("secret", "nowhere")
+
+
+@pytest.mark.parametrize(
+    "statement", ["SHOW TABLES IN secret", "DESCRIBE NAMESPACE lake.secret", "SHOW VIEWS IN secret"]
+)
+def test_a_hidden_namespace_does_not_exist(http: httpx.Client, reader: Secret, statement: str) -> None:
+    answer = run(http, reader, statement)
+    assert answer.status_code == 404
+    nowhere = run(http, reader, statement.replace("secret", "nowhere"))
+    assert nowhere.json()["error"]["message"] == answer.json()["error"]["message"].replace("secret", "nowhere")
+
+
+def rows_of(http: httpx.Client, token: Secret, statement: str, **more: object) -> list[list[str | None]]:
+    query = run(http, token, statement, **more).json()
+    answer = http.get(f"/api/v1/queries/{query['id']}/rows", headers=bearer(token)).raise_for_status()
+    return [list(row) for row in answer.json()["rows"]]
+
+
+def test_who_may_read_one_table_of_two_sees_this_one(http: httpx.Client, guarded_server: Guarded) -> None:
+    one = guarded_server.token("query-one", Grant(on("secret", table="t"), Privilege.READ))
+    assert rows_of(http, one, "SHOW TABLES IN secret") == [["secret", "t", "plain"]]
+    assert rows_of(http, one, "SHOW TABLES", engine="spark") == [["secret", "t", "plain"]]
+    assert rows_of(http, one, "SHOW TABLES LIKE '*'", namespace="secret") == [["secret", "t", "plain"]]
+    assert rows_of(http, one, "SHOW VIEWS IN secret") == []
+    assert rows_of(http, one, "SHOW NAMESPACES") == [["secret"]]
+    assert rows_of(http, one, "DESCRIBE secret.t")[0][0] == "id"
+    limited = run(http, one, "SHOW TABLES IN secret", limit=1).json()
+    assert (limited["rows"], limited["truncated"]) == (1, False), "it does not tell that there are others"
+    for hidden in ("secret.orders", "secret.v"):
+        assert run(http, one, f"DESCRIBE {hidden}").status_code == 404
+    everything = rows_of(http, guarded_server.admin, "SHOW TABLES IN secret")
+    assert {"t", "orders", "v"} <= {row[1] for row in everything}
+
+
+def test_a_table_that_one_only_sees_is_listed_and_not_described(http: httpx.Client, guarded_server: Guarded) -> None:
+    lister = guarded_server.token("query-show-lister", Grant(on("secret"), Privilege.LIST))
+    assert ["secret", "t", "plain"] in rows_of(http, lister, "SHOW TABLES IN secret")
+    for statement in ("DESCRIBE secret.t", "SHOW CREATE TABLE secret.t", "SHOW TBLPROPERTIES secret.t"):
+        assert run(http, lister, statement).status_code == 403
+
+
+def test_the_catalogs_statements_are_audited_and_their_rows_are_the_callers(
+    http: httpx.Client, guarded_server: Guarded, reader: Secret
+) -> None:
+    query = run(http, reader, "DESCRIBE open.t").json()["id"]
+    run(http, reader, "SHOW TABLES IN open")
+    other = guarded_server.token("query-show-other", Grant(on("open"), Privilege.READ))
+    assert http.get(f"/api/v1/queries/{query}/rows", headers=bearer(other)).status_code == 404
+    guarded_server.services.access.audit_log.flush()
+    entries = http.get("/api/v1/audit?principal=query-reader&limit=500", headers=bearer(guarded_server.admin)).json()
+    targets = {entry["target"] for entry in entries["items"] if entry["route"] == "/api/v1/queries"}
+    assert any("lake.open.t" in target for target in targets)
+    assert any(target.endswith("lake.open") for target in targets), targets
+
+
+def test_current_user_is_the_caller(http: httpx.Client, reader: Secret) -> None:
+    assert rows_of(http, reader, "SELECT current_user, user, session_user()") == [["query-reader"] * 3]

@@ -3873,6 +3873,8 @@ export interface paths {
         /**
          * Run a query
          * @description Run one SELECT over tables that the caller may read: in DuckDB's SQL, or in Spark's with the engine `spark`.
+         *
+         *     SHOW and DESCRIBE are answered for both engines alike, from what the caller may see of the catalog.
          */
         post: operations["run_query_queries_post"];
         delete?: never;
@@ -6627,6 +6629,12 @@ export interface components {
          * @description This kind has no options.
          */
         ExpireOptionsIn: Record<string, never>;
+        /**
+         * ExplainMode
+         * @description What EXPLAIN shows, in Spark's words.
+         * @enum {string}
+         */
+        ExplainMode: "formatted" | "extended" | "cost";
         /**
          * FailedEventOut
          * @description An event of a batch that the server has refused.
@@ -10283,6 +10291,8 @@ export interface components {
             delegation: string[];
             /** Explain */
             explain: boolean;
+            /** @default formatted */
+            explain_mode?: components["schemas"]["ExplainMode"];
             /** Heartbeat Seconds */
             heartbeat_seconds: number;
             /** Lease */
@@ -10302,6 +10312,11 @@ export interface components {
             statement: string;
             /** Tables */
             tables: components["schemas"]["LeasedQueryTable"][];
+            /**
+             * User
+             * @default anonymous
+             */
+            user?: string;
         };
         /**
          * QueryLeaseRequest

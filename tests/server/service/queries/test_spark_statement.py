@@ -19,6 +19,7 @@ from server.service.queries.spark_statement import parse_spark_statement
         ("SELECT /*+ BROADCAST(b) */ * FROM a JOIN b USING (id)", None),
         ("WITH q AS (SELECT * FROM t) SELECT * FROM q LATERAL VIEW explode(xs) e AS x", None),
         ("SELECT transform(xs, x -> x + 1) FROM t", None),
+        ("VALUES (1, 'a'), (2, 'b') LIMIT 1", "SELECT * FROM VALUES (1, 'a'), (2, 'b') AS _values LIMIT 1"),
         ("SELECT * FROM range(3)", "SELECT * FROM RANGE(3)"),
     ],
 )
@@ -35,6 +36,12 @@ def test_versions_and_plans_are_found() -> None:
     assert statement.explain
     assert set(statement.tables) == {NamedTable(("t",), version="12"), NamedTable(("u",), time="2026-01-01")}
     assert "AS OF" not in statement.sql
+
+
+@pytest.mark.parametrize(("words", "mode"), [("", "formatted"), ("Formatted", "formatted"), ("EXTENDED", "extended")])
+def test_explain_has_modes(words: str, mode: str) -> None:
+    statement = parse_spark_statement(f"EXPLAIN {words} SELECT 1")
+    assert (statement.explain, statement.explain_mode, statement.sql) == (True, mode, "SELECT 1")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +65,9 @@ def test_versions_and_plans_are_found() -> None:
         "SELECT * FROM IDENTIFIER('a')",
         "SELECT * FROM read_files('/etc')",
         "SELECT from_avro(a, 'x', map('avroSchemaUrl', 'http://x')) FROM t",
-        "SELECT current_user()",
+        "EXPLAIN CODEGEN SELECT 1",
+        "EXPLAIN DELETE FROM t",
+        "VALUES (reflect('a'))",
         "SELECT * FROM t WHERE a = :p",
         "SELECT * FROM t VERSION AS OF (SELECT 1)",
         "TABLE t",
