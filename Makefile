@@ -246,6 +246,10 @@ check-openapi: # the API document that console and clients were generated from i
 	@diff -u tests/contract/openapi.json <($(BIN)/python -m server.openapi) || { \
 	  echo "the API changed: make openapi, and look at the difference" >&2; exit 1; }
 
+.PHONY: sql-functions
+sql-functions: setup ## write the functions that the console completes, after an upgrade of DuckDB or Spark
+	@$(BIN)/python -m tests.sql_functions
+
 .PHONY: openapi
 openapi: setup ## write the API document after a wanted change
 	@$(BIN)/python -m server.openapi > tests/contract/openapi.json

@@ -22,6 +22,8 @@ _TYPES: Mapping[str, str] = {
 _FIXED = re.compile(r"fixed\[\d+\]")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COMMENT = "comment"
+_RESERVED = frozenset([_COMMENT, "owner", "location", "provider", "external", "is_managed_location", "collation"])
+"""Properties that Spark does not let a statement set."""
 
 
 def format_spark_type(iceberg: Any) -> str:
@@ -46,7 +48,7 @@ def write_create_table(name: Sequence[str], metadata: Json, properties: Mapping[
         lines.append(f"PARTITIONED BY ({', '.join(parts)})")
     if comment := properties.get(_COMMENT):
         lines.append(f"COMMENT {quote_text(comment)}")
-    rest = {key: value for key, value in properties.items() if key != _COMMENT}
+    rest = {key: value for key, value in properties.items() if key not in _RESERVED}
     rest = {"format-version": str(metadata.get("format-version", 2)), **rest}
     pairs = ",\n".join(f"  {quote_text(key)} = {quote_text(value)}" for key, value in sorted(rest.items()))
     lines.append(f"TBLPROPERTIES (\n{pairs})")

@@ -31,7 +31,7 @@ ROW_FUNCTIONS = frozenset(
         "stack",
     }
 )
-_DENIED = re.compile(
+DENIED = re.compile(
     r"""(try_)?reflect|java_method|identifier|(from|to|schema_of)_(avro|protobuf|xml)|xpath(_.*)?|input_file_.*
     |version|current_(catalog|database|schema)|python_.*|sql_keywords|collations
     |read_files|http_.*|ai_.*""",
@@ -43,7 +43,7 @@ _BY_HAND = "For anything else run Spark on your machine: `firn sql --engine loca
 _RULES = SqlRules(
     dialect=DIALECT,
     row_functions=ROW_FUNCTIONS,
-    denied=_DENIED,
+    denied=DENIED,
     other_statements=f"The engine Spark runs one SELECT, SHOW or DESCRIBE. {_BY_HAND}",
     simplify="Simplify it, or write it in another way.",
     split="Split the statement.",

@@ -11,7 +11,7 @@ from server.service.queries.parsing import SqlRules, Statement, check_values, re
 
 DIALECT = "duckdb"
 ROW_FUNCTIONS = frozenset({"generate_series", "range", "unnest", "json_each", "json_tree", "repeat", "repeat_row"})
-_DENIED = re.compile(
+DENIED = re.compile(
     r"""(read|scan|duckdb|pragma|parquet|sniff|iceberg|delta|ducklake|sqlite|postgres|mysql|st_read|json_execute|enable
     |disable|truncate|storage|test|which|load|install|add_parquet|from_substrait|get_substrait)_.*
     |.*_scan(_.*)?|query|query_table|glob|getenv|getvariable|current_setting|set_config|nextval|currval|write_log
@@ -24,7 +24,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?!ANALYZE\b)", re.IGNORECASE)
 _RULES = SqlRules(
     dialect=DIALECT,
     row_functions=ROW_FUNCTIONS,
-    denied=_DENIED,
+    denied=DENIED,
     other_statements="The instant engine runs one SELECT, SHOW or DESCRIBE. For anything else use "
     "`firn sql --engine local-spark`.",
     simplify="Simplify it, or use the engine Spark.",

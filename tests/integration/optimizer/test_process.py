@@ -93,17 +93,12 @@ def test_a_query_that_needs_too_much_memory_fails_with_the_reason_and_the_next_o
 ) -> None:
     table = keyed(hasty, a_worker(hasty.url))
     with an_optimizer(hasty, tmp_path / "log", "--sql", "1") as process:
-        large = run_in_spark(hasty, "SELECT id, repeat('x', 1000000) AS x FROM range(9000)")
-        assert (large["state"], large["message"]) == (
-            "failed",
-            "the result does not fit into the memory of the optimizer",
-        )
         assert run_in_spark(hasty, "SELECT 1")["state"] == "done"
-        hungry = run_in_spark(hasty, "SELECT size(collect_list(struct(id, uuid()))) FROM range(300000000)")
+        hungry = run_in_spark(hasty, "SELECT size(collect_list(concat('a text ', id))) FROM range(1000000000)")
         assert hungry["state"] == "failed"
         assert "memory" in hungry["message"], hungry
         assert "Read fewer rows" in hungry["hint"]
-        assert process.wait(60) == 1
+        assert process.wait(240) == 1
     assert hasty.http.get("/api/v1/optimizers").json() == [], "it has left: its jobs are another optimizer's at once"
     job_id = table.ask("merge")
     with an_optimizer(hasty, tmp_path / "next", "--sql", "1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from optimizer.spark_queries.functions import remove_other_functions
 from optimizer.spark_queries.plan_check import analyze
 from optimizer.spark_queries.worker import QueryWorker
 from tests.spark_fixtures import RunningServer, shared_spark
+from tests.sql_functions import list_spark_functions, read_console_list
 
 pytestmark = pytest.mark.spark
 
@@ -144,6 +146,51 @@ def test_values_types_limits_and_plans(client: firn.Client) -> None:
         rows(client, "SELECT nope FROM sales")
 
 
+def test_values_and_the_modes_of_explain(client: firn.Client) -> None:
+    assert rows(client, "VALUES (1, 'a'), (2, 'b')") == [["1", "a"], ["2", "b"]]
+    assert rows(client, "WITH v AS (VALUES (3)) SELECT * FROM v") == [["3"]]
+    extended = "\n".join(line or "" for (line,) in rows(client, "EXPLAIN EXTENDED SELECT count(*) FROM sales"))
+    assert "== Analyzed Logical Plan ==" in extended
+    assert "sizeInBytes" in "\n".join(line or "" for (line,) in rows(client, "EXPLAIN COST SELECT 1"))
+
+
+def test_current_user_is_the_one_who_asks_and_not_the_optimizers(client: firn.Client) -> None:
+    assert rows(client, "SELECT user, current_user(), session_user, (SELECT current_user)") == [["anonymous"] * 4]
+    assert rows(client, "SELECT user FROM (SELECT 3 AS user)") == [["3"]]
+    assert rows(client, "SELECT count(*) FROM sales WHERE current_user() = 'anonymous'") == [["199"]]
+    assert shared_spark().sql("SELECT current_user() AS u").collect()[0].u == getpass.getuser()
+
+
+def test_the_statement_that_show_create_table_writes_makes_such_a_table(
+    client: firn.Client, server: RunningServer
+) -> None:
+    server.spark.sql(
+        "CREATE TABLE lake.db.`odd name` (id BIGINT NOT NULL COMMENT 'it\\'s \\\\ the key', "
+        "`a b` STRUCT<`x y`: INT, z: DATE>,"
+        " l ARRAY<DECIMAL(9, 2)>, m MAP<STRING, TIMESTAMP_NTZ>, at TIMESTAMP, d BINARY) USING iceberg"
+        " PARTITIONED BY (days(at), bucket(4, id)) COMMENT 'line\\nline' TBLPROPERTIES ('note' = 'x=\\'y\\'')"
+    )
+    [[create]] = rows(client, "SHOW CREATE TABLE `odd name`")
+    assert create is not None
+    copy = create.replace("`odd name`", "copied", 1).replace("CREATE TABLE db.", "CREATE TABLE lake.db.")
+    server.spark.sql(copy)
+    for statement in ("DESCRIBE {}", "SHOW TBLPROPERTIES {}"):
+        assert rows(client, statement.format("copied")) == rows(client, statement.format("`odd name`")), statement
+    described = server.rows("DESCRIBE lake.db.copied")
+    assert [tuple(row[:2]) for row in described][:6] == [
+        (name, kind) for name, kind, *_ in rows(client, "DESCRIBE copied")[:6]
+    ]
+
+
+def test_the_console_completes_the_functions_that_a_query_has() -> None:
+    functions = list_spark_functions(shared_spark())
+    assert read_console_list("SPARK_FUNCTIONS") == functions, "run `make sql-functions`"
+    names = {call.partition("(")[0] for call in functions}
+    shown = {str(row[0]) for row in shared_spark().sql("SHOW FUNCTIONS").collect()}
+    assert {"sum", "explode", "current_user"} <= names <= shown | {"range", "stack"}
+    assert {"reflect", "java_method", "input_file_name", "from_avro"} <= shown - names
+
+
 def test_a_canceled_query_ends_and_the_next_one_runs(client: firn.Client) -> None:
     body = {"statement": "SELECT sum(a.id * b.id) FROM range(10000000) a, range(10000000) b", "catalog": "lake"}
     query = client.transport.change("POST", "/queries", {**body, "engine": "spark"})
@@ -175,14 +222,13 @@ REFUSED_BY_THE_SERVER = (
     "SELECT from_protobuf(X'01', 'M', '/etc/passwd')",
     "SELECT xpath_string('<a/>', 'a')",
     "SELECT input_file_name() FROM sales",
-    "SELECT current_user()",
     "SELECT 1; SELECT 2",
     "FROM sales INSERT INTO stock SELECT id, label",
     "WITH q AS (DELETE FROM sales) SELECT 1",
     "SELECT * FROM seen",
     "SELECT * FROM db.stock.base",
     "SELECT * FROM db.stock.change",
-    "EXPLAIN EXTENDED SELECT 1",
+    "EXPLAIN CODEGEN SELECT 1",
 )
 
 

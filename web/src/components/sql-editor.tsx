@@ -1,12 +1,13 @@
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionSource } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
-import { PostgreSQL, sql } from '@codemirror/lang-sql';
+import { PostgreSQL, sql, SQLDialect } from '@codemirror/lang-sql';
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language';
 import { Compartment, EditorState, Prec } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { useEffect, useImperativeHandle, useRef, type Ref } from 'react';
 
+import type { Engine } from '../api/sql-queries';
 import { FUNCTIONS } from '../lib/sql-functions';
 import styles from './sql-editor.module.css';
 
@@ -24,6 +25,8 @@ interface SqlEditorProps {
   schema: Record<string, string[]>;
   /** The namespace whose tables need no prefix. */
   namespace: string;
+  /** Whose functions and words are completed. */
+  engine: Engine;
   run: () => void;
   change: (text: string) => void;
 }
@@ -36,27 +39,37 @@ const colours = HighlightStyle.define([
   { tag: tags.typeName, color: 'var(--firn-accent)' },
 ]);
 
+// Spark quotes names with backticks, and texts with either quotation mark.
+const SparkSQL = SQLDialect.define({
+  ...PostgreSQL.spec,
+  identifierQuotes: '`',
+  doubleQuotedStrings: true,
+  backslashEscapes: true,
+  doubleDollarQuotedStrings: false,
+});
+const DIALECTS: Record<Engine, SQLDialect> = { instant: PostgreSQL, spark: SparkSQL };
+
 /** Functions, and first the columns of the tables that the statement mentions: only these have columns in the schema. */
-const words = (schema: Record<string, string[]>): CompletionSource => (context) => {
+const words = (schema: Record<string, string[]>, engine: Engine): CompletionSource => (context) => {
   const columns = Object.entries(schema).flatMap(([table, names]) => names.map((label) => ({ label, detail: table, type: 'property', boost: 2 })));
   const word = context.matchBefore(/[A-Za-z_]\w*/);
   if (word === null || (word.from === word.to && !context.explicit)) return null;
   if (context.state.sliceDoc(word.from - 1, word.from) === '.') return null; // a column of a table
-  const functions = FUNCTIONS.map(([label, detail]) => ({ label, detail, type: 'function', boost: -1 }));
+  const functions = FUNCTIONS[engine].map(({ name, arguments: detail, common }) => ({ label: name, detail, type: 'function', boost: common ? -1 : -2 }));
   return { from: word.from, options: [...columns, ...functions], validFor: /^\w*$/ };
 };
 
-const language = (schema: Record<string, string[]>, namespace: string) => [
-  sql({ dialect: PostgreSQL, schema, ...(namespace === '' ? {} : { defaultSchema: namespace }), upperCaseKeywords: true }),
-  PostgreSQL.language.data.of({ autocomplete: words(schema) }),
+const language = (schema: Record<string, string[]>, namespace: string, engine: Engine) => [
+  sql({ dialect: DIALECTS[engine], schema, ...(namespace === '' ? {} : { defaultSchema: namespace }), upperCaseKeywords: true }),
+  DIALECTS[engine].language.data.of({ autocomplete: words(schema, engine) }),
 ];
 
 /** Where a statement is written: completion, colours, Ctrl+Enter. Tab leaves it, as any other field. */
-export function SqlEditor({ ref, initial, schema, namespace, run, change }: SqlEditorProps) {
+export function SqlEditor({ ref, initial, schema, namespace, engine, run, change }: SqlEditorProps) {
   const home = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
   const parts = useRef(new Compartment());
-  const now = useRef({ run, change, initial, schema, namespace });
+  const now = useRef({ run, change, initial, schema, namespace, engine });
   useEffect(() => {
     now.current = { ...now.current, run, change };
   });
@@ -85,7 +98,7 @@ export function SqlEditor({ ref, initial, schema, namespace, run, change }: SqlE
           EditorView.updateListener.of((update) => {
             if (update.docChanged) now.current.change(update.state.doc.toString());
           }),
-          parts.current.of(language(start.schema, start.namespace)),
+          parts.current.of(language(start.schema, start.namespace, start.engine)),
         ],
       }),
     });
@@ -93,8 +106,8 @@ export function SqlEditor({ ref, initial, schema, namespace, run, change }: SqlE
     return () => editor.destroy();
   }, []);
   useEffect(() => {
-    view.current?.dispatch({ effects: parts.current.reconfigure(language(schema, namespace)) });
-  }, [schema, namespace]);
+    view.current?.dispatch({ effects: parts.current.reconfigure(language(schema, namespace, engine)) });
+  }, [schema, namespace, engine]);
   useImperativeHandle(ref, () => ({
     chosen: () => {
       const state = view.current?.state;

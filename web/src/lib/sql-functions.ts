@@ -1,5 +1,7 @@
-/** Functions of the instant engine that completion offers: those that people use most, with their arguments. */
-export const FUNCTIONS: readonly (readonly [string, string])[] = [
+import { DUCKDB_FUNCTIONS, SPARK_FUNCTIONS } from './sql-function-lists';
+
+/** Functions of DuckDB that people use most, with arguments that show how; completion offers them first. */
+const COMMON: readonly (readonly [string, string])[] = [
   ['abs', '(x)'],
   ['any_value', '(x)'],
   ['approx_count_distinct', '(x)'],
@@ -76,3 +78,27 @@ export const FUNCTIONS: readonly (readonly [string, string])[] = [
   ['var_samp', '(x)'],
   ['year', '(time)'],
 ];
+
+export interface SqlFunction {
+  name: string;
+  /** The arguments, in brackets. */
+  arguments: string;
+  /** Whether people use it often. */
+  common: boolean;
+}
+
+/** What stands in `name(arguments)`. */
+function parse(call: string): SqlFunction {
+  const open = call.indexOf('(');
+  return { name: call.slice(0, open), arguments: call.slice(open), common: false };
+}
+
+const SHOWN = new Map(COMMON);
+const instant = new Map(DUCKDB_FUNCTIONS.map(parse).map((one) => [one.name, one]));
+for (const [name, shown] of COMMON) instant.set(name, { name, arguments: shown, common: true });
+
+/** The functions that queries may call, by engine. A name that both engines have counts as common in Spark, too. */
+export const FUNCTIONS: Record<'instant' | 'spark', readonly SqlFunction[]> = {
+  instant: [...instant.values()],
+  spark: SPARK_FUNCTIONS.map(parse).map((one) => ({ ...one, common: SHOWN.has(one.name) })),
+};

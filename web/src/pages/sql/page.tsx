@@ -81,7 +81,7 @@ function OnePage({ catalog }: { catalog: string }) {
           </Tabs>
         )}
         <div className={styles.work}>
-          <SqlEditor ref={editor} initial={start} schema={useSchema(catalog, text)} namespace={namespace} run={() => run(false)} change={change} />
+          <SqlEditor ref={editor} initial={start} schema={useSchema(catalog, text)} namespace={namespace} engine={engine} run={() => run(false)} change={change} />
           <div className={styles.bar}>
             <RunButton running={work.running || work.begins} run={() => run(false)} />
             <EngineChoice value={engine} choose={chooseEngine} spark={spark} />
