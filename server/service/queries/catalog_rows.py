@@ -109,8 +109,8 @@ def _number_parts(parts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _list_section(title: str, entries: Sequence[tuple[str, str | None]]) -> list[Row]:
-    rows = [(name, value, None, None) for name, value in entries if value is not None]
-    return [(title, None, None, None), *rows] if rows else []
+    rows = [(name, value, "", "") for name, value in entries if value is not None]
+    return [(title, "", "", ""), *rows] if rows else []
 
 
 def _list_facts(described: DescribedTable) -> list[tuple[str, str | None]]:

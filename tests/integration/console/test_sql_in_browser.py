@@ -201,3 +201,31 @@ def test_spark_is_chosen_while_an_optimizer_answers_queries(server: ServerProces
     page.get_by_role("tab", name="History").click()
     expect(page.get_by_role("list", name="history")).to_contain_text("Spark")
     server.http.delete(f"/api/v1/optimizers/{optimizer}").raise_for_status()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_catalog_is_asked_and_each_engine_completes_its_own_functions(
+    server: ServerProcess, open_page: OpenPage, width: int
+) -> None:
+    offer = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL, "facts": {"sql": 1}}
+    optimizer = server.post("optimizers", offer)
+    page = open_page(f"{server.url}/c/lake/sql", width=width)
+    settled(page)
+    run(page, "SHOW TABLES IN shop")
+    expect(page.get_by_text("2 rows")).to_be_visible()
+    assert violations(page) == []
+    run(page, "SHOW CREATE TABLE shop.sales")
+    expect(page.get_by_label("text", exact=True)).to_contain_text("USING iceberg")
+    page.get_by_text("Spark", exact=True).click()
+    run(page, "DESCRIBE EXTENDED shop.stock")
+    expect(page.get_by_role("table", name="result")).to_contain_text("Primary key")
+    write(page, "")
+    page.keyboard.type("SELECT posexpl")
+    expect(page.get_by_role("option", name="posexplode(expr)")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_text("Instant", exact=True).click()
+    write(page, "")
+    page.keyboard.type("SELECT list_tr")
+    expect(page.get_by_role("option", name="list_transform")).to_be_visible()
+    assert violations(page) == []
+    assert server.http.delete(f"/api/v1/optimizers/{optimizer['id']}").is_success

@@ -51,6 +51,17 @@ function Rows({ query }: { query: SqlQuery }) {
       </Panel>
     );
   }
+  const text = rows.length === 1 && query.columns.length === 1 ? rows[0]?.[0] : undefined;
+  if (text?.includes('\n') === true) {
+    // One long text, such as that of SHOW CREATE TABLE: a table would show it in one line.
+    return (
+      <Panel flush title={<Summary query={query} />} aside={<Downloads query={query} rows={rows} />}>
+        <pre className={`mono ${styles.plan}`} tabIndex={0} aria-label="text">
+          {text}
+        </pre>
+      </Panel>
+    );
+  }
   return (
     <Panel flush title={<Summary query={query} />} aside={<Downloads query={query} rows={rows} />}>
       {query.notes.map((note) => (
