@@ -61,7 +61,7 @@ def test_a_statement_is_written_run_ordered_drawn_and_downloaded(
     settled(page)
     page.get_by_label("SQL", exact=True).click()
     page.keyboard.type("SELECT label, cou")
-    expect(page.get_by_role("option", name="count(x)")).to_be_visible()
+    expect(page.get_by_role("option", name="count(x)", exact=True)).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("listbox")).to_have_count(0)
     page.keyboard.type("nt(*) FROM sales WHERE am")
@@ -227,5 +227,7 @@ def test_the_catalog_is_asked_and_each_engine_completes_its_own_functions(
     write(page, "")
     page.keyboard.type("SELECT list_tr")
     expect(page.get_by_role("option", name="list_transform")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox")).to_have_count(0)
     assert violations(page) == []
     assert server.http.delete(f"/api/v1/optimizers/{optimizer['id']}").is_success
