@@ -75,7 +75,7 @@ def start(
     if (master or "").startswith("local"):  # elsewhere another Python may be at the same place, or none
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**SETTINGS, **(QUERY_SETTINGS if queries else {}), **spark_conf(kafka=kafka and not is_submitted())}
-    builder = builder.config(map=settings | {"spark.driver.memory": memory})
+    builder = builder.config(map={**settings, "spark.driver.memory": memory})
     session = builder.config(map=build_loopback_conf(master or "")).getOrCreate()
     # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.
     session.sparkContext.setLogLevel("ERROR")

@@ -33,8 +33,6 @@ def client(lake: Lake) -> Iterator[firn.Client]:
     lake.services.previews.stop()
     lake.services.images.stop()
 
-    return LAKE
-
 
 @pytest.fixture(params=["instant", "spark"])
 def engine(request: pytest.FixtureRequest) -> str:
@@ -72,7 +70,8 @@ def test_a_table_is_described_as_its_page_shows_it(client: firn.Client, engine: 
     assert rows(client, "DESCRIBE plain ID", engine) == described[:1]
     extended = {row[0]: row[1] for row in rows(client, "DESCRIBE EXTENDED db.plain", engine)}
     assert (extended["Location"], extended["Kind"]) == (shown["location"], "plain")
-    assert dict(rows(client, "SHOW TBLPROPERTIES plain", engine)) == shown["properties"]
+    properties = {row[0]: row[1] for row in rows(client, "SHOW TBLPROPERTIES plain", engine)}
+    assert properties == shown["properties"]
     assert rows(client, "SHOW TBLPROPERTIES plain ('note')", engine) == [["note", HOSTILE]]
     assert rows(client, "SHOW COLUMNS IN plain", engine) == [[row[0]] for row in described]
     [history] = rows(client, "DESCRIBE HISTORY plain", engine)
