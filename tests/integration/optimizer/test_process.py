@@ -94,7 +94,8 @@ def test_a_query_that_needs_too_much_memory_fails_with_the_reason_and_the_next_o
     table = keyed(hasty, a_worker(hasty.url))
     with an_optimizer(hasty, tmp_path / "log", "--sql", "1") as process:
         assert run_in_spark(hasty, "SELECT 1")["state"] == "done"
-        hungry = run_in_spark(hasty, "SELECT size(collect_list(concat('a text ', id))) FROM range(1000000000)")
+        text = "array_join(array_repeat(concat(id, repeat('x', 1000000)), 5000), '')"
+        hungry = run_in_spark(hasty, f"SELECT length({text}) FROM range(1)")
         assert hungry["state"] == "failed"
         assert "memory" in hungry["message"], hungry
         assert "Read fewer rows" in hungry["hint"]
