@@ -136,11 +136,7 @@ class Queries:
         """
         asked = self._parse_for_catalog(request)
         statement = self.parse(request) if asked is None else None
-        tables = []
-        for table, missing in self.resolve(request):
-            if not may_read(table) or self.database.locate(table.catalog, table.name) is None:
-                raise missing
-            tables.append(table)
+        tables = self._list_readable(request, may_read)
         if statement is None:
             assert asked is not None  # or it would have been parsed
             return self.catalog_statements.answer(request, asked, tables, caller)
@@ -169,6 +165,14 @@ class Queries:
             self._watch()
         self._threads.submit(self._run, query, running, statement, tables, request)
         return query
+
+    def _list_readable(self, request: QueryRequest, may_read: Callable[[QueriedTable], bool]) -> list[QueriedTable]:
+        tables = []
+        for table, missing in self.resolve(request):
+            if not may_read(table) or self.database.locate(table.catalog, table.name) is None:
+                raise missing
+            tables.append(table)
+        return tables
 
     def check_enabled(self) -> None:
         """Raise Conflict if the server reads no rows for people."""
