@@ -31,6 +31,8 @@ from firn.spark.sessions import client_of
 from firn.spark.target import SET_COLUMN, Target, load_target
 
 _INDEX_BITS = 16
+_BYTES_OF_A_RECORD = 1024
+"""What Spark's planner is told of the size of a record."""
 _ABOVE = 2**62
 """Above all row ids and sequence numbers of the table: records of the log are newer than its changes."""
 
@@ -38,14 +40,16 @@ _ABOVE = 2**62
 def read_with_log(spark: SparkSession, table: str) -> DataFrame:
     """The merged rows of the table and of its log up to the last stable offset of now. No record counts twice.
 
-    The frame reads the records again with each action. Raises Refused if drains have stopped, or if more than
-    `firn.log.max-tail-rows` records wait. An action fails if a record is no change of the table.
+    The call reads the records, and Spark keeps them on its executors as long as the frame lives. Raises Refused if
+    drains have stopped, or if more than `firn.log.max-tail-rows` records wait, and Spark's error if a record is no
+    change of the table.
     """
     pair = _pin(spark, table)
     require_short(pair.tail, pair.log, table)
     changes = pair.select_changes()
     if pair.tail.most_records:
-        changes = changes.unionByName(pair.read_tail())
+        # The merge names the changes several times, and each time Spark would read and decode the records again.
+        changes = changes.unionByName(pair.read_tail().localCheckpoint())
     return pair.merge(changes)
 
 
@@ -110,8 +114,14 @@ class PinnedLog:
         return self._load(self.pin.change).select(*columns, "_row_id", "_last_updated_sequence_number")
 
     def load_tail(self) -> DataFrame:
-        """The records that the change store does not have."""
-        return read_records(self.spark, self.tail, self._options)
+        """The records that the change store does not have.
+
+        Spark takes records of Kafka for more than any memory holds, and then shuffles base to join it with the changed
+        keys. A session of its own tells it how many there are, so it broadcasts the keys of few.
+        """
+        aside = self.spark.newSession()
+        aside.conf.set("spark.sql.defaultSizeInBytes", str(_BYTES_OF_A_RECORD * self.tail.most_records))
+        return read_records(aside, self.tail, self._options)
 
     def read_tail(self) -> DataFrame:
         """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
