@@ -33,7 +33,7 @@ const TEXTS = [
 const COUNTS = [
   { name: 'slots', label: 'Jobs at once', min: 1 },
   { name: 'streams', label: 'Streams at once', min: 0 },
-  { name: 'sql', label: 'SQL queries at once', min: 0 },
+  { name: 'sql', label: 'Queries at once', min: 0 },
 ] as const;
 type CountField = (typeof COUNTS)[number]['name'];
 type Field = (typeof TEXTS)[number] | (typeof LISTS)[number];
