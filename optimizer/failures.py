@@ -43,10 +43,11 @@ _IS_ENDED_TOKEN = re.compile(
     r"SecretManager\$InvalidToken|HDFS_DELEGATION_TOKEN.*(?:is expired|can't be found in cache)"
 )
 _IS_FULL = re.compile(r"No space left on device|Disk quota exceeded")
-_IS_OUT_OF_MEMORY = re.compile(
+IS_OUT_OF_MEMORY = re.compile(
     r"OutOfMemoryError|Java heap space|GC overhead limit|UNABLE_TO_ACQUIRE_MEMORY|POINTER_ARRAY_OUT_OF_MEMORY|"
-    r"memory to build hash (?:relation|map)"
+    r"memory to build hash (?:relation|map)|exceeding .*memory limits|exited with code (?:52|137)\b"
 )
+"""What Java, Spark and cluster managers say when memory does not suffice."""
 _IS_TOO_LARGE_FOR_DRIVER = re.compile(
     r"bigger than spark\.driver\.maxResultSize|Not enough memory to build and broadcast|Cannot broadcast the table"
 )
@@ -155,7 +156,7 @@ def _explain_memory(failure: _Failure) -> str | None:
             f"Spark's driver would have to hold more rows than it may ({_innermost(failure)}): leave out hints of the "
             f"query such as BROADCAST, or {_suggest_less(failure.lease)}"
         )
-    return explain_memory(failure.lease) if failure.says(_IS_OUT_OF_MEMORY) else None
+    return explain_memory(failure.lease) if failure.says(IS_OUT_OF_MEMORY) else None
 
 
 def explain_memory(lease: Lease) -> str:

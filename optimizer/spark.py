@@ -27,8 +27,10 @@ from optimizer.credentials import build_lease_headers, build_stream_headers
 log = logging.getLogger(__name__)
 
 LOCAL = "local[*]"
-JAVA_ENDS_SECONDS = 10.0
-"""Java needs some time from the loss of its connections to its end."""
+JAVA_ENDS_SECONDS = 30.0
+"""Java needs some time from the end of its Spark, or the loss of its connections, to its own end."""
+OUT_OF_MEMORY_STATUS = 52
+"""The exit status of a Java in which a task of Spark has run out of memory."""
 QUERY_SETTINGS = {
     # The rows of a result wait in the memory of the driver until they are sent. Results are some megabytes.
     "spark.driver.maxResultSize": "256m",
@@ -38,10 +40,6 @@ JOB_CATALOG = "firn_job"
 """The Spark catalog that the SQL of leases refers to."""
 STREAM_CATALOG = "firn_stream"
 """The Spark catalog of the tables that streams write to."""
-_OUT_OF_MEMORY = 52
-"""Spark's exit status of a process whose memory a task has exceeded."""
-_END_SECONDS = 30.0
-"""How long Java may take to end after its Spark has stopped."""
 SETTINGS = {
     **DEFAULTS,
     "spark.sql.shuffle.partitions": "16",
@@ -101,18 +99,15 @@ def has_stopped(spark: SparkSession) -> bool:
     return bool(java.sc().isStopped())
 
 
-def has_java_run_out_of_memory() -> bool:
-    """Whether the Java of this process has ended because a task needed more memory than it has.
-
-    Spark then ends its Java with a status of its own. Nobody knows the status of a Java that spark-submit has started.
-    """
+def wait_for_java() -> int | None:
+    """The exit status of this process's Java, which is ending; None if it goes on, or if spark-submit started it."""
     java: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     if java is None:
-        return False
+        return None
     try:
-        return java.wait(_END_SECONDS) == _OUT_OF_MEMORY
+        return java.wait(JAVA_ENDS_SECONDS)
     except subprocess.TimeoutExpired:
-        return False
+        return None
 
 
 class SparkProcess:
@@ -153,14 +148,8 @@ class SparkProcess:
         return self._failed or (self._session is not None and has_stopped(self._session))
 
     def wait_for_java(self) -> int | None:
-        """The exit status of a Java that is ending; None if it goes on, or if another process has started it."""
-        process: Any = None if self._session is None else getattr(self._session.sparkContext._gateway, "proc", None)
-        if process is None:
-            return None
-        try:
-            return int(process.wait(timeout=JAVA_ENDS_SECONDS))
-        except subprocess.TimeoutExpired:
-            return None
+        """As the function of this name; None also if it never started."""
+        return None if self._session is None else wait_for_java()
 
     def stop(self) -> None:
         """End it if it runs."""

@@ -24,7 +24,7 @@ from optimizer.progress import read_progress
 from optimizer.read_checks import JobReads, check_reads
 from optimizer.registration import Registration
 from optimizer.slots import Slots
-from optimizer.spark import SparkProcess, has_java_run_out_of_memory, open_job_session
+from optimizer.spark import OUT_OF_MEMORY_STATUS, SparkProcess, open_job_session, wait_for_java
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class Worker:
         side by side nobody knows which one it was, so each of them is tried once more.
         """
         is_to_blame = (self.slots == 1 or lease.attempt > 1) and not keeper.is_committing
-        if is_to_blame and has_java_run_out_of_memory():
+        if is_to_blame and wait_for_java() == OUT_OF_MEMORY_STATUS:
             return Result(outcome=Outcome.REFUSED, error=explain_memory(lease))
         log.warning("Spark has stopped, so the job is left to its lease", extra={"job": lease.job_id})
         return None

@@ -12,16 +12,13 @@ from firn.errors import FirnError
 from firn.protocol.query_leases import LONGEST_MESSAGE, QueryLease, QueryReport, QueryReportOutcome
 from firn.spark.errors import java_causes, reason
 from optimizer.errors import JobError
+from optimizer.failures import IS_OUT_OF_MEMORY
 from optimizer.queries.results import hide_paths
+from optimizer.spark import OUT_OF_MEMORY_STATUS
 
 log = logging.getLogger(__name__)
 
-OUT_OF_MEMORY_STATUS = 52
-"""The exit status of a Java in which a task of Spark has run out of memory."""
-_IS_OUT_OF_MEMORY = re.compile(
-    r"OutOfMemoryError|Java heap space|GC overhead limit|UNABLE_TO_ACQUIRE_MEMORY|_LEGACY_ERROR_TEMP_2250"
-    r"|exceeding .*memory limits|exited with code (52|137)\b"
-)
+_IS_TOO_LARGE_TO_BROADCAST = re.compile(r"_LEGACY_ERROR_TEMP_2250")
 _IS_TOO_LARGE = re.compile(r"Total size of serialized results .* is bigger than spark\.driver\.maxResultSize")
 _SMALLER = "Read fewer rows or columns, or aggregate in steps. An operator can give optimizers for queries more memory."
 
@@ -34,7 +31,7 @@ def explain_failure(error: Exception, lease: QueryLease) -> QueryReport:
         texts = [str(error), *(f"{name}: {message}" for name, message in java_causes(error))]
         if any(_IS_TOO_LARGE.search(text) for text in texts):
             return _fail("the result does not fit into the memory of the optimizer", _SMALLER)
-        if any(_IS_OUT_OF_MEMORY.search(text) for text in texts):
+        if any(IS_OUT_OF_MEMORY.search(text) or _IS_TOO_LARGE_TO_BROADCAST.search(text) for text in texts):
             return _fail("the query needs more memory than the optimizer has", _SMALLER)
         return _fail(reason(error), None)
     if isinstance(error, JobError):

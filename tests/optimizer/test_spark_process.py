@@ -20,7 +20,7 @@ from optimizer.errors import SparkStopped
 from optimizer.job import OptimizerJob
 from optimizer.memory import Memory
 from optimizer.read_checks import reads_nothing
-from optimizer.spark import SparkProcess, has_java_run_out_of_memory, may_wait
+from optimizer.spark import SparkProcess, may_wait, wait_for_java
 from optimizer.worker import Worker
 from tests.optimizer.leases import a_lease
 
@@ -96,11 +96,11 @@ def test_a_job_that_has_taken_all_memory_fails_with_that_reason(
 def test_nobody_knows_why_a_java_has_ended_that_runs_or_that_another_process_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("optimizer.spark._END_SECONDS", 0.01)
+    monkeypatch.setattr("optimizer.spark.JAVA_ENDS_SECONDS", 0.01)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as java:
         for gateway in (None, SimpleNamespace(proc=None), SimpleNamespace(proc=java)):
             monkeypatch.setattr(SparkContext, "_gateway", gateway)
-            assert not has_java_run_out_of_memory()
+            assert wait_for_java() is None
         java.kill()
 
 
