@@ -23,7 +23,7 @@ ADVICE = "Spark has run out of memory: start the optimizer with a larger --drive
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server whose leases last longer than Java takes to end: it answers no heartbeat while it looks for memory."""
-    with running_server(tmp_path_factory.mktemp("firn") / "data", FIRN_LEASE__SECONDS="180") as running:
+    with running_server(tmp_path_factory.mktemp("firn") / "data", FIRN_LEASE__SECONDS="600") as running:
         yield running
 
 
