@@ -283,8 +283,8 @@ class _Feed:
             else:
                 self.rows[key] = (qty, amount)
         self.version = version
-        found = _find_newest(changes, len(self.newest))
-        self.newest = [max(pair) for pair in zip(self.newest, found, strict=True)]
+        newest_of_rows = _find_newest(changes, len(self.newest))
+        self.newest = [max(pair) for pair in zip(self.newest, newest_of_rows, strict=True)]
         return self.newest
 
 

@@ -290,8 +290,8 @@ def _matches_one(pattern: str, name: str) -> bool:
         return False
     position, end = len(first), len(name) - len(last)
     for piece in middle:
-        found = name.find(piece, position, end)
-        if found < 0:
+        start = name.find(piece, position, end)
+        if start < 0:
             return False
-        position = found + len(piece)
+        position = start + len(piece)
     return True

@@ -188,17 +188,17 @@ def rows_of(http: httpx.Client, token: Secret, statement: str, **more: object) -
 
 
 def test_who_may_read_one_table_of_two_sees_this_one(http: httpx.Client, guarded_server: Guarded) -> None:
-    one = guarded_server.token("query-one", Grant(on("secret", table="t"), Privilege.READ))
-    assert rows_of(http, one, "SHOW TABLES IN secret") == [["secret", "t", "plain"]]
-    assert rows_of(http, one, "SHOW TABLES", engine="spark") == [["secret", "t", "plain"]]
-    assert rows_of(http, one, "SHOW TABLES LIKE '*'", namespace="secret") == [["secret", "t", "plain"]]
-    assert rows_of(http, one, "SHOW VIEWS IN secret") == []
-    assert rows_of(http, one, "SHOW NAMESPACES") == [["secret"]]
-    assert rows_of(http, one, "DESCRIBE secret.t")[0][0] == "id"
-    limited = run(http, one, "SHOW TABLES IN secret", limit=1).json()
+    of_one_table = guarded_server.token("query-one", Grant(on("secret", table="t"), Privilege.READ))
+    assert rows_of(http, of_one_table, "SHOW TABLES IN secret") == [["secret", "t", "plain"]]
+    assert rows_of(http, of_one_table, "SHOW TABLES", engine="spark") == [["secret", "t", "plain"]]
+    assert rows_of(http, of_one_table, "SHOW TABLES LIKE '*'", namespace="secret") == [["secret", "t", "plain"]]
+    assert rows_of(http, of_one_table, "SHOW VIEWS IN secret") == []
+    assert rows_of(http, of_one_table, "SHOW NAMESPACES") == [["secret"]]
+    assert rows_of(http, of_one_table, "DESCRIBE secret.t")[0][0] == "id"
+    limited = run(http, of_one_table, "SHOW TABLES IN secret", limit=1).json()
     assert (limited["rows"], limited["truncated"]) == (1, False), "it does not tell that there are others"
     for hidden in ("secret.orders", "secret.v"):
-        assert run(http, one, f"DESCRIBE {hidden}").status_code == 404
+        assert run(http, of_one_table, f"DESCRIBE {hidden}").status_code == 404
     everything = rows_of(http, guarded_server.admin, "SHOW TABLES IN secret")
     assert {"t", "orders", "v"} <= {row[1] for row in everything}
 
