@@ -230,6 +230,11 @@ docs: setup $(STAMPS)/zensical ## build the documentation as a site, into build/
 	@PYTHONDONTWRITEBYTECODE=1 $(BIN)/python -m docsite build/docs
 	@cd build/docs && PYTHONPATH=$(CURDIR)/$(VENV)/zensical $(CURDIR)/$(BIN)/python -m zensical build --strict
 
+# Needs the server of a `make demo` that stays up, and Chromium.
+.PHONY: screenshots
+screenshots: setup ## take the console's pictures of docs/console.md again, from a demo that runs (URL=…)
+	@$(BIN)/python -m docsite.screenshots $(or $(URL),http://127.0.0.1:8630) $(ARGS)
+
 $(STAMPS)/zensical: docsite/zensical.lock | $(STAMPS)/locked
 	@rm -rf $(VENV)/zensical
 	@$(STEP) "installing Zensical" $(PIP) --require-hashes --target $(VENV)/zensical -r $<

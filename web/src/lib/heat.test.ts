@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { cellOf, inOrder, warmth } from './heat';
+import { cellOf, inOrder, quartersOf, warmth } from './heat';
 
 describe('cells', () => {
   it('split at the last field', () => {
@@ -15,7 +15,18 @@ describe('cells', () => {
 });
 
 describe('warmth', () => {
-  it('tells something from nothing and the largest from the rest', () => {
-    expect([0, 1, 100, 450, 1000].map((value) => warmth(value, 1000))).toEqual([0, 1, 2, 3, 4]);
+  const levels = (values: number[]) => values.map((value) => warmth(value, quartersOf(values)));
+
+  it('is the quarter that a value lies in', () => {
+    expect(levels([29, 30, 31, 32, 40, 41, 47, 48])).toEqual([1, 1, 2, 2, 3, 3, 4, 4]);
+  });
+
+  it('tells small partitions apart beside a very large one', () => {
+    expect(levels([1, 2, 3, 1_000_000])).toEqual([1, 2, 3, 4]);
+  });
+
+  it('tells nothing from something, and is the same for equal values', () => {
+    expect(levels([0, 7, 0, 7])).toEqual([0, 1, 0, 1]);
+    expect(levels([0, 0])).toEqual([0, 0]);
   });
 });

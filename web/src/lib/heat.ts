@@ -18,10 +18,16 @@ export function inOrder(names: Iterable<string>): string[] {
   return [...new Set(names)].sort((item, other) => item.localeCompare(other, 'en', { numeric: true }));
 }
 
-/** 0 for nothing, else 1–4 on the root's scale: a few large partitions must not make all others look the same. */
-export function warmth(value: number, largest: number): number {
-  if (value <= 0 || largest <= 0) return 0;
-  return Math.max(1, Math.ceil(Math.sqrt(value / largest) * 4));
+/** The three values between the quarters of what is more than nothing; empty if nothing is. */
+export function quartersOf(values: number[]): number[] {
+  const sorted = values.filter((value) => value > 0).sort((item, other) => item - other);
+  if (sorted.length === 0) return [];
+  return [1, 2, 3].map((quarter) => sorted[Math.ceil((sorted.length * quarter) / 4) - 1] ?? 0);
+}
+
+/** 0 for nothing, else the quarter, 1 to 4, that a value lies in: neither few large nor equal partitions hide the rest. */
+export function warmth(value: number, quarters: number[]): number {
+  return value <= 0 ? 0 : 1 + quarters.filter((border) => value > border).length;
 }
 
 /** The value part of a partition's name. */

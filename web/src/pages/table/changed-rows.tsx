@@ -1,4 +1,4 @@
-import { Select, Switch } from '@mantine/core';
+import { Button, Select, Switch } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { Link } from 'react-router';
@@ -17,6 +17,7 @@ import styles from './changed-rows.module.css';
 
 /** Lines of one inserted or deleted row that are shown at first. */
 const FIRST_LINES = 8;
+const STEPS_BACK = 5;
 
 /** What changed between two versions of a keyed table: rows before and after, and who changed them. */
 export function ChangesTab({ table }: { table: Table }) {
@@ -102,12 +103,24 @@ function Changes({ table, since, until, following, newest, all }: ChangesProps) 
           <Summary pages={data.pages} following={following} />
           {shown > 0 && <Rows pages={pages} table={table} all={all} />}
           {shown === 0 && !following && (
-            <Empty title="No row differs between these versions">Merges, compactions and rewrites change no row. A row that was changed and changed back shows no net change, either.</Empty>
+            <Empty title="No row differs between these versions" action={<FurtherBack since={data.pages[0]?.since ?? 0} />}>Merges, compactions and rewrites change no row. A row that was changed and changed back shows no net change, either.</Empty>
           )}
           {shown === 0 && following && <Empty title="Waiting for the next change">New commits show here within seconds.</Empty>}
         </>
       )}
     </>
+  );
+}
+
+/** Goes some versions back: the newest ones are often a merge and its clean, which change no row. */
+function FurtherBack({ since }: { since: number }) {
+  const [, set] = useUrlState();
+  if (since === 0) return null;
+  const earlier = Math.max(0, since - STEPS_BACK);
+  return (
+    <Button variant="default" onClick={() => set({ since: String(earlier) })}>
+      Show changes since version {earlier}
+    </Button>
   );
 }
 

@@ -8,7 +8,7 @@ import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count } from '../../components/figures';
 import { Empty, ProblemNote } from '../../components/notes';
 import { bytes, count, many } from '../../lib/format';
-import { cellOf, inOrder, valueText, warmth, type Cell } from '../../lib/heat';
+import { cellOf, inOrder, quartersOf, valueText, warmth, type Cell } from '../../lib/heat';
 import { fullName } from '../../lib/paths';
 import styles from './layout.module.css';
 
@@ -64,7 +64,7 @@ export function LayoutTab({ table }: { table: Table }) {
           {many(partitions.length, 'partition')}
           {due > 0 && `, ${count(due)} golden: a ${shown === 'change' ? 'compaction' : 'rewrite'} now would pack files of ${due === 1 ? 'it' : 'them'}`}
         </span>
-        <Scale />
+        <Scale values={partitions.map((item) => item[metric])} text={metric === 'bytes' ? bytes : count} />
       </div>
       {data && <Heat partitions={partitions} metric={metric} />}
       <DataTable
@@ -80,14 +80,19 @@ export function LayoutTab({ table }: { table: Table }) {
   );
 }
 
-function Scale() {
+/** Each tone stands for a quarter of the partitions that have any. */
+function Scale({ values, text }: { values: number[]; text: (value: number) => string }) {
+  const quarters = quartersOf(values);
+  const most = values.reduce((largest, value) => Math.max(largest, value), 0);
+  const least = values.reduce((smallest, value) => (value > 0 ? Math.min(smallest, value) : smallest), most);
+  if (most === 0 || least === most) return null;
   return (
     <span className={styles.scale} aria-hidden>
-      less
-      {[0, 1, 2, 3, 4].map((heat) => (
-        <i key={heat} className={styles.cell} data-heat={heat} />
+      {text(least)}
+      {[...quarters, most].map((upTo, index) => (
+        <i key={index} className={styles.cell} data-heat={index + 1} title={`up to ${text(upTo)}`} />
       ))}
-      more
+      {text(most)}
     </span>
   );
 }
@@ -95,7 +100,7 @@ function Scale() {
 function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric }) {
   const cells = partitions.map((partition) => cellOf(partition.partition, partition));
   const rows = inOrder(cells.map((cell) => cell.row));
-  const largest = partitions.reduce((most, item) => Math.max(most, item[metric]), 0);
+  const quarters = quartersOf(partitions.map((item) => item[metric]));
   const flat = rows.length === 1 && rows[0] === '';
   const columns = inOrder(cells.map((cell) => cell.column));
   const byPlace = new Map(cells.map((cell) => [`${cell.row}|${cell.column}`, cell]));
@@ -106,7 +111,7 @@ function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric 
       {flat ? (
         <div className={styles.flat}>
           {columns.map((column) => (
-            <HeatCell key={column} cell={byPlace.get(`|${column}`)} metric={metric} largest={largest} />
+            <HeatCell key={column} cell={byPlace.get(`|${column}`)} metric={metric} quarters={quarters} />
           ))}
         </div>
       ) : (
@@ -114,7 +119,7 @@ function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric 
           <div key={row} className={styles.line}>
             <span className={`mono dim ${styles.rowName}`}>{row}</span>
             {columns.map((column) => (
-              <HeatCell key={column} cell={byPlace.get(`${row}|${column}`)} metric={metric} largest={largest} />
+              <HeatCell key={column} cell={byPlace.get(`${row}|${column}`)} metric={metric} quarters={quarters} />
             ))}
           </div>
         ))
@@ -133,9 +138,9 @@ function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric 
   );
 }
 
-function HeatCell({ cell, metric, largest }: { cell: Cell<Partition> | undefined; metric: Metric; largest: number }) {
+function HeatCell({ cell, metric, quarters }: { cell: Cell<Partition> | undefined; metric: Metric; quarters: number[] }) {
   if (cell === undefined) return <i className={styles.cell} data-heat="none" />;
   const item = cell.value;
   const text = `${item.partition}\n${many(item.data_files, 'file')}, ${bytes(item.bytes)}, ${many(item.records, 'row')}\n${many(item.small_files, 'small file')} (${count(item.packable_files)} can be packed), ${many(item.delete_files, 'delete file')}`;
-  return <i className={styles.cell} data-heat={warmth(item[metric], largest)} data-due={wantsRewrite(item)} title={text} />;
+  return <i className={styles.cell} data-heat={warmth(item[metric], quarters)} data-due={wantsRewrite(item)} title={text} />;
 }
