@@ -12,9 +12,7 @@ import pytest
 
 from server.background import driver as driver_module
 from server.background.driver import Driver, TaskDef
-
-LONG = 120.0
-"""Seconds after which a wait has failed."""
+from tests.waiting import LONG
 
 
 def make(name: str, activate: Callable[[], object], every_seconds: float = 3600) -> TaskDef:
