@@ -20,7 +20,7 @@ from tests.answer_documents import REGISTERED
 from tests.waiting import LONG
 
 
-def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
+def test_an_optimizer_polls_once_at_a_time_however_many_slots_are_free() -> None:
     """A long poll for each free slot would be a server's load multiplied."""
     asking = threading.Semaphore(1)
     overlapped: list[bool] = []

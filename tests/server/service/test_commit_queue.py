@@ -52,7 +52,7 @@ def test_a_job_is_let_pass_before_it_starves() -> None:
     assert order[-1] == "second"
 
 
-def test_one_thing_does_not_wait_for_another() -> None:
+def test_commits_of_different_tables_do_not_wait_for_each_other() -> None:
     commit_queue = CommitQueue()
     with commit_queue.wait(["a"]), ThreadPoolExecutor(1) as pool:
 
@@ -63,7 +63,7 @@ def test_one_thing_does_not_wait_for_another() -> None:
         assert pool.submit(take).result(timeout=LONG)
 
 
-def test_two_who_want_the_same_two_do_not_wait_for_ever() -> None:
+def test_commits_of_the_same_tables_do_not_deadlock() -> None:
     commit_queue, done = CommitQueue(), []
 
     def take(names: list[str]) -> None:

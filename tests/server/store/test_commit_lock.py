@@ -60,7 +60,7 @@ def test_a_turn_is_over_however_its_work_ends(database: Database) -> None:
     assert has.is_set()
 
 
-def test_two_who_want_the_same_tables_in_another_order_both_get_them(opened: OpenDatabase) -> None:
+def test_commits_that_lock_the_same_tables_in_another_order_do_not_deadlock(opened: OpenDatabase) -> None:
     wanted = [["lake db.a", "lake db.b"], ["lake db.b", "lake db.a"]]
 
     def many(database: Database, tables: Sequence[str]) -> int:
