@@ -1,4 +1,4 @@
-"""The composition root of the server: it connects the services. Three files beside it build parts of them."""
+"""The composition root of the server: it connects the services. Four files beside it build parts of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from catalog.jobs.job import JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
-from firn.protocol.tasks.query import QueryLimits
 from server.adapters import Adapters, build_adapters
 from server.component_settings import (
     make_launch_environment,
@@ -31,9 +30,9 @@ from server.kafka.clusters import ConfluentClusters
 from server.kafka.schema_registries import HttpSchemaRegistries
 from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
-from server.launch.query_engine import QueryProcess
 from server.lineage_container import build_lineage
 from server.outgoing_container import build_event_delivery, build_lineage_events, build_outbox, build_sealer
+from server.query_container import build_previews, build_queries
 from server.rest_catalog.client import RestCatalogs
 from server.service.access.access_control import Access
 from server.service.access.audit_log import AuditLog
@@ -90,13 +89,9 @@ from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
-from server.service.queries.catalog_statements import CatalogStatements
 from server.service.queries.distributions import Distributions
-from server.service.queries.previews import Previews
-from server.service.queries.queries import Queries, QueryBounds
 from server.service.queries.query_tables import QueryTables
 from server.service.queries.saved_queries import SavedQueries
-from server.service.queries.spark_queries import SparkBounds, SparkQueries
 from server.service.retention.owned_locations import TableLocations
 from server.service.search.indexing import SearchIndexing
 from server.service.search.search import Search
@@ -129,7 +124,6 @@ from server.service.trends.trends import Trends
 from server.settings import AccessSettings, Settings
 
 DEFAULT_CATALOG = CatalogName("lake")
-PREVIEW_SECONDS = 20.0
 CHANGES_SECONDS = 30.0
 """Somebody who looks at changes in a browser does not wait longer."""
 
@@ -177,7 +171,7 @@ def _build_tables(adapters: Adapters) -> TableServices:
     committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
     manifest_scans = ManifestScans(adapters.storage)
     images = _build_images(adapters, keyed)
-    queries = _build_queries(adapters, QueryTables(database, metadata, tables, keyed, images))
+    queries = build_queries(adapters, QueryTables(database, metadata, tables, keyed, images))
     return TableServices(
         metadata=metadata,
         namespaces=Namespaces(database),
@@ -195,7 +189,7 @@ def _build_tables(adapters: Adapters) -> TableServices:
         image_writes=_build_image_writes(adapters, keyed, committer),
         changed_rows=_build_changed_rows(adapters),
         queries=queries,
-        previews=_build_previews(adapters, queries),
+        previews=build_previews(adapters, queries),
         distributions=Distributions(database, metadata, queries),
         saved_queries=SavedQueries(database),
         search=Search(database),
@@ -247,55 +241,6 @@ def _build_changed_rows(adapters: Adapters) -> ChangedRows:
         most_bytes=settings.images.changes_bytes,
         file_io=dict(settings.file_io),
     )
-
-
-def _build_queries(adapters: Adapters, tables: QueryTables) -> Queries:
-    settings = adapters.settings.queries
-    limits = QueryLimits(
-        rows=settings.rows,
-        result_bytes=settings.result_bytes,
-        memory_bytes=settings.memory_bytes,
-        threads=settings.threads,
-        files=settings.files,
-    )
-    bounds = QueryBounds(
-        enabled=settings.enabled,
-        waiting=settings.waiting,
-        seconds=settings.seconds,
-        limits=limits,
-        result_kept=timedelta(minutes=settings.result_minutes),
-        history_kept=timedelta(days=settings.history_days),
-    )
-    engines = [QueryProcess(settings.seconds) for _ in range(settings.processes)]
-    spark = SparkQueries(
-        adapters.database,
-        tables,
-        SparkBounds(
-            seconds=settings.spark_seconds,
-            queued_seconds=settings.spark_queued_seconds,
-            waiting=settings.waiting,
-            rows=settings.rows,
-            result_bytes=settings.result_bytes,
-            result_kept=bounds.result_kept,
-        ),
-        timedelta(seconds=adapters.settings.lease.seconds),
-    )
-    statements = CatalogStatements(
-        adapters.database,
-        tables,
-        adapters.metadata,
-        Namespaces(adapters.database),
-        settings.rows,
-        settings.result_bytes,
-        bounds.result_kept,
-    )
-    return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io), spark, statements)
-
-
-def _build_previews(adapters: Adapters, queries: Queries) -> Previews:
-    # A process of its own: a look at a table does not wait for queries.
-    engine = QueryProcess(min(adapters.settings.queries.seconds, PREVIEW_SECONDS))
-    return Previews(queries, engine, dict(adapters.settings.file_io))
 
 
 def _build_planning(adapters: Adapters) -> PlanningServices:

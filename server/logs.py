@@ -43,5 +43,5 @@ def configure(level: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = name != "uvicorn.access"
-    for chatty in ("apscheduler", "httpx", "alembic.runtime.migration"):
+    for chatty in ("httpx", "alembic.runtime.migration"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))

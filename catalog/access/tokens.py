@@ -101,5 +101,5 @@ def parse_secret(text: str) -> Secret | None:
 
 
 def digest(text: str) -> bytes:
-    """SHA-256."""
+    """The hash under which the database stores a secret. Secrets are random and long, so SHA-256 needs no salt."""
     return hashlib.sha256(text.encode()).digest()

@@ -133,10 +133,10 @@ def hand_back_stream(stream: Stream, outcome: str, now: datetime) -> Stream:
 def fail_stream(stream: Stream, reason: str, remedy: str | None, now: datetime) -> Stream:
     """The stream after a failed attempt: the next one begins after a pause, longer after each failure in a row."""
     failures = stream.failures + 1
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 10))
     ended = _end_attempt(stream, reason, now)
     waiting = _change_status(ended, StreamStatus.WAITING, now)
-    return replace(waiting, failures=failures, retry_at=now + pause, reason=reason, remedy=remedy)
+    retry_at = now + _find_pause(failures)
+    return replace(waiting, failures=failures, retry_at=retry_at, reason=reason, remedy=remedy)
 
 
 def stop_stream(stream: Stream, reason: str, remedy: str | None, now: datetime) -> Stream:
@@ -175,6 +175,20 @@ def end_silent_stream(stream: Stream, now: datetime) -> Stream:
     if stream.status is not StreamStatus.RUNNING or stream.lease_until is None or now < stream.lease_until:
         return stream
     return fail_stream(stream, f"{stream.owner} fell silent", None, now)
+
+
+def limit_waits(stream: Stream, now: datetime, lasts: timedelta) -> Stream:
+    """Limit lease and pause to those of a stream that began them now.
+
+    After the clock is set back, a lease would outlive a dead optimizer, and a pause its reason, until it catches up.
+    """
+    lease_until = None if stream.lease_until is None else min(stream.lease_until, now + lasts)
+    return replace(stream, lease_until=lease_until, retry_at=min(stream.retry_at, now + _find_pause(stream.failures)))
+
+
+def _find_pause(failures: int) -> timedelta:
+    """The pause after so many failures in a row."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 10)) if failures else timedelta()
 
 
 def _start_anew(stream: Stream, now: datetime) -> Stream:

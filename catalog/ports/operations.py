@@ -41,7 +41,7 @@ class Operations(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> Page[Operation]:
-        """Newest first; those of a batch oldest first."""
+        """A page of operations, the newest first; of a batch, the oldest first."""
 
     def add_all(self, operations: Collection[Operation]) -> None: ...
     def tally(self, batch: BatchId) -> Tally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from catalog.jobs.job import OptimizerId
@@ -67,8 +67,8 @@ class Streams(Protocol):
     def count_by_owner(self) -> Mapping[str, int]:
         """The number of running streams of each optimizer that has one."""
 
-    def overdue(self, now: datetime) -> Sequence[Stream]:
-        """Running streams whose leases have ended."""
+    def list_reap_candidates(self, now: datetime, lasts: timedelta) -> Sequence[Stream]:
+        """Running streams whose leases have ended or outlast new ones, and all streams that pause."""
 
     def owned_by(self, owner: OptimizerId) -> Sequence[Stream]:
         """Running streams of an optimizer."""

@@ -43,7 +43,7 @@ rootLogger.appenderRef.out.ref = out
 
 
 class EmbeddedMetastore(EmbeddedService):
-    """One metastore."""
+    """A Hive Metastore in a JVM of its own, with a Derby database in its directory."""
 
     name = "The Hive Metastore"
     owner = "A metastore"

@@ -90,11 +90,11 @@ class Pair(Protocol):
 
     @property
     def base_snapshot_id(self) -> str | None:
-        """Of base."""
+        """The snapshot of base."""
 
     @property
     def change_snapshot_id(self) -> str | None:
-        """Of the change store."""
+        """The snapshot of the change store."""
 
     @property
     def watermark(self) -> int:

@@ -32,8 +32,8 @@ from optimizer.read_checks import reads_main_store, refresh_checked
 ROUNDS = 3
 """The number of times that a job plans again after a conflict."""
 MAX_COMMITS = 20
-"""Each group of a job of up to this many is committed alone; of a longer one several together, or the table's history
-would be of nothing but rewrites."""
+"""A job of up to this many groups commits each of them alone. A job of more groups commits several at once: otherwise
+rewrites would fill the table's history."""
 LEAST_DELETE_RATIO = 1e-9
 """Iceberg takes no 0, which means: rewrite whatever has lost a row."""
 
@@ -48,7 +48,7 @@ class Plan:
     bytes: int = 0
     left_files: int = 0
     groups_in_all: int = 0
-    """With those that are left."""
+    """All groups of the plan, with those that this job leaves to the next one."""
 
 
 @dataclass
@@ -120,9 +120,9 @@ def _attempted(work: JobRun, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> in
 
 
 def _is_passing(work: JobRun, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> bool:
-    """Whether groups that nobody has kept from being committed can be now. If not, `refused` says why of one of them.
+    """Whether a further round may commit groups that have failed without a conflict. If not, `refused` has a reason.
 
-    Among several the action only counts those that fail; it says why of one that it is given alone.
+    With several groups, Iceberg's action only counts those that fail. It gives a reason for a group that it gets alone.
     """
     if plan.groups > 1:
         alone = rewrite.plan(most=1)
@@ -144,7 +144,7 @@ def _counted(changes: Changes) -> dict[str, int]:
 
 
 def _drop_dangling(work: JobRun, table: Any, parts: Sequence[str]) -> int:
-    """The rewrite stands whatever becomes of this: delete files that apply to nothing wait for the next one."""
+    """Drop delete files that apply to nothing. If that fails, the rewrite stands, and the next one drops them."""
     refresh_checked(work, table, parts)
     head = table.currentSnapshot()
     if (
@@ -193,7 +193,7 @@ class _Rewrite:
         return any(summary.get("firn.job-id") != self.work.lease.job_id for summary in since(self.table, plan.head))
 
     def execute(self, plan: Plan) -> int:
-        """Have the action do it; how many groups were committed."""
+        """Execute the plan with Iceberg's action; returns the number of committed groups."""
         action = self._action()
         action.filter(self._filter())
         for key, value in (self._options() | _progress(plan)).items():
@@ -293,10 +293,10 @@ def _within(sizes: list[tuple[int, int]], most: int | None) -> int:
 
 
 def _progress(plan: Plan) -> dict[str, str]:
-    """A single group is committed by the action's plain way, which tells why it failed.
+    """Iceberg's options for several commits. A plan of one group has none, because its failure then has a reason.
 
-    The action reckons how many groups go into a commit from all there are, also where it takes only some: it is told
-    of so many more commits. It takes those that do not come for failed ones.
+    Iceberg divides all groups of its plan by the number of commits, even if this job takes only some groups. So the
+    options allow as many commits as all groups would need. Iceberg counts commits that never come as failed.
     """
     bounded = {"max-files-to-rewrite": str(plan.files)} if plan.left_files else {}
     if plan.groups == 1:

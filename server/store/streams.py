@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, tuple_
+from sqlalchemy import Select, and_, delete, func, or_, select, tuple_
 
 from catalog.errors import NotFound
 from catalog.jobs.job import Attempt, OptimizerId
@@ -86,10 +86,13 @@ class SqlStreams:
         query = select(StreamRow.owner, func.count()).where(StreamRow.status == StreamStatus.RUNNING)
         return {owner: count for owner, count in self.session.execute(query.group_by(StreamRow.owner)) if owner}
 
-    def overdue(self, now: datetime) -> Sequence[Stream]:
-        """List running streams whose leases have ended."""
-        query = select(StreamRow).where(StreamRow.status == StreamStatus.RUNNING, StreamRow.lease_until <= now)
-        return [_to_stream(row) for row in self.session.scalars(query.order_by(StreamRow.id))]
+    def list_reap_candidates(self, now: datetime, lasts: timedelta) -> Sequence[Stream]:
+        """List running streams whose leases have ended or outlast new ones, and all that pause."""
+        has_odd_lease = or_(StreamRow.lease_until <= now, StreamRow.lease_until > now + lasts)
+        is_running = and_(StreamRow.status == StreamStatus.RUNNING, has_odd_lease)
+        pauses = and_(StreamRow.status == StreamStatus.WAITING, StreamRow.retry_at > now)
+        query = select(StreamRow).where(or_(is_running, pauses)).order_by(StreamRow.id)
+        return [_to_stream(row) for row in self.session.scalars(query)]
 
     def owned_by(self, owner: OptimizerId) -> Sequence[Stream]:
         """List running streams of an optimizer."""

@@ -117,8 +117,8 @@ def test_what_exists_is_overwritten_only_when_that_is_wanted(tmp_path: Path) -> 
 
 
 def test_the_runtime_of_an_earlier_package_is_in_nobodys_way(tmp_path: Path) -> None:
-    write_package(tmp_path / "a.zip")
-    write_package(tmp_path / "b.zip")
+    first = write_package(tmp_path / "a.zip").archive.read_bytes()
+    assert write_package(tmp_path / "b.zip").archive.read_bytes() == first
 
 
 def test_a_name_that_spark_does_not_unpack_and_a_missing_directory_are_refused(tmp_path: Path) -> None:

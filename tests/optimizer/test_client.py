@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown,
 from optimizer.job_run import JobRun
 from optimizer.lease_keeper import LeaseKeeper
 from tests.optimizer.leases import a_lease
+from tests.waiting import LONG, wait_for
 
 LEASE = a_lease(heartbeat_seconds=0.05, catalog="a/b")
 Answers = Callable[[httpx.Request], httpx.Response]
@@ -196,13 +196,6 @@ def keeper(server: Server) -> Iterator[LeaseKeeper]:
         yield held
 
 
-def wait_for(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_beats_tell_stage_progress_and_log(server: Server, keeper: LeaseKeeper) -> None:
     keeper.progress = lambda: {"done": 1, "total": 2}
     keeper.memory = lambda: {"rss": 7}
@@ -222,7 +215,7 @@ def test_a_lost_lease_interrupts_the_work_and_forbids_the_commit(server: Server,
     interrupted = threading.Event()
     keeper.interrupt = interrupted.set
     server.status = 403
-    assert interrupted.wait(10)
+    assert interrupted.wait(LONG)
     server.status = 200
     with pytest.raises(LeaseLost, match="taken"):
         keeper.committing()
@@ -237,7 +230,7 @@ def test_work_that_begins_anew_is_interrupted_until_the_block_ends(server: Serve
     keeper.interrupt = interrupted.release
     server.status = 403
     for _ in range(3):
-        assert interrupted.acquire(timeout=10)
+        assert interrupted.acquire(timeout=LONG)
 
 
 def test_a_spark_that_has_stopped_does_not_end_the_heartbeats(server: Server) -> None:
@@ -251,7 +244,7 @@ def test_a_spark_that_has_stopped_does_not_end_the_heartbeats(server: Server) ->
     with LeaseKeeper(api(server), LEASE, stopping=stopping) as keeper:
         keeper.interrupt = interrupt
         stopping.set()
-        assert interrupted.wait(10)
+        assert interrupted.wait(LONG)
         before = len(server.beats)
         wait_for(lambda: len(server.beats) > before)
 
@@ -274,8 +267,8 @@ def test_a_stop_cuts_off_what_writes_and_nothing_that_comes_after_its_commit(ser
         held.committing()
         with held.writing():
             stopping.set()
-            assert interrupted.acquire(timeout=10)
-            assert interrupted.acquire(timeout=10)
+            assert interrupted.acquire(timeout=LONG)
+            assert interrupted.acquire(timeout=LONG)
         while interrupted.acquire(blocking=False):
             pass
         before = len(server.beats)
@@ -311,7 +304,7 @@ def test_a_stop_before_the_commit_hands_the_job_back_and_after_it_waits(server: 
     with LeaseKeeper(api(server), LEASE, stopping=stopping) as before:
         before.interrupt = interrupted.set
         stopping.set()
-        assert interrupted.wait(10)
+        assert interrupted.wait(LONG)
         with pytest.raises(LeaseLost, match="stopping"):
             before.committing()
     stopping.clear()

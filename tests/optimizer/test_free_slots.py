@@ -17,9 +17,10 @@ from optimizer.slots import Slots
 from optimizer.spark import SparkProcess
 from optimizer.worker import IDLE_SECONDS, Worker
 from tests.answer_documents import REGISTERED
+from tests.waiting import LONG
 
 
-def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
+def test_an_optimizer_polls_once_at_a_time_however_many_slots_are_free() -> None:
     """A long poll for each free slot would be a server's load multiplied."""
     asking = threading.Semaphore(1)
     overlapped: list[bool] = []
@@ -42,7 +43,7 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
     worker = a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=4)
     thread = threading.Thread(target=worker.run)
     thread.start()
-    assert polled_enough.wait(10)
+    assert polled_enough.wait(LONG)
     worker.stopping.set()
     thread.join()
     assert not any(overlapped)
@@ -79,17 +80,17 @@ def test_no_more_than_the_slots_run_and_the_end_waits_for_all() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        release.wait(10)
+        release.wait(LONG)
         with lock:
             running -= 1
 
     with Slots(2) as slots:
         for _ in range(2):
-            assert slots.take(5)
+            assert slots.take(LONG)
             slots.give(work)
         assert not slots.take(0.05)
         release.set()
-        assert slots.take(5)
+        assert slots.take(LONG)
         slots.release()
     assert (running, most) == (0, 2)
 
@@ -100,6 +101,6 @@ def test_a_slot_is_free_again_after_its_work_has_broken() -> None:
 
     with Slots(1) as slots:
         for _ in range(2):
-            assert slots.take(5)
+            assert slots.take(LONG)
             slots.give(broken)
-        assert slots.take(5)
+        assert slots.take(LONG)

@@ -25,6 +25,7 @@ from optimizer.registration import Registration
 from optimizer.spark import SparkProcess
 from optimizer.stream_keeper import StreamEnded, StreamKeeper
 from optimizer.stream_worker import StreamWorker
+from tests.waiting import LONG, wait_for
 
 
 def a_lease(table: str = "db.orders", **more: Any) -> StreamLease:
@@ -101,13 +102,6 @@ def raising(error: Exception) -> Callable[[StreamLease, StreamKeeper], None]:
     return run
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize(
     ("error", "outcome", "reason", "remedy"),
     [
@@ -153,7 +147,7 @@ def test_a_stream_that_fails_ends_no_other_and_a_stop_hands_the_rest_back() -> N
     wait_for(lambda: "db.orders" in server.reports and server.beats)
     assert "db.others" not in server.reports
     worker.stopping.set()
-    thread.join(30)
+    thread.join(LONG)
     assert {table: report.outcome for table, report in server.reports.items()} == {
         "db.orders": StreamOutcome.FAILED,
         "db.others": StreamOutcome.HANDED_BACK,
@@ -238,7 +232,7 @@ def test_a_drain_commits_every_half_of_its_lag_and_at_once_while_more_waits(monk
         thread.start()
         wait_for(lambda: len(drain.commits) == 5 and any(beat.lag_rows == 0 for beat in server.beats))
         stopping.set()
-        thread.join(30)
+        thread.join(LONG)
     assert [(start, end) for _, start, end in drain.commits] == [(0, 3), (3, 13), (13, 23), (23, 25), (25, 30)]
     lines = [line for beat in server.beats for line in beat.log]
     assert sum("added columns more" in line for line in lines) == 1, "the first batch has added it"

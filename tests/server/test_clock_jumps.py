@@ -83,6 +83,7 @@ def test_a_token_is_good_after_the_clock_went_back_and_ends_when_it_says(
 
 
 def test_a_dead_leaders_claim_does_not_last_until_a_clock_set_back_has_caught_up(lake: Lake, clock: Clock) -> None:
+    clock.stop()
     dead, living = (
         Leadership(lake.services.database, timedelta(seconds=30), holder=holder) for holder in ("dead", "living")
     )
@@ -93,6 +94,7 @@ def test_a_dead_leaders_claim_does_not_last_until_a_clock_set_back_has_caught_up
 
 
 def test_a_leader_keeps_its_claim_when_the_clock_is_set_back(lake: Lake, clock: Clock) -> None:
+    clock.stop()
     leads, waits = (
         Leadership(lake.services.database, timedelta(seconds=30), holder=holder) for holder in ("leads", "waits")
     )
@@ -104,6 +106,7 @@ def test_a_leader_keeps_its_claim_when_the_clock_is_set_back(lake: Lake, clock: 
 
 
 def test_a_silent_optimizers_job_is_free_soon_after_the_clock_was_set_back(lake: Lake, clock: Clock) -> None:
+    clock.stop()
     lake.create_keyed()
     lake.append(CHANGE)
     lease = lake.lease(JobKind.MERGE, committing=False)
@@ -118,6 +121,7 @@ def test_a_silent_optimizers_job_is_free_soon_after_the_clock_was_set_back(lake:
 
 
 def test_an_optimizer_that_beats_keeps_its_lease_when_the_clock_is_set_back(lake: Lake, clock: Clock) -> None:
+    clock.stop()
     lake.create_keyed()
     lake.append(CHANGE)
     lease = lake.lease(JobKind.MERGE, committing=False)

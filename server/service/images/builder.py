@@ -127,6 +127,7 @@ class ImageBuilder:
 
     def _describe(self, uow: UnitOfWork, pair: Pair, below: ImageBuild | None) -> ImageBuild:
         name, now = name_build(pair.key), uow.now()
+        newest = next(iter(uow.images.of_table(pair.relation.id, limit=1)), None)
         change = current_snapshot(pair.pin.change)
         return ImageBuild(
             relation_id=pair.relation.id,
@@ -142,7 +143,8 @@ class ImageBuilder:
             format_version=pair.key.format_version,
             hides=pair.key.hides,
             layers=(*(() if below is None else below.layers), name),
-            started_at=now,
+            # Builds are sorted by this time: after the clock was set back, the newest one still comes first.
+            started_at=now if newest is None else max(now, newest.started_at + timedelta(microseconds=1)),
             keep_until=now + LONGEST_BUILD,
         )
 

@@ -220,7 +220,8 @@ class Images:
         if may_serve and pair.policy["firn.read.on-timeout"] == "older":
             with self.builder.database.reading() as uow:
                 older, now = _find_newest(uow, pair.relation.id), uow.now()
-            if older is not None and (loaded := self._serve(pair, older, lag=now - older.started_at)) is not None:
+            lag = timedelta() if older is None else max(timedelta(), now - older.started_at)
+            if older is not None and (loaded := self._serve(pair, older, lag=lag)) is not None:
                 OLDER_IMAGES.inc()
                 return loaded
         name = pair.relation.name

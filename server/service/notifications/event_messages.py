@@ -98,6 +98,7 @@ class EventMessages:
             if position is None or uow.event_messages.count_waiting(rule.id) > MOST_WAITING - READ_AT_ONCE:
                 return 0
             until = max(position.jobs_until, self._jobs_passed.get(str(rule.id), position.jobs_until))
+            until = min(until, uow.now())  # after the clock was set back, jobs end before the position
             new, reached = _find_new_jobs(uow, rule, max(until - JOBS_OVERLAP, rule.created_at))
         if not new:
             self._jobs_passed[str(rule.id)] = max(until, reached)

@@ -99,12 +99,17 @@ class LineageEvents:
         return self._enqueue(events)
 
     def _begin_anew(self, uow: UnitOfWork, now: datetime) -> None:
-        """Forget what was sent before another server may have led."""
+        """Forget what was sent before another server may have led. After the clock was set back, look further back.
+
+        Then a run of the last minute may get its end twice, but none is missed.
+        """
         if self._looked_at is None or now - self._looked_at > _ABSENCE:
             self._since = None
             self._started.clear()
             self._ended.clear()
             self._held = dict(uow.held_runs.list_waiting_runs(limit=_MOST_HELD))
+        elif now < self._looked_at and self._since is not None:
+            self._since = min(self._since, now - _UNSETTLED)
         self._looked_at = now
 
     def _move(self, now: datetime, ended: Sequence[Job], active: Sequence[Job]) -> None:

@@ -13,12 +13,14 @@ from catalog.errors import CatalogError, Invalid, LeaseLost, NoSuchTable, NotFou
 from catalog.jobs.job import LeaseToken, OptimizerId
 from catalog.jobs.stream import (
     Stream,
+    StreamId,
     StreamLease,
     check_stream_lease,
     end_silent_stream,
     fail_stream,
     hand_back_stream,
     lease_stream,
+    limit_waits,
     note_engine,
     stop_stream,
 )
@@ -168,16 +170,25 @@ class StreamLeases:
 
     def reap(self) -> int:
         """End the leases of silent optimizers; any server may run it at any time. Returns their number."""
+        lasts = self.times.lasts
         with self.database.reading() as uow:
-            overdue = uow.streams.overdue(uow.now())
-        for candidate in overdue:
-            with self.database.writing() as uow:
-                stream, now = uow.streams.lock(candidate.id), uow.now()
-                ended = end_silent_stream(stream, now)
-                if ended != stream:
-                    uow.streams.put(ended)
-                    _add_log(uow, ended, [f"attempt {stream.attempt} has ended: {ended.reason}"])
-        return len(overdue)
+            now = uow.now()
+            candidates = uow.streams.list_reap_candidates(now, lasts)
+        changed = [stream for stream in candidates if end_silent_stream(limit_waits(stream, now, lasts), now) != stream]
+        return sum(self._reap_stream(stream.id) for stream in changed)
+
+    def _reap_stream(self, stream_id: StreamId) -> bool:
+        """End the lease of a stream whose optimizer is silent. False if it lasts."""
+        with self.database.writing() as uow:
+            stream, now = uow.streams.lock(stream_id), uow.now()
+            limited = limit_waits(stream, now, self.times.lasts)
+            ended = end_silent_stream(limited, now)
+            if ended != stream:
+                uow.streams.put(ended)
+            if ended == limited:
+                return False
+            _add_log(uow, ended, [f"attempt {stream.attempt} has ended: {ended.reason}"])
+        return True
 
 
 def hand_back_streams(uow: UnitOfWork, owner: OptimizerId) -> None:

@@ -56,14 +56,14 @@ def test_a_pause_within_the_window_holds_jobs_up_too() -> None:
     assert not_due(plain(not_during, **SMALL)).next_at == NOW.replace(hour=12, minute=0)
 
 
-def test_a_window_that_never_opens_is_said_to() -> None:
+def test_the_reason_says_that_a_window_never_opens() -> None:
     policy = NIGHT | {"firn.optimize.not-during": "0 20 * * * for 12 h"}
     waits = not_due(plain(policy, **SMALL))
     assert waits.next_at is None
     assert "no moment is both within" in waits.reason
 
 
-def test_what_time_brings_outside_the_window_comes_when_it_opens() -> None:
+def test_a_job_that_is_scheduled_outside_the_window_waits_until_it_opens() -> None:
     facts = plain(NIGHT | {"firn.orphans.schedule": "0 12 * * *"}, last_commit_at=NOW)
     waits = not_due(facts)
     opens = NOW.replace(hour=22, minute=0)
@@ -145,12 +145,12 @@ def test_a_kind_that_keeps_missing_its_prediction_backs_off_and_says_so() -> Non
 
 
 @pytest.mark.parametrize("last", [23, 90])
-def test_one_that_gains_enough_ends_the_row(last: int) -> None:
+def test_a_job_that_gains_enough_ends_the_backoff(last: int) -> None:
     assert isinstance(decide_next_job(plain(**SMALL), [rewrite(last), *[rewrite(0)] * 3], NOW), Due)
     assert isinstance(decide_next_job(plain(**SMALL), [rewrite(0), rewrite(0), rewrite(last), rewrite(0)], NOW), Due)
 
 
-def test_what_was_not_predicted_or_not_told_is_no_miss() -> None:
+def test_a_job_without_a_prediction_or_a_result_is_no_miss() -> None:
     unknown = [rewrite(0, predicted={}), rewrite(0, result={}), rewrite(0, result={"gained": "much"}, predicted={})]
     assert isinstance(decide_next_job(plain(**SMALL), unknown, NOW), Due)
     failed = rewrite(None, status=JobStatus.CANCELED)

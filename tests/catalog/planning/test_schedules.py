@@ -31,14 +31,12 @@ from tests.factories import NOW
         ({"params": {"state": "requested"}}, False),
     ],
 )
-def test_a_moment_is_answered_by_what_was_done_or_canceled_and_not_by_what_was_given_up(
-    *, changes: dict[str, Any], is_due: bool
-) -> None:
+def test_a_scheduled_job_is_due_until_it_has_run_or_a_user_cancels_it(*, changes: dict[str, Any], is_due: bool) -> None:
     facts = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW)
     assert isinstance(decide_next_job(facts, [ended(JobKind.REMOVE_ORPHANS, **changes)], NOW), Due) == is_due
 
 
-def test_moments_that_nobody_has_chosen_are_spread_over_the_tables() -> None:
+def test_default_schedules_are_spread_over_the_tables() -> None:
     """All tables of all catalogs would else be due in the same minute of Sunday."""
     sunday = THREE + DAY
     begin: list[datetime] = []
@@ -56,7 +54,7 @@ def test_moments_that_nobody_has_chosen_are_spread_over_the_tables() -> None:
     assert len(set(begin)) > 100
 
 
-def test_a_moment_that_somebody_has_chosen_is_that_moment() -> None:
+def test_a_schedule_of_the_policy_is_not_spread() -> None:
     chosen = plain({"firn.orphans.schedule": "0 3 * * 0"}, last_commit_at=NOW)
     assert not_due(chosen).next_at == THREE + DAY
     misspelled = plain({"firn.orphans.schedule": "on Sundays"}, last_commit_at=NOW)

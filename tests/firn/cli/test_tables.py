@@ -251,7 +251,7 @@ def test_what_somebody_else_sets_meanwhile_stays(
     client.catalogs.change_policy("lake", {}, [*both])
 
 
-def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
+def test_a_user_who_stops_waiting_reads_that_the_job_goes_on(
     run: Command, keyed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = run("table", "rewrite-manifests", keyed, "--timeout", "0")

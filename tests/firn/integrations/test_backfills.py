@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from firn.errors import Invalid, NotFound, Refused, ServerFault
+from firn.errors import Invalid, NotFound, OutcomeUnknown, Refused, ServerFault, Unreachable
 from firn.integrations.backfills import (
     BackfillFailed,
     BackfillOrder,
@@ -134,7 +134,7 @@ def test_a_status_of_a_newer_server_ends_the_wait() -> None:
 def test_a_killed_task_cancels_its_backfill() -> None:
     scripted = server(start=[a_backfill()], show=[httpx.ReadTimeout("late")], cancel=[a_backfill("canceled")])
     backfill = TableBackfill(order(patience_seconds=0))
-    with pytest.raises(Exception, match="did not answer"):
+    with pytest.raises(Unreachable, match="did not answer"):
         scripted.run(backfill.steps())
     scripted.run(backfill.cancel_steps())
     assert [request.url.path.rpartition("/")[2] for request in scripted.sent("POST")] == ["backfills", "cancel"]
@@ -145,7 +145,7 @@ def test_a_killed_task_cancels_its_backfill() -> None:
 def test_a_task_that_is_killed_while_it_requests_cancels_what_the_key_leads_to() -> None:
     scripted = server(start=[httpx.ReadTimeout("late"), a_backfill()], cancel=[a_backfill("canceled")])
     backfill = TableBackfill(order(patience_seconds=0))
-    with pytest.raises(Exception, match="did not answer"):
+    with pytest.raises(OutcomeUnknown, match="did not answer"):
         scripted.run(backfill.steps())
     scripted.run(backfill.cancel_steps())
     assert len(set(keys(scripted))) == 1

@@ -13,6 +13,7 @@ import pytest
 from firn.errors import Invalid, OutcomeUnknown, Unauthenticated, Unreachable
 from firn.integrations.drivers import AsyncServer, run_steps_async
 from firn.integrations.steps import Call, Pause, Steps
+from tests.waiting import LONG
 
 
 class TokenServer(ThreadingHTTPServer):
@@ -129,4 +130,4 @@ def test_others_work_while_steps_pause() -> None:
     async def run() -> list[str]:
         return await asyncio.gather(*(run_steps_async(pause(), AsyncServer(never)) for _ in range(200)))
 
-    assert asyncio.run(asyncio.wait_for(run(), 5)) == ["done"] * 200
+    assert asyncio.run(asyncio.wait_for(run(), LONG)) == ["done"] * 200

@@ -22,7 +22,7 @@ from firn.embedded.ports import LOOPBACK, free_port
 from firn.embedded.process import GuardedProcess, read_last_lines
 from firn.hdfs import files
 from tests.integration.hdfs.mini_cluster import LOG, java_command
-from tests.integration.keyed.supervisor import wait_for
+from tests.waiting import wait_for
 
 SERVICE = "lake"
 """The name service of two name nodes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from tests.integration.keyed.supervisor import wait_for
+from tests.waiting import wait_for
 
 FIRN = Path(sys.executable).with_name("firn")
 _COMMAND_SECONDS = 280

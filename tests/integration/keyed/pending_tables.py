@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from optimizer.worker import Worker
 from tests.integration.keyed.model import LONG, TEXT, Key, Row, Shape
-from tests.integration.keyed.supervisor import wait_for
 from tests.integration.keyed.table import Table
 from tests.spark_fixtures import RunningServer
+from tests.waiting import wait_for
 
 SHAPE = Shape(columns={"id": LONG, "v": TEXT}, key=("id",))
 EXPECTED: dict[Key, Row] = {(1,): {"id": 1, "v": "a"}, (2,): {"id": 2, "v": "B"}, (3,): {"id": 3, "v": "c"}}

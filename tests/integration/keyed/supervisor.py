@@ -20,6 +20,7 @@ from firn.spark.sessions import catalog_conf
 from tests.forked_programs import ForkedProgram
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer, interpret_queries, shared_spark, wait_for_images
+from tests.waiting import wait_for
 
 QUICK = {
     "FIRN_LEASE__SECONDS": "6",
@@ -32,14 +33,6 @@ DEATH_SECONDS = 240
 """How long a mortal process may take to its death: on a busy machine an optimizer starts a JVM and runs one job."""
 LINGER_SECONDS = 60
 """How long it may live after its job has ended: it still reports the job."""
-
-
-def wait_for(reached: Callable[[], bool], description: str, *, seconds: float = 90) -> None:
-    """Wait for a state; `seconds` are those of a free machine, and the bound grows with the load."""
-    deadline = time.monotonic() + seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    while not reached():
-        assert time.monotonic() < deadline, f"never came: {description}"
-        time.sleep(0.05)
 
 
 def answers(url: str) -> bool:

@@ -16,8 +16,8 @@ from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
 from tests.integration.keyed.invariants import check_files, check_versions, check_watermarks, read_files
 from tests.integration.keyed.model import Key, Row, Shape, by_key
-from tests.integration.keyed.supervisor import wait_for
 from tests.spark_fixtures import RunningServer
+from tests.waiting import wait_for
 
 NUMBERS = count()
 

@@ -22,10 +22,11 @@ from firn.spark.write import upsert
 from optimizer.worker import Worker
 from tests.integration.keyed.fake_optimizer import STEPS, FakeOptimizer
 from tests.integration.keyed.model import LONG, TEXT, Shape
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer
 from tests.integration.keyed.table import Table
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.keyed.model import LONG, TEXT, Shape
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer
 from tests.integration.keyed.table import Table
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -16,12 +16,13 @@ from itertools import count
 import httpx
 import pytest
 
-from tests.integration.keyed.supervisor import QUICK, wait_for, working
+from tests.integration.keyed.supervisor import QUICK, working
 from tests.integration.keyed.upkeep import IN_CI, KINDS, check, is_over
 from tests.keyed_tables import a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.postgres_fixtures import PostgresServer, postgres_server
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 IS_SOAK = bool(float(os.environ.get("SOAK_SECONDS", "0")))
 pytestmark = [

@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for, wait_for_kill
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for_kill
 from tests.integration.optimizer.plain_tables import check_readable, commits_of, files, insert, plain
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -13,10 +13,11 @@ import pytest
 
 from firn.spark.errors import WriteUnknown
 from tests.integration.keyed.model import LONG, TEXT, Key, Row, Shape
-from tests.integration.keyed.supervisor import Supervisor, answers, supervised, wait_for, working
+from tests.integration.keyed.supervisor import Supervisor, answers, supervised, working
 from tests.integration.keyed.table import Table
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
+from tests.waiting import wait_for
 
 IS_SOAK = bool(float(os.environ.get("SOAK_SECONDS", "0")))
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), *([pytest.mark.model] if IS_SOAK else [])]

@@ -20,11 +20,12 @@ import httpx
 import pytest
 
 from tests.integration.keyed.dying import POINTS
-from tests.integration.keyed.supervisor import QUICK, Supervisor, mortal_optimizer, supervised, wait_for, working
+from tests.integration.keyed.supervisor import QUICK, Supervisor, mortal_optimizer, supervised, working
 from tests.integration.keyed.upkeep import IN_CI, KINDS, check, is_over
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 IS_SOAK = bool(float(os.environ.get("SOAK_SECONDS", "0")))
 pytestmark = [

@@ -15,11 +15,12 @@ import pytest
 
 from optimizer.worker import Worker
 from tests.integration.keyed.pending_tables import check, finished, pending_table
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for, wait_for_kill
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for_kill
 from tests.integration.keyed.table import Table
 from tests.keyed_tables import a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, lossy_proxy, meddling_proxy
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -35,13 +35,6 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 def keyed(server: RunningServer, worker: Worker) -> KeyedTable:
     return KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.primary-key": "id"})
-
-
-def wait_for(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def merges_of(table: KeyedTable) -> list[tuple[Any, ...]]:

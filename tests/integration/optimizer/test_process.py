@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -39,14 +39,6 @@ def an_optimizer(server: RunningServer, log: Path, *more: str) -> Iterator[subpr
             yield process
         finally:
             process.kill()
-
-
-def wait_for(reached: Callable[[], bool], *, seconds: float = 240) -> None:
-    """Long enough for a Spark that starts on a busy machine: a guard against hanging, no measurement."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def keyed(server: RunningServer, worker: Worker) -> KeyedTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,15 +19,9 @@ from optimizer.progress import last_job_failed, read_progress
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
+from tests.waiting import wait_for
 
 QUICK = {"FIRN_LEASE__SECONDS": "9", "FIRN_LEASE__HEARTBEAT_SECONDS": "1"}
-
-
-def wait_for(reached: Callable[[], bool], description: str, seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, f"never came: {description}"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -11,18 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.keyed.supervisor import (
-    QUICK,
-    Supervisor,
-    mortal_optimizer,
-    supervised,
-    wait_for,
-    wait_for_kill,
-    working,
-)
+from tests.integration.keyed.supervisor import QUICK, Supervisor, mortal_optimizer, supervised, wait_for_kill, working
 from tests.integration.pipelines.attempts import finish
 from tests.integration.pipelines.derived import Derived
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 IS_SOAK = bool(float(os.environ.get("SOAK_SECONDS", "0")))
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), *([pytest.mark.model] if IS_SOAK else [])]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.spark_fixtures import ServerProcess, server_process
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -23,13 +22,6 @@ WATCHED = {
     "FIRN_LEASE__SECONDS": "9",
     "FIRN_LEASE__HEARTBEAT_SECONDS": "2",
 }
-
-
-def wait_for(reached: Callable[[], bool], description: str, seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, f"never came: {description}"
-        time.sleep(0.2)
 
 
 def request_job(server: ServerProcess, catalog: RestCatalog, number: int) -> str:

@@ -6,8 +6,7 @@ import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from pyiceberg.catalog.rest import RestCatalog
 import firn
 from firn.embedded import kafka
 from firn.errors import Unauthenticated
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.hive, pytest.mark.timeout(900)]
 TOKEN = re.compile(r"firn_[0-9a-f]{12}_[0-9a-f]{64}")
@@ -64,14 +64,6 @@ def _url(process: subprocess.Popen[str]) -> str:
     raise AssertionError("firn up ended before it answered")
 
 
-def wait_for(reached: Callable[[], bool], description: str) -> None:
-    """A guard against hanging, no measurement."""
-    deadline = time.monotonic() + 400
-    while not reached():
-        assert time.monotonic() < deadline, f"never came: {description}"
-        time.sleep(0.2)
-
-
 def two_small_files(url: str, token: str) -> None:
     """A table with something to rewrite."""
     catalog = RestCatalog("lake", uri=f"{url}/iceberg", warehouse="lake", token=token)
@@ -104,5 +96,5 @@ def test_the_owner_gets_a_token_once_and_the_optimizer_works_with_its_own(tmp_pa
         port = re.search(r"kafka +127\.0\.0\.1:(\d+)", up.log.read_text(encoding="utf-8"))
         assert port is not None
         assert kafka.does_answer(int(port.group(1)))
-        wait_for(lambda: bool(client.optimizers()), "an optimizer")
+        wait_for(lambda: bool(client.optimizers()), "an optimizer", seconds=400)
         assert client.tables["db.plain"].show().records == 4

@@ -10,11 +10,12 @@ import pytest
 
 import firn
 from firn.protocol.backfills import BackfillOut
-from tests.integration.keyed.supervisor import wait_for, working
+from tests.integration.keyed.supervisor import working
 from tests.integration.schedulers.lake import DailyPipeline
 from tests.integration.schedulers.scheduler import Scheduler, name_server
 from tests.lossy_proxy import lossy_proxy
 from tests.spark_fixtures import RunningServer, running_server
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 DRIVERS = [(driver, day) for driver in (1, 2) for day in (1, 2, 3)]

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.docs.blocks import DOCS, blocks
-from tests.integration.keyed.supervisor import wait_for, working
+from tests.integration.keyed.supervisor import working
 from tests.integration.schedulers.lake import ScheduledPipeline
 from tests.integration.schedulers.scheduler import Scheduler
 from tests.spark_fixtures import RunningServer
+from tests.waiting import wait_for
 
 PAGE = (DOCS / "pipelines-from-airflow.md").read_text("utf-8")
 (BLOCK,) = [block.text for block in blocks(PAGE) if "from dagster" in block.text]

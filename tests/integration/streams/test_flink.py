@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +15,10 @@ from tests.integration.streams.jars import FLINK_CONNECTOR
 from tests.integration.streams.test_drain import create, merged
 from tests.integration.streams.topics import Topic
 from tests.spark_fixtures import RunningServer
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 NewTopic = Callable[..., Topic]
-SECONDS = 120.0
 KEYS = [key for key in range(20) for _ in range(key + 1)]
 """Key k comes k + 1 times: in the end each count has one key, and Flink has deleted the counts in between."""
 COUNTS_OF_COUNTS = """
@@ -47,13 +46,6 @@ def open_session(flink: Flink, numbers: Topic, log: Topic, **options: str) -> Se
         f"'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '{log.name}')",
     )
     return session
-
-
-def wait_for(reached: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + SECONDS
-    while not reached():
-        assert time.monotonic() < give_up
-        time.sleep(0.5)
 
 
 def test_an_aggregation_of_flink_comes_through_the_topic_also_after_a_savepoint(

@@ -26,10 +26,10 @@ from optimizer.spark import SparkProcess
 from optimizer.stream_worker import StreamWorker, run_drain
 from optimizer.worker import Worker
 from tests.forked_programs import ForkedProgram
-from tests.integration.keyed.supervisor import wait_for
 from tests.integration.streams.sign_in import SignIn
 from tests.integration.streams.topics import SECONDS, Topic
 from tests.spark_fixtures import RunningServer, interpret_queries, shared_spark
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 NewTopic = Callable[..., Topic]

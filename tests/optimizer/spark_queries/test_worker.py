@@ -21,6 +21,7 @@ from optimizer.spark import SparkProcess
 from optimizer.spark_queries.api import QueryApi
 from optimizer.spark_queries.keeper import QueryKeeper
 from optimizer.spark_queries.worker import QueryWorker
+from tests.waiting import LONG
 
 LEASE = QueryLease(
     lease="q.t",
@@ -123,7 +124,7 @@ def test_a_canceled_query_is_interrupted_and_not_reported() -> None:
     def run(keeper: QueryKeeper, _stopping: threading.Event) -> QueryReport:
         keeper.interrupt = interrupted.set
         server.is_canceled = True
-        assert interrupted.wait(10)
+        assert interrupted.wait(LONG)
         raise RuntimeError("Spark's job was canceled")
 
     assert work(server, run) == []
@@ -134,7 +135,7 @@ def test_an_optimizer_that_stops_hands_its_query_back() -> None:
         interrupted = threading.Event()
         keeper.interrupt = interrupted.set
         stopping.set()
-        assert interrupted.wait(10)
+        assert interrupted.wait(LONG)
         raise RuntimeError("Spark's job was canceled")
 
     [report] = work(Server(), run)

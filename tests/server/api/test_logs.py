@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import WriterFenced
+from catalog.errors import Invalid, WriterFenced
 from catalog.history.commit import TableCommit
 from catalog.ports.images import SentRows
 from firn.protocol.streams import StreamKind, StreamStatus
@@ -102,7 +102,7 @@ def test_a_log_shows_its_position_its_end_and_its_lag(http: Client, lake: Lake, 
     clusters.produce("orders", *[(b"1", b"{}")] * 5)
     problem = http.get(f"{AT}/db.orders/log").json()["problem"]
     assert problem["kind"] == "topic-replaced"
-    with pytest.raises(Exception, match="and ends at 0"):
+    with pytest.raises(Invalid, match="and ends at 0"):
         drain(lake, http, "orders:0:2,1:0", "orders:0:0,1:0")
     drain(lake, http, "orders:0:2,1:0", "orders:0:0,1:0", **{"firn.log-skip": "true", "firn.log-topic-id": "another"})
     log = http.get(f"{AT}/db.orders/log").json()

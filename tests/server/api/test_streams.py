@@ -20,7 +20,7 @@ from server.service.services import Services
 from server.settings import Settings
 from tests.databases import OpenDatabase
 from tests.server.asgi import Client, client_of
-from tests.server.clocks import Clock, clock
+from tests.server.clocks import HOUR, Clock, clock
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import CHANGE, Lake, a_lake, appended
 
@@ -138,6 +138,7 @@ def test_a_lease_registers_the_optimizer_as_the_writer_of_the_log(site: Site) ->
 
 
 def test_an_optimizer_that_falls_silent_or_leaves_lets_another_continue(site: Site, clock: Clock) -> None:
+    clock.stop()
     site.create()
     silent, other = site.register(), site.register()
     site.take(silent)
@@ -151,6 +152,35 @@ def test_an_optimizer_that_falls_silent_or_leaves_lets_another_continue(site: Si
     assert site.take(other)["attempt"] == 2
     site.ok("DELETE", f"/api/v1/optimizers/{other}")
     assert site.take(site.register())["attempt"] == 3
+
+
+def test_a_silent_optimizers_stream_is_free_soon_after_the_clock_was_set_back(site: Site, clock: Clock) -> None:
+    clock.stop()
+    site.create()
+    silent, other = site.register(), site.register()
+    lease = site.take(silent)
+    clock.wrong = -HOUR
+    assert site.services.stream_leases.reap() == 0
+    assert site.beat(lease).is_success  # it has its time to speak up
+    assert site.services.stream_leases.reap() == 0
+    clock.wrong += timedelta(seconds=61)
+    assert site.services.stream_leases.reap() == 1
+    clock.wrong += HOUR
+    assert site.take(other)["attempt"] == 2
+
+
+@pytest.mark.parametrize("failed", [False, True], ids=["handed-back", "failed"])
+def test_a_stream_waits_no_longer_when_the_clock_was_set_back(site: Site, clock: Clock, *, failed: bool) -> None:
+    clock.stop()
+    site.create()
+    optimizer = site.register()
+    lease = site.take(optimizer)
+    assert site.report(lease, "failed" if failed else "handed-back", reason="Kafka does not answer").is_success
+    clock.wrong = -HOUR
+    assert site.take(optimizer) is None
+    assert site.services.stream_leases.reap() == 0  # no lease has ended
+    clock.wrong += timedelta(minutes=1)  # the pause of one failure lasts 5 s
+    assert site.take(optimizer)["attempt"] == 2
 
 
 def test_failures_in_a_row_wait_longer_and_progress_ends_the_row(site: Site, clock: Clock) -> None:

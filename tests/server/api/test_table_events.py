@@ -23,6 +23,7 @@ from server.service.notifications.event_messages import EventMessages
 from tests.factories import LAKE, a_job
 from tests.receivers import http_receiver
 from tests.server.asgi import Client
+from tests.server.clocks import HOUR, Clock
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake
 from tests.server.notification_stage import AT, RULES
 
@@ -162,6 +163,16 @@ def test_an_ended_job_is_sent_once(stage: Stage) -> None:
         "succeeded",
     )
     assert message.data["figures"] == {"files": 3}
+
+
+def test_a_job_that_ends_after_the_clock_was_set_back_is_sent_once(stage: Stage, clock: Clock) -> None:
+    stage.create(kinds=["job_ended"])
+    for hours in (2, 1, 2, 1):
+        clock.wrong = hours * HOUR
+        with stage.lake.services.database.writing() as uow:
+            uow.jobs.add(a_job(JobStatus.SUCCEEDED, table=PLAIN, ended_at=uow.now()))
+        assert stage.restarted().run_once().written == 1
+        assert stage.restarted().run_once().written == 0
 
 
 def test_a_message_holds_back_its_table_alone(stage: Stage) -> None:

@@ -16,6 +16,7 @@ from pyarrow import orc
 from catalog.files.data_file import FileFormat, FileStats
 from server.files.digests import TAIL
 from server.files.footers import BadFile, Footers
+from server.files.layout import RowsAlone
 from server.files.orc import OrcFooter, OrcStatistics, OrcType, decode_tail
 from server.files.orc_files import OrcFiles
 from server.files.storage import Storage
@@ -164,7 +165,7 @@ def test_days_of_the_julian_calendar_are_refused(monkeypatch: pytest.MonkeyPatch
         if fits:
             assert files.stats("f", 1, b"").record_count == 1
             continue
-        with pytest.raises(Exception, match="'x' has days before 1582-10-15"):
+        with pytest.raises(RowsAlone, match="'x' has days before 1582-10-15"):
             files.stats("f", 1, b"")
 
 

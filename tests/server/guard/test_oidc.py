@@ -110,7 +110,7 @@ def test_tokens_for_others_or_of_others_are_no_good(
         token_checker.check(issuer.token(**claims))
 
 
-def test_whoever_signs_with_another_key_is_nobody(token_checker: TokenChecker, issuer: Issuer) -> None:
+def test_a_token_signed_with_another_key_is_refused(token_checker: TokenChecker, issuer: Issuer) -> None:
     good = issuer.token()
     claims = jwt.decode(good, options={"verify_signature": False})
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -15,6 +15,7 @@ from pyiceberg.exceptions import ForbiddenError, NamespaceNotEmptyError, NoSuchT
 from pyiceberg.table import Table
 
 from tests.spark_fixtures import ServerProcess, server_process
+from tests.waiting import LONG
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
@@ -52,7 +53,7 @@ def dropped(server: ServerProcess, table: Table) -> list[dict[str, object]]:
 
 def purged(server: ServerProcess, table: Table) -> bool:
     """Whether the server's own task ends it, sooner or later."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG
     while dropped(server, table):
         if time.monotonic() > deadline:
             return False

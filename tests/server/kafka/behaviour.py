@@ -17,6 +17,7 @@ from catalog.kafka.cluster import Offsets, Topic
 from catalog.kafka.connection import Connection
 from catalog.kafka.log_state import LogProblemKind, compare_log
 from catalog.ports.kafka import KafkaClusters
+from tests.waiting import LONG
 
 
 class EndTransaction(Protocol):
@@ -189,7 +190,7 @@ def wait_for_end(cluster: Cluster, name: str, end: int) -> Topic:
 
 def wait_until(cluster: Cluster, name: str, is_reached: Callable[[Topic], bool]) -> Topic:
     """Brokers end transactions and change topics a moment after they have answered."""
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + LONG
     while not is_reached(topic := describe(cluster, name)):
         assert time.monotonic() < give_up, topic
         time.sleep(0.2)

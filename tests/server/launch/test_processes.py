@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,18 +22,12 @@ from catalog.launch.command import Command, LaunchPaths, build_command
 from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind
 from server.launch import processes
 from server.launch.processes import Processes
+from tests.waiting import wait_for
 
 SUBMIT = Path(__file__).with_name("recorded_submit.py")
 ID = LaunchId("nightly-1")
 DIES = Command(arguments=[sys.executable, "-c", "raise SystemExit(7)"], environment={})
 YARN = Launch(kind=LaunchKind.SPARK_SUBMIT, master="yarn", conf={"spark.a": "it's $(touch here) `b`; c"})
-
-
-def wait_for(reached: Callable[[], bool], description: str) -> None:
-    deadline = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < deadline, f"never came: {description}"
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -1,20 +1,14 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from server.service.commit.commit_queue import MOST_OVERTAKEN, CommitQueue
+from tests.waiting import LONG, wait_for
 
 
 def waiting(commit_queue: CommitQueue, name: str) -> int:
     return len(commit_queue._queues.get(name, ()))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        time.sleep(0.001)
 
 
 def test_turns_come_in_the_order_of_arrival() -> None:
@@ -27,7 +21,7 @@ def test_turns_come_in_the_order_of_arrival() -> None:
     with ThreadPoolExecutor(5) as pool, commit_queue.wait(["t"]):
         for number in range(5):
             pool.submit(take, number)
-            until(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
+            wait_for(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
         assert order == []
     assert order == [0, 1, 2, 3, 4]
 
@@ -43,7 +37,7 @@ def in_order(commit_queue: CommitQueue, waiters: list[tuple[str, bool]]) -> list
     with ThreadPoolExecutor(len(waiters)) as pool, commit_queue.wait(["t"]):
         for number, (name, job) in enumerate(waiters):
             pool.submit(take, name, job=job)
-            until(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
+            wait_for(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
     return order
 
 
@@ -58,7 +52,7 @@ def test_a_job_is_let_pass_before_it_starves() -> None:
     assert order[-1] == "second"
 
 
-def test_one_thing_does_not_wait_for_another() -> None:
+def test_commits_of_different_tables_do_not_wait_for_each_other() -> None:
     commit_queue = CommitQueue()
     with commit_queue.wait(["a"]), ThreadPoolExecutor(1) as pool:
 
@@ -66,10 +60,10 @@ def test_one_thing_does_not_wait_for_another() -> None:
             with commit_queue.wait(["b"]):
                 return True
 
-        assert pool.submit(take).result(timeout=60)
+        assert pool.submit(take).result(timeout=LONG)
 
 
-def test_two_who_want_the_same_two_do_not_wait_for_ever() -> None:
+def test_commits_of_the_same_tables_do_not_deadlock() -> None:
     commit_queue, done = CommitQueue(), []
 
     def take(names: list[str]) -> None:
@@ -81,7 +75,7 @@ def test_two_who_want_the_same_two_do_not_wait_for_ever() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=LONG)
     assert len(done) == 600
 
 

@@ -19,6 +19,7 @@ from server.service.optimizers import fleet
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS
 from tests.server.service.fleet_stage import GROUND, ONE, Stage, a_stage
+from tests.waiting import LONG
 
 
 def test_nothing_is_started_that_nobody_has_asked_for(stage: Stage) -> None:
@@ -227,7 +228,7 @@ def test_what_is_set_while_bounds_change_is_not_undone(stage: Stage, monkeypatch
 
     monkeypatch.setattr(fleet, "check_launch", slowly)
     stage.fleet.scale(DEFAULT_GROUP, 0, 3)
-    beside.join(30)
+    beside.join(LONG)
     assert stage.fleet.show(DEFAULT_GROUP).settings.launch.memory == "7g"
 
 

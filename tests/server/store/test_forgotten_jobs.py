@@ -60,7 +60,7 @@ def test_what_ended_since_stays_and_so_does_what_is_active(database: Database) -
         assert uow.jobs.remove_ended(NOW, limit=100) == 0
 
 
-def test_those_that_nobody_began_are_not_remembered(database: Database) -> None:
+def test_jobs_that_never_began_are_not_remembered(database: Database) -> None:
     table = RelationId(uuid4())
     with database.writing() as uow:
         done = ended(uow, table)

@@ -71,7 +71,7 @@ def test_writers_that_wait_share_one_commit(opened_sqlite: OpenDatabase, commits
     assert len(commits) - before == 1
 
 
-def test_one_that_fails_undoes_its_own_work_alone(opened_sqlite: OpenDatabase) -> None:
+def test_a_transaction_that_fails_undoes_its_own_work_alone(opened_sqlite: OpenDatabase) -> None:
     def add(number: int) -> None:
         with opened_sqlite.database.writing() as uow:
             uow.namespaces.add(LAKE, (f"n{number}",), {})

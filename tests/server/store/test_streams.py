@@ -57,10 +57,14 @@ def test_streams_come_back_as_they_were_stored(database: Database) -> None:
         assert uow.streams.find(measured.relation_id, StreamKind.DRAIN) == measured
         assert not uow.streams.add(replace(a_stream(2), relation_id=measured.relation_id))
         assert [stream.id for stream in uow.streams.owned_by(OptimizerId("o"))] == [measured.id]
-        assert uow.streams.overdue(NOW) == []
-        assert uow.streams.overdue(NOW + timedelta(seconds=60)) == [measured]
+        minute = timedelta(seconds=60)
+        assert uow.streams.list_reap_candidates(NOW, minute) == []
+        assert uow.streams.list_reap_candidates(NOW + minute, minute) == [measured]
+        assert uow.streams.list_reap_candidates(NOW - minute, minute) == [measured]  # the clock was set back
         failed = fail_stream(measured, "away", "wait", LATER)
         uow.streams.put(failed)
+        assert uow.streams.list_reap_candidates(LATER, minute) == [failed]
+        assert uow.streams.list_reap_candidates(failed.retry_at, minute) == []
     with database.reading() as uow:
         named = uow.streams.get(measured.id)
         assert (named.stream, named.table) == (failed, TableName(("db",), "t1"))

@@ -101,7 +101,7 @@ def test_new_credentials_are_fetched_where_the_load_says(vault: Vault, url: str)
     assert credential["config"]["s3.session-token"]
 
 
-def test_whoever_may_not_read_gets_no_credentials(vault: Vault, url: str) -> None:
+def test_a_caller_without_read_gets_no_credentials(vault: Vault, url: str) -> None:
     vault.configure(STS | SIGNS)
     for token in (vault.token("eve", READ, table="customers"), vault.token("lou", Privilege.LIST)):
         client = vault.client(url, token)
@@ -111,7 +111,7 @@ def test_whoever_may_not_read_gets_no_credentials(vault: Vault, url: str) -> Non
     assert not vault.cloud.sessions
 
 
-def test_whoever_may_only_create_gets_no_credentials_for_what_is_there(vault: Vault, url: str) -> None:
+def test_a_caller_who_may_only_create_gets_no_credentials_for_existing_tables(vault: Vault, url: str) -> None:
     vault.configure(STS)
     client = vault.client(url, vault.token("cat", CREATE, table=None))
     body = {"name": "mine", "schema": definition(TABLE).schema}

@@ -57,7 +57,7 @@ def run(api: ServerApi, lease: Lease) -> dict[str, Any]:
         return image.run(Attempt(api, lease, keeper)).result
 
 
-def test_it_reads_both_stores_and_writes_the_directory_of_images_alone(
+def test_credentials_of_an_image_job_read_both_stores_and_write_images_alone(
     vault: Vault,
     url: str,  # noqa: F811
     gateway: Gateway,
@@ -94,7 +94,7 @@ def test_a_job_of_another_kind_gets_none_of_them(vault: Vault, gateway: Gateway,
         vault.services.vending.grant_image_builder(None, lease)
 
 
-def test_they_end_with_the_lease(vault: Vault, gateway: Gateway, api: ServerApi) -> None:
+def test_credentials_of_an_image_job_end_with_the_lease(vault: Vault, gateway: Gateway, api: ServerApi) -> None:
     lease = leases.Lease.parse(lease_job(vault, api).lease)
     vault.services.jobs.cancel(lease.job_id)
     with pytest.raises(LeaseLost):

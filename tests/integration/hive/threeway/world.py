@@ -23,8 +23,9 @@ from tests.hive_engine import HiveEngine
 from tests.integration.hdfs.daemons import Daemons
 from tests.integration.hdfs.paths import AnyPath, HdfsPath
 from tests.integration.kerberos.realm import Realm
-from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for, wait_for_kill
+from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for_kill
 from tests.spark_fixtures import wait_for_images
+from tests.waiting import wait_for
 
 CATALOG = "threeway"
 """As Spark calls the server's catalog `lake`: other tests' server has that name."""

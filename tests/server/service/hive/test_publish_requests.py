@@ -99,7 +99,7 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     assert ended.message == "1 partition published; Hive is up to date"
 
 
-def test_whoever_dies_before_the_publish_loses_no_wish(beside: BesideHive) -> None:
+def test_a_server_that_dies_before_the_publish_loses_no_request(beside: BesideHive) -> None:
     died = 0
     while True:
         table = changed(beside)
@@ -151,7 +151,7 @@ def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> No
     )
 
 
-def test_whoever_cancels_the_merge_cancels_the_publish(beside: BesideHive) -> None:
+def test_a_user_who_cancels_the_merge_cancels_the_publish(beside: BesideHive) -> None:
     table = changed(beside)
     asks(beside, table)
     beside.services.jobs.cancel(job_of(beside, get_publish_request(beside, table).job).id)
@@ -181,7 +181,7 @@ def test_changes_that_come_later_do_not_hold_it_up(beside: BesideHive) -> None:
     assert job_of(beside, get_publish_request(beside, table).job).kind is JobKind.PUBLISH
 
 
-def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
+def test_a_publish_waits_for_a_running_job(beside: BesideHive) -> None:
     table = changed(beside)
     relation = relation_of(beside, table)
     with beside.database.writing() as uow:

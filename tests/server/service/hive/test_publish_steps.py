@@ -215,7 +215,7 @@ def test_no_partition_is_published_into_a_table_s_own_location(beside: BesideHiv
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
-def test_whoever_clears_up_where_a_partition_was_takes_no_rows_away(beside: BesideHive, key: tuple[str, ...]) -> None:
+def test_a_user_who_empties_a_superseded_directory_removes_no_rows(beside: BesideHive, key: tuple[str, ...]) -> None:
     table = upgraded(beside, *key)
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))

@@ -24,6 +24,7 @@ from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import BASE, ORDERS, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
+from tests.waiting import LONG, wait_for
 
 
 @dataclass
@@ -53,7 +54,7 @@ class SlowBuilder:
 
     def build(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> Layer:
         self.tasks.append(task)
-        assert self.may_go.wait(60)
+        assert self.may_go.wait(LONG)
         return self.real.build(task, check)
 
     def stop(self) -> None:
@@ -171,13 +172,13 @@ def test_retention_waits_for_a_build_that_grows_from_an_image(orders: KeyedLake)
     growing = orders.images(builder=slow)
     reader = threading.Thread(target=lambda: growing.load(LAKE, ORDERS))
     reader.start()
-    _until(lambda: len(slow.tasks) == 1)
+    wait_for(lambda: len(slow.tasks) == 1)
     with orders.lake.services.database.writing() as uow:
         uow.images.complete(below.id, below.started_at - timedelta(days=1))
     retention = orders.lake.services.images.retention
     assert retention.activate().removed_images == 0
     slow.may_go.set()
-    reader.join(60)
+    reader.join(LONG)
     assert retention.activate().removed_images == 1
     assert orders.read() == {1: "b", 2: "c"}
     growing.stop()
@@ -223,7 +224,7 @@ def test_a_reader_that_waits_too_long_gets_the_older_state_and_how_old_it_is(ord
     waiting = orders.images(builder=slow)
     with pytest.raises(Unavailable, match=r"firn\.read\.max-wait"):
         waiting.load(LAKE, ORDERS)
-    _until(lambda: any(build.state is BuildState.COMPLETE for build in orders.builds()))
+    wait_for(lambda: any(build.state is BuildState.COMPLETE for build in orders.builds()))
     first = waiting.load(LAKE, ORDERS)
     assert LAG.encode() not in first.text
     slow.may_go.clear()
@@ -248,10 +249,10 @@ def test_readers_that_come_together_share_a_build(orders: KeyedLake) -> None:
     ]
     for reader in readers:
         reader.start()
-    _until(lambda: len(slow.tasks) == 1)
+    wait_for(lambda: len(slow.tasks) == 1)
     slow.may_go.set()
     for reader in readers:
-        reader.join(60)
+        reader.join(LONG)
     assert len(seen) == 3
     assert len(set(seen)) == len(slow.tasks) == 1
     waiting.stop()
@@ -282,12 +283,3 @@ def test_a_file_that_is_gone_is_told(orders: KeyedLake) -> None:
         path.unlink()
     with pytest.raises((NotFound, Unavailable), match="gone"):
         orders.load()
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(600):
-        if holds():
-            return
-        pause.wait(0.05)
-    raise AssertionError("it never held")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from catalog.keyed.image import IMAGE_SNAPSHOT
 from catalog.names import TableName
 from tests.databases import ON_SQLITE
 from tests.factories import LAKE
+from tests.server.clocks import HOUR, Clock
 from tests.server.lake import BASE, ORDERS, PLAIN, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
 
@@ -89,6 +91,17 @@ def test_earlier_images_are_listed_for_time_travel(orders: KeyedLake) -> None:
     assert _parents(served) == [None, *listed[:-1]]
     for snapshot_id, rows in states[-10:]:
         assert orders.read(snapshot_id=snapshot_id) == rows
+
+
+def test_images_of_a_clock_that_was_set_back_are_listed_and_come_first(orders: KeyedLake, clock: Clock) -> None:
+    shown = []
+    for key, wrong in enumerate((timedelta(), -HOUR, -HOUR, -2 * HOUR)):
+        clock.wrong = wrong
+        orders.upsert((key, "a"))
+        served = orders.served()
+        shown.append(served["current-snapshot-id"])
+        assert [snapshot["snapshot-id"] for snapshot in served["snapshots"]] == shown
+        assert orders.builds()[0].snapshot_id == shown[-1]
 
 
 def test_new_changes_add_layers_until_there_are_four(orders: KeyedLake) -> None:

@@ -54,7 +54,7 @@ def test_what_nothing_refers_to_is_set_aside_and_nothing_else(lake: Lake) -> Non
     assert path_of(line.file.location) == orphan
 
 
-def test_it_stays_aside_for_its_time_and_then_goes(lake: Lake) -> None:
+def test_an_orphan_stays_in_quarantine_for_its_time_and_is_then_deleted(lake: Lake) -> None:
     fill_with_old_files(lake)
     stray(lake, "data/orphan.parquet")
     removed(lake)

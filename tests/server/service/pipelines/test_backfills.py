@@ -150,9 +150,9 @@ def test_a_full_run_claims_the_chunks_of_backfills_that_are_older_than_its_pins(
 def test_claims_need_the_lease_the_epoch_and_an_own_checkpoint(built: PipelineStage) -> None:
     request(built)
     attempt = pinned(built, full=True)
-    with pytest.raises(Exception, match="is no checkpoint of this run"):
+    with pytest.raises(Invalid, match="is no checkpoint of this run"):
         claim(attempt, checkpoint="another")
-    with pytest.raises(Exception, match="is no table of this run"):
+    with pytest.raises(Invalid, match="is no table of this run"):
         claim(attempt, table="mart.other")
     old = attempt.pinned
     attempt.pin()

@@ -20,6 +20,7 @@ from server.openlineage.file_sink import FileSink
 from server.service.pipelines import lineage_events
 from server.service.pipelines.lineage_events import LineageEvents, LineageStatus
 from tests.openlineage_events import read_event
+from tests.server.clocks import HOUR, Clock
 from tests.server.lake import PLAIN
 from tests.server.service.pipelines.set_run import FIRST, SECOND, TOTAL, SetRun
 from tests.server.service.pipelines.stage import DAILY, DEFINED, PipelineStage
@@ -316,6 +317,21 @@ def test_a_server_that_leads_again_repeats_no_end(
     monkeypatch.setattr(lineage_events, "_ABSENCE", timedelta(0))
     events.activate()
     assert sink.events == []
+
+
+def test_runs_that_end_after_the_clock_was_set_back_have_both_events(
+    stage: PipelineStage, events: LineageEvents, sink: ListSink, clock: Clock
+) -> None:
+    clock.stop()
+    end(stage, fails=True)
+    events.activate()
+    clock.wrong = -HOUR
+    end(stage, fails=False)
+    events.activate()
+    assert sink.types() == ["START", "FAIL", "START", "ABORT"]
+    clock.wrong = timedelta()
+    events.activate()
+    assert len(sink.events) == 4
 
 
 def test_a_file_gets_a_line_for_each_event(tmp_path: Path) -> None:

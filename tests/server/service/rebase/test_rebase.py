@@ -139,7 +139,7 @@ def test_a_rebased_append_that_is_sent_again_is_answered_and_counts_once(table: 
     assert ids_in(table) == [0, 1, 2, 3]
 
 
-def test_it_is_known_after_its_snapshot_has_expired(table: Lake) -> None:
+def test_a_rebased_append_is_known_after_its_snapshot_has_expired(table: Lake) -> None:
     mine = overtaken(table)
     table.commit(mine.change)
     table.commit(an_append(table, [3]).change)
