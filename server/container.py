@@ -288,6 +288,7 @@ def _build_queries(adapters: Adapters, tables: QueryTables) -> Queries:
         settings.rows,
         settings.result_bytes,
         bounds.result_kept,
+        settings.seconds,
     )
     return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io), spark, statements)
 
