@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 from bench.measure import TreeStopwatch, forget_peak, peak_mib
 from bench.migration.progress import print_progress, showing_progress
 from bench.migration.thrift_counter import CallCounter, count_calls
-from bench.migration.warehouse import Warehouse
+from bench.migration.warehouse import TABLES_PER_DATABASE, Warehouse
 from bench.report import RESULTS, Report
 from bench.running import RunningServer, running_server
 from firn.embedded.metastore import EmbeddedMetastore
@@ -105,10 +105,10 @@ class Rehearsal:
             raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr[-2000:]}")
         return done.stdout
 
-    def newest_wave(self) -> dict[str, Any]:
-        """The wave that began last."""
-        waves = json.loads(self._run(["hive", "waves", "--limit", "1", "--json"], (0,)))
-        return dict(waves[0])
+    def find_wave(self, name: str) -> dict[str, Any]:
+        """The newest wave of this name: others may start waves meanwhile, by the console."""
+        waves = json.loads(self._run(["hive", "waves", "--limit", "100", "--json"], (0,)))
+        return next(dict(wave) for wave in waves if wave["name"] == name)
 
     def pages(self, when: str) -> None:
         """The requests of the console's page, each as its second answer."""
@@ -121,6 +121,8 @@ class Rehearsal:
 def main(argv: list[str] | None = None) -> int:
     """Rehearse, and write `migration.json`."""
     options = _arguments(argv)
+    if options.tables - options.views <= TABLES_PER_DATABASE:
+        sys.exit(f"--tables: more than {TABLES_PER_DATABASE} besides the views, or the second wave has no table")
     interrupted: list[int] = []
 
     def interrupt(number: int, _frame: object) -> None:
@@ -187,21 +189,22 @@ def rehearse(rehearsal: Rehearsal) -> None:
         "check everything", "hive", "upgrade", "--where", "checked=false", "--dry-run", "--name", "check",
         "--suggest-keys", str(keys),
     )  # fmt: skip
-    rehearsal.per_table("checks", began, rehearsal.newest_wave())
+    wave = rehearsal.find_wave("check")
+    rehearsal.per_table("checks", began, wave)
     counted = json.loads(rehearsal.command("count by blocker", "hive", "migration", "--json"))
     _report_counts(rehearsal.report, "checked", counted)
-    rehearsal.command("report of the checks", "hive", "wave", rehearsal.newest_wave()["id"], "--csv")
+    rehearsal.command("report of the checks", "hive", "wave", wave["id"], "--csv")
     began = Counter(rehearsal.counter.calls)
     first = ("hive", "upgrade", "--where", "state=hive", "--where", "database=area_00", "--keys", str(keys))
     rehearsal.command("first wave, until it stops", *first, "--stop-after", "1", "--name", "first", codes=(0, 1))
-    wave = rehearsal.newest_wave()
+    wave = rehearsal.find_wave("first")
     rehearsal.report.line("stopped", outcomes=wave["outcomes"], reason=wave["stopped"])
-    rehearsal.measure("first wave, resumed until its end", lambda: _resume(rehearsal, wave["id"]))
-    rehearsal.per_table("upgraded first", began, rehearsal.newest_wave())
+    rehearsal.measure("first wave, resumed until its end", lambda: _resume(rehearsal, wave))
+    rehearsal.per_table("upgraded first", began, rehearsal.find_wave("first"))
     began = Counter(rehearsal.counter.calls)
     rest = ("hive", "upgrade", "--where", "state=hive", "--where", "failed=false", "--keys", str(keys))
     rehearsal.command("upgrade the rest", *rest, "--name", "rest", codes=(0, 1))
-    wave = rehearsal.newest_wave()
+    wave = rehearsal.find_wave("rest")
     rehearsal.per_table("upgraded", began, wave)
     rehearsal.command("report of the wave", "hive", "wave", wave["id"], "--csv")
     rehearsal.command("list views", "hive", "views")
@@ -215,11 +218,11 @@ def rehearse(rehearsal: Rehearsal) -> None:
     rehearsal.pages("after")
 
 
-def _resume(rehearsal: Rehearsal, batch: str) -> None:
+def _resume(rehearsal: Rehearsal, wave: dict[str, Any]) -> None:
     """Resume the wave as often as a failure stops it, until no table of it waits."""
     while True:
-        rehearsal._run(["operation", "resume", "--batch", batch], (0,))
-        while (wave := rehearsal.newest_wave())["unfinished"] > wave["outcomes"].get("paused", 0):
+        rehearsal._run(["operation", "resume", "--batch", wave["id"]], (0,))
+        while (wave := rehearsal.find_wave(wave["name"]))["unfinished"] > wave["outcomes"].get("paused", 0):
             time.sleep(0.5)
         if not wave["unfinished"]:
             return

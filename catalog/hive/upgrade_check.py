@@ -281,7 +281,8 @@ def _partition_rules(
     records = [_record(table, partition) for partition in partitions]
     bad = [partition for partition, record in zip(partitions, records, strict=True) if record is _BAD]
     if bad:
-        message = f"{len(bad)} partitions have values that do not fit the column: {_list_names(map(name, bad))}"
+        have = "1 partition has" if len(bad) == 1 else f"{len(bad)} partitions have"
+        message = f"{have} values that do not fit the column: {_list_names(map(name, bad))}"
         yield UpgradeBlocker(UpgradeBlockerCode.PARTITION_VALUE, message, "Rename or drop these partitions."), bad
     for same in _groups(partitions, records):
         message = f"partitions {_list_names(map(name, same))} have the same values spelled differently"
