@@ -43,21 +43,20 @@ export const ROWS: Range[] = [
 ];
 
 const DAY_MS = 86_400_000;
-const LAST_WRITES: { value: string; label: string; since?: number; before?: number }[] = [
+export const LAST_WRITES: { value: string; label: string; since?: number; before?: number }[] = [
   { value: '', label: 'At any time' },
   { value: 'month', label: 'In the last 30 days', since: 30 },
   { value: 'old', label: 'Not for 90 days', before: 90 },
   { value: 'oldest', label: 'Not for a year', before: 365 },
 ];
 
-/** Whole days, so that the filter stays the same while the page is open. */
-export function lastWrites(now: number): Range[] {
+/** In whole days, so that the filter stays the same while the page is open. */
+function writtenFilter(chosen: string | undefined, now: number): HiveFilter {
   const day = (days: number) => `${new Date(now - days * DAY_MS).toISOString().slice(0, 10)}T00:00:00Z`;
-  return LAST_WRITES.map(({ value, label, since, before }) => ({
-    value,
-    label,
-    filter: { ...(since !== undefined && { written_since: day(since) }), ...(before !== undefined && { written_before: day(before) }) },
-  }));
+  const range = LAST_WRITES.find(({ value }) => value === chosen);
+  if (range?.since !== undefined) return { written_since: day(range.since) };
+  if (range?.before !== undefined) return { written_before: day(range.before) };
+  return {};
 }
 
 /** Those filters of the address that stand behind one button. */
@@ -71,7 +70,7 @@ export function shareOf(found: Migration, state: MigrationState): number {
 /** The filter that the address has. */
 export function filterFrom(get: (key: string) => string | undefined, now = Date.now()): HiveFilter {
   const chosen = (ranges: Range[], key: string) => ranges.find(({ value }) => value === get(key))?.filter;
-  const filter: HiveFilter = { ...chosen(PARTITIONS, 'partitions'), ...chosen(ROWS, 'rows'), ...chosen(lastWrites(now), 'written') };
+  const filter: HiveFilter = { ...chosen(PARTITIONS, 'partitions'), ...chosen(ROWS, 'rows'), ...writtenFilter(get('written'), now) };
   const size = SIZES.find(({ value }) => value === get('size'));
   const texts = { database: get('database'), search: get('search'), blocker: get('blocker'), format: get('format'), writer: get('writer') };
   for (const [key, value] of Object.entries(texts)) if (value !== undefined) filter[key as keyof typeof texts] = value;
