@@ -26,8 +26,6 @@ export interface Range {
   filter: HiveFilter;
 }
 
-export const FORMATS = ['parquet', 'orc', 'avro', 'text'];
-
 export const PARTITIONS: Range[] = [
   { value: '', label: 'Any number', filter: {} },
   { value: 'none', label: 'Not partitioned', filter: { partitioned: false } },

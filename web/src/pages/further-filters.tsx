@@ -1,8 +1,8 @@
-import { Autocomplete, Button, Popover, Select } from '@mantine/core';
+import { Button, Popover, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconFilter } from '@tabler/icons-react';
 
-import { FORMATS, FURTHER, LAST_WRITES, PARTITIONS, ROWS } from '../lib/migration';
+import { FURTHER, LAST_WRITES, PARTITIONS, ROWS } from '../lib/migration';
 import { useUrlState } from '../lib/url-state';
 
 /** Filters that are needed less often: how many of them apply is written on the button. */
@@ -11,7 +11,8 @@ export function FurtherFilters() {
   const chosen = FURTHER.filter((key) => get(key) !== undefined).length;
   const write = useDebouncedCallback((key: string, value: string) => set({ [key]: value.trim() }), 250);
   return (
-    <Popover position="bottom-start" width={260} trapFocus returnFocus>
+    // It stays below its button: the page becomes shorter as filters apply, and above there may be no room.
+    <Popover position="bottom-start" width={260} trapFocus returnFocus middlewares={{ flip: false, shift: true }}>
       <Popover.Target>
         <Button variant={chosen > 0 ? 'light' : 'default'} leftSection={<IconFilter size={14} />}>
           {chosen > 0 ? `More filters (${chosen})` : 'More filters'}
@@ -19,11 +20,11 @@ export function FurtherFilters() {
       </Popover.Target>
       <Popover.Dropdown>
         <div className="stack">
-          <Autocomplete label="Format" placeholder="parquet" data={FORMATS} defaultValue={get('format') ?? ''} onChange={(value) => write('format', value)} comboboxProps={{ withinPortal: false }} maxLength={64} />
+          <TextInput label="Format" placeholder="parquet, orc, avro, text" defaultValue={get('format') ?? ''} onChange={(event) => write('format', event.currentTarget.value)} maxLength={64} />
           <Ranges name="partitions" label="Partitions" ranges={PARTITIONS} />
           <Ranges name="rows" label="Rows" ranges={ROWS} />
           <Ranges name="written" label="Last write" ranges={LAST_WRITES} />
-          <Autocomplete label="Writer" placeholder="etl" data={[]} defaultValue={get('writer') ?? ''} onChange={(value) => write('writer', value)} comboboxProps={{ withinPortal: false }} maxLength={255} />
+          <TextInput label="Writer" placeholder="a user of Hive" defaultValue={get('writer') ?? ''} onChange={(event) => write('writer', event.currentTarget.value)} maxLength={255} />
           <Button variant="default" disabled={chosen === 0} onClick={() => set(Object.fromEntries(FURTHER.map((key) => [key, undefined])))}>
             Clear these filters
           </Button>
