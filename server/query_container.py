@@ -31,6 +31,7 @@ def build_queries(adapters: Adapters, tables: QueryTables) -> Queries:
         settings.rows,
         settings.result_bytes,
         bounds.result_kept,
+        settings.seconds,
     )
     spark = _build_spark_queries(adapters, tables, bounds.result_kept)
     return Queries(adapters.database, tables, engines, bounds, dict(adapters.settings.file_io), spark, statements)

@@ -7,7 +7,8 @@
 Generates a warehouse in a real Hive Metastore, and migrates it by the commands that a person types: list the tables,
 check all of them, count the blockers, let Firn suggest keys, upgrade a first wave that stops at its first failure,
 resume it, upgrade the rest in one wave, create the views, export the reports. Each step has its wall time, the CPU
-seconds and the peak memory of the server, and the calls to the metastore, which pass through a counting proxy.
+seconds and the peak memory of the server, and the calls to the metastore, which pass through a counting proxy. Standard
+error shows how far the running step is. SIGINT and SIGTERM end everything that was started; then no result is written.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,8 +30,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.measure import TreeStopwatch, forget_peak, peak_mib
+from bench.migration.progress import print_progress, showing_progress
 from bench.migration.thrift_counter import CallCounter, count_calls
-from bench.migration.warehouse import Warehouse
+from bench.migration.warehouse import TABLES_PER_DATABASE, Warehouse
 from bench.report import RESULTS, Report
 from bench.running import RunningServer, running_server
 from firn.embedded.metastore import EmbeddedMetastore
@@ -67,7 +70,8 @@ class Rehearsal:
         """Report what an action costs the server and the metastore."""
         before = Counter(self.counter.calls)
         forget_peak(self.server.pid)
-        cost, value = TreeStopwatch([self.server.pid]).cost(action)
+        with showing_progress(step, self.server.client, self.counter):
+            cost, value = TreeStopwatch([self.server.pid]).cost(action)
         calls = self.counter.since(before)
         self.report.line(
             "step",
@@ -80,6 +84,19 @@ class Rehearsal:
         )
         return value
 
+    def per_table(self, event: str, began: Counter[str], wave: dict[str, Any]) -> None:
+        """Report how a wave ended, and its calls to the metastore for each of its tables."""
+        calls = self.counter.since(began)
+        tables = max(1, wave["tables"])
+        rates = {method: round(count / tables, 2) for method, count in calls.most_common(_MOST_METHODS)}
+        self.report.line(
+            event,
+            tables=wave["tables"],
+            outcomes=wave["outcomes"],
+            calls_per_table=round(calls.total() / tables, 2),
+            by_method=rates,
+        )
+
     def _run(self, arguments: Sequence[str], codes: Sequence[int]) -> str:
         command = [sys.executable, "-m", "firn.cli", *arguments]
         environment = {**os.environ, "FIRN_SERVER": self.server.url}
@@ -88,10 +105,10 @@ class Rehearsal:
             raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr[-2000:]}")
         return done.stdout
 
-    def newest_wave(self) -> dict[str, Any]:
-        """The wave that began last."""
-        waves = json.loads(self._run(["hive", "waves", "--limit", "1", "--json"], (0,)))
-        return dict(waves[0])
+    def find_wave(self, name: str) -> dict[str, Any]:
+        """The newest wave of this name: others may start waves meanwhile, by the console."""
+        waves = json.loads(self._run(["hive", "waves", "--limit", "100", "--json"], (0,)))
+        return next(dict(wave) for wave in waves if wave["name"] == name)
 
     def pages(self, when: str) -> None:
         """The requests of the console's page, each as its second answer."""
@@ -104,6 +121,27 @@ class Rehearsal:
 def main(argv: list[str] | None = None) -> int:
     """Rehearse, and write `migration.json`."""
     options = _arguments(argv)
+    if options.tables - options.views <= TABLES_PER_DATABASE:
+        sys.exit(f"--tables: more than {TABLES_PER_DATABASE} besides the views, or the second wave has no table")
+    interrupted: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        interrupted.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    try:
+        _rehearse_all(options)
+    except BaseException:
+        if not interrupted:  # libraries turn the interrupt into errors of their own
+            raise
+        print_progress("interrupted: nothing is written")
+        return 128 + interrupted[0]
+    return 0
+
+
+def _rehearse_all(options: argparse.Namespace) -> None:
     report = Report("migration", tables=options.tables, views=options.views)
     with ExitStack() as ends:
         scratch = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="firn-bench-", dir=options.scratch)))
@@ -113,7 +151,6 @@ def main(argv: list[str] | None = None) -> int:
         if options.hold:
             print(f"holding {rehearsal.server.url}; interrupt to end", flush=True)
             _hold()
-    return 0
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -134,7 +171,8 @@ def _stage(ends: ExitStack, scratch: Path, options: argparse.Namespace, report: 
     hive = HiveSide(metastore.uri, scratch / "warehouse")
     ends.callback(hive.close)
     began = time.perf_counter()
-    kinds = Warehouse(hive, scratch / "warehouse").generate(options.tables - options.views, options.views)
+    warehouse = Warehouse(hive, scratch / "warehouse", print_progress)
+    kinds = warehouse.generate(options.tables - options.views, options.views)
     report.line("generated", seconds=round(time.perf_counter() - began, 1), views=options.views, **kinds)
     counter = ends.enter_context(count_calls("127.0.0.1", metastore.port))
     server = ends.enter_context(running_server(scratch / "firn", {"FIRN_METASTORE": counter.uri}))
@@ -146,22 +184,28 @@ def rehearse(rehearsal: Rehearsal) -> None:
     keys = rehearsal.scratch / "keys.csv"
     rehearsal.command("list the metastore", "hive", "list", "--refresh")
     rehearsal.pages("before")
+    began = Counter(rehearsal.counter.calls)
     rehearsal.command(
         "check everything", "hive", "upgrade", "--where", "checked=false", "--dry-run", "--name", "check",
         "--suggest-keys", str(keys),
     )  # fmt: skip
+    wave = rehearsal.find_wave("check")
+    rehearsal.per_table("checks", began, wave)
     counted = json.loads(rehearsal.command("count by blocker", "hive", "migration", "--json"))
     _report_counts(rehearsal.report, "checked", counted)
-    rehearsal.command("report of the checks", "hive", "wave", rehearsal.newest_wave()["id"], "--csv")
+    rehearsal.command("report of the checks", "hive", "wave", wave["id"], "--csv")
+    began = Counter(rehearsal.counter.calls)
     first = ("hive", "upgrade", "--where", "state=hive", "--where", "database=area_00", "--keys", str(keys))
     rehearsal.command("first wave, until it stops", *first, "--stop-after", "1", "--name", "first", codes=(0, 1))
-    wave = rehearsal.newest_wave()
+    wave = rehearsal.find_wave("first")
     rehearsal.report.line("stopped", outcomes=wave["outcomes"], reason=wave["stopped"])
-    rehearsal.measure("first wave, resumed until its end", lambda: _resume(rehearsal, wave["id"]))
+    rehearsal.measure("first wave, resumed until its end", lambda: _resume(rehearsal, wave))
+    rehearsal.per_table("upgraded first", began, rehearsal.find_wave("first"))
+    began = Counter(rehearsal.counter.calls)
     rest = ("hive", "upgrade", "--where", "state=hive", "--where", "failed=false", "--keys", str(keys))
     rehearsal.command("upgrade the rest", *rest, "--name", "rest", codes=(0, 1))
-    wave = rehearsal.newest_wave()
-    rehearsal.report.line("upgraded", outcomes=wave["outcomes"])
+    wave = rehearsal.find_wave("rest")
+    rehearsal.per_table("upgraded", began, wave)
     rehearsal.command("report of the wave", "hive", "wave", wave["id"], "--csv")
     rehearsal.command("list views", "hive", "views")
     rehearsal.command("create views", "hive", "views", "--create", codes=(0, 1))
@@ -174,11 +218,11 @@ def rehearse(rehearsal: Rehearsal) -> None:
     rehearsal.pages("after")
 
 
-def _resume(rehearsal: Rehearsal, batch: str) -> None:
+def _resume(rehearsal: Rehearsal, wave: dict[str, Any]) -> None:
     """Resume the wave as often as a failure stops it, until no table of it waits."""
     while True:
-        rehearsal._run(["operation", "resume", "--batch", batch], (0,))
-        while (wave := rehearsal.newest_wave())["unfinished"] > wave["outcomes"].get("paused", 0):
+        rehearsal._run(["operation", "resume", "--batch", wave["id"]], (0,))
+        while (wave := rehearsal.find_wave(wave["name"]))["unfinished"] > wave["outcomes"].get("paused", 0):
             time.sleep(0.5)
         if not wave["unfinished"]:
             return

@@ -99,6 +99,8 @@ class Warehouse:
 
     hive: HiveSide
     directory: Path
+    show: Callable[[str], object] = str
+    """Gets a line for each database that begins."""
 
     def generate(self, tables: int, views: int) -> dict[str, int]:
         """Make so many tables and views; the counts by kind."""
@@ -107,6 +109,7 @@ class Warehouse:
         for number, kind in enumerate(_spread_kinds(tables)):
             database = f"area_{number // TABLES_PER_DATABASE:02d}"
             if number % TABLES_PER_DATABASE == 0:
+                self.show(f"generate: {number:,} of {tables:,} tables")
                 self.hive.add_database(database)
             self._add_table(database, f"{kind}_{number:05d}", KINDS[kind], templates, number)
             kinds[kind] += 1

@@ -281,7 +281,8 @@ def _partition_rules(
     records = [_record(table, partition) for partition in partitions]
     bad = [partition for partition, record in zip(partitions, records, strict=True) if record is _BAD]
     if bad:
-        message = f"{len(bad)} partitions have values that do not fit the column: {_list_names(map(name, bad))}"
+        have = "1 partition has" if len(bad) == 1 else f"{len(bad)} partitions have"
+        message = f"{have} values that do not fit the column: {_list_names(map(name, bad))}"
         yield UpgradeBlocker(UpgradeBlockerCode.PARTITION_VALUE, message, "Rename or drop these partitions."), bad
     for same in _groups(partitions, records):
         message = f"partitions {_list_names(map(name, same))} have the same values spelled differently"
@@ -311,14 +312,18 @@ def _formats(
         by_format.setdefault(table.format_of(partition.storage), []).append(partition)
     if others := by_format.get(None):
         formats = ", ".join(sorted({p.storage.format for p in others}))
-        message = f"{len(others)} partitions are stored as {formats}: {_list_names(map(name, others))}"
+        are = "1 partition is" if len(others) == 1 else f"{len(others)} partitions are"
+        message = f"{are} stored as {formats}: {_list_names(map(name, others))}"
         advice = "Write these partitions again as Parquet, ORC or Avro."
         yield UpgradeBlocker(UpgradeBlockerCode.PARTITION_FORMAT, message, advice), others
     is_orc = table.file_format is FileFormat.ORC
     clash = [p for kind, members in by_format.items() if kind and (kind is FileFormat.ORC) != is_orc for p in members]
     if clash and table.has_timestamps:
+        differ = (
+            "1 partition is in another format" if len(clash) == 1 else f"{len(clash)} partitions are in other formats"
+        )
         message = (
-            f"{len(clash)} partitions are in other formats than the table: {_list_names(map(name, clash))}; "
+            f"{differ} than the table: {_list_names(map(name, clash))}; "
             "timestamps are wall-clock times in ORC files and instants in others, and one column cannot be both"
         )
         advice = f"Write these partitions again as {table.file_format}."

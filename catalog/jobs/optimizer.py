@@ -11,6 +11,9 @@ from catalog.errors import Conflict
 from catalog.jobs.job import OptimizerId
 from firn.protocol.leases import PROTOCOL
 
+QUERY_SLOTS = "sql"
+"""The fact of an optimizer that says how many queries it answers at once."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
@@ -37,6 +40,12 @@ class Optimizer:
     """Bytes of its heap and its processes in its last heartbeat; only shown to people."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Spark's version, master and memory; only shown to people."""
+
+    @property
+    def query_slots(self) -> int:
+        """The number of queries of people that it answers at once, as it says itself."""
+        offered = self.facts.get(QUERY_SLOTS)
+        return max(0, offered) if isinstance(offered, int) and not isinstance(offered, bool) else 0
 
     def is_silent(self, now: datetime, lease: timedelta) -> bool:
         """Whether no heartbeat came for the duration of a lease. Then it holds no lease any more."""

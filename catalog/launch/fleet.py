@@ -85,12 +85,19 @@ class QueueDemand:
     """Since when the oldest of the streams could run."""
     queries_since: datetime | None = None
     """Since when the oldest query waits; None if none waits."""
+    starts_for_queries: bool = True
+    """Whether this group is the one that starts an optimizer for a query."""
 
     @property
-    def oldest(self) -> datetime | None:
-        """Since when something waits; None if nothing does."""
-        moments = (self.since, self.streams_since, self.queries_since)
+    def needs_start_since(self) -> datetime | None:
+        """Since when something waits for which this group starts an optimizer; None if nothing does."""
+        moments = (self.since, self.streams_since, self.queries_since if self.starts_for_queries else None)
         return min((since for since in moments if since is not None), default=None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return self.since is None and self.streams_since is None and self.queries_since is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,12 +163,14 @@ def _count_wanted(
     count = len(staying)
     if count < scaling.minimum or count > scaling.maximum:
         return min(max(count, scaling.minimum), scaling.maximum)
-    if waiting.oldest is not None:
+    if (since := waiting.needs_start_since) is not None:
         if not count:
             return min(1, scaling.maximum)
-        is_late = now - waiting.oldest >= timedelta(seconds=scaling.queue_seconds)
+        is_late = now - since >= timedelta(seconds=scaling.queue_seconds)
         all_work = all(member.status is LaunchStatus.WORKING for member in staying)
         return min(count + 1, scaling.maximum) if is_late and all_work and calm else count
+    if not waiting.is_empty:  # an idle optimizer may take the query
+        return count
     idle_since = now - timedelta(seconds=scaling.idle_seconds)
     idle = [
         member

@@ -35,7 +35,7 @@ def build_background(settings: Settings, services: Services) -> Background:
         *_stream_and_pipeline_tasks(settings.background, services),
         *_lineage_tasks(settings, services),
         *_notification_tasks(settings, services),
-        *_fleet_tasks(settings, services),
+        *_fleet_tasks(settings, services, leadership),
         *_hive_tasks(settings.background, services, leadership),
         *_publish_tasks(settings.background, services),
         *_import_tasks(settings.background, services),
@@ -185,13 +185,13 @@ def _reports(activate: Callable[[], int], singular: str, plural: str) -> Callabl
     return run
 
 
-def _fleet_tasks(settings: Settings, services: Services) -> list[TaskDef]:
+def _fleet_tasks(settings: Settings, services: Services, leadership: Leadership) -> list[TaskDef]:
     return [
         TaskDef(
             name="fleet",
             does="starts, watches and stops the optimizers of groups with launch settings",
             every_seconds=settings.optimizers.scaling_seconds,
-            activate=services.fleet.activate,
+            activate=lambda: services.fleet.activate(leadership.fence()),
         ),
     ]
 

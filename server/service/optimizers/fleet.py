@@ -17,24 +17,20 @@ from typing import Any
 from catalog.errors import NotFound, Unavailable
 from catalog.jobs.optimizer_group import DEFAULT_GROUP, GroupName
 from catalog.launch.command import HIDDEN, Command, LaunchPaths, build_command, hide_secrets
-from catalog.launch.fleet import (
-    FleetMember,
-    LaunchEnd,
-    LaunchStatus,
-    QueueDemand,
-    decide_launches,
-    is_lost,
-)
+from catalog.launch.fleet import FleetDecision, FleetMember, LaunchEnd, LaunchStatus, is_lost
+from catalog.launch.query_starts import GroupSituation, decide_fleets
 from catalog.launch.record import GroupLaunch, LaunchRecord, summarize_launches
 from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, Scaling, check_launch
 from catalog.ports.launch import Launcher
 from catalog.ports.store import Database, UnitOfWork
+from server.service.leadership_fence import Fence, always_leads
 from server.service.optimizers.fleet_values import (
     FleetDemand,
     FleetStatus,
     GroupFleet,
     LaunchEnvironment,
     apply_optimizer,
+    count_free_for_queries,
     get_last_seen,
     load_demand,
 )
@@ -98,42 +94,65 @@ class Fleet:
 
     def show(self, group: GroupName) -> GroupFleet:
         """The fleet of one group; raises NotFound."""
-        statuses = self._load_statuses()
-        with self.database.reading() as uow:
-            return self._build_group_fleet(uow, self._load_group_settings(uow, group), load_demand(uow), statuses)
+        return self._load_fleets([group])[group]
 
     def show_all(self) -> Mapping[GroupName, GroupFleet]:
         """The fleets of all groups whose optimizers the server starts."""
-        statuses = self._load_statuses()
+        fleets = self._load_fleets()
+        return {group: each for group, each in fleets.items() if each.settings.launch.kind is not LaunchKind.NONE}
+
+    def _load_fleets(self, wanted: Collection[GroupName] = ()) -> Mapping[GroupName, GroupFleet]:
+        """The fleets of all groups with settings, and of the wanted ones; raises NotFound for an unknown one."""
+        optimizers = self.optimizers.list()
+        statuses = _index_by_launch(optimizers)
         with self.database.reading() as uow:
-            groups, demand = self._index_settings(uow.launches.settings()), load_demand(uow)
-            return {
-                group: self._build_group_fleet(uow, settings, demand, statuses)
+            groups = self._index_settings(uow.launches.settings())
+            groups |= {group: self._load_group_settings(uow, group) for group in wanted}
+            demand, now = load_demand(uow), uow.now()
+            newest = {group: uow.launches.newest(group, LOOKED_BACK) for group in groups}
+            living = {group: [each for each in newest[group] if not each.status.is_over] for group in groups}
+            situations = {
+                group: self._build_situation(settings, living[group], newest[group], statuses, demand)
                 for group, settings in groups.items()
-                if settings.launch.kind is not LaunchKind.NONE
             }
+        decisions = self._decide(situations, optimizers, now)
+        failures = {group: situation.past.failures for group, situation in situations.items()}
+        return {
+            group: GroupFleet(
+                settings=settings, decision=decisions[group], launches=newest[group], failures=failures[group]
+            )
+            for group, settings in groups.items()
+        }
 
-    def _build_group_fleet(
+    def _build_situation(
         self,
-        uow: UnitOfWork,
         settings: GroupLaunch,
-        demand: FleetDemand,
+        living: Sequence[LaunchRecord],
+        newest: Sequence[LaunchRecord],
         statuses: Mapping[LaunchId, OptimizerStatus],
-    ) -> GroupFleet:
-        newest = uow.launches.newest(settings.group, LOOKED_BACK)
-        members = [
-            self._build_member(launch, statuses.get(launch.id)) for launch in newest if not launch.status.is_over
-        ]
-        history = summarize_launches(newest, settings.changed_at)
-        decision = decide_launches(
-            settings.launch, members, demand.of(settings.group), history, uow.now(), lease=self.optimizers.lease
+        demand: FleetDemand,
+    ) -> GroupSituation:
+        return GroupSituation(
+            launch=settings.launch,
+            members=[self._build_member(launch, statuses.get(launch.id)) for launch in living],
+            waiting=demand.of(settings.group),
+            past=summarize_launches(newest, settings.changed_at),
         )
-        return GroupFleet(settings=settings, decision=decision, launches=newest, failures=history.failures)
 
-    def activate(self) -> FleetStatus:
-        """Update the records of all launches, then start and end optimizers in every group."""
+    def _decide(
+        self, situations: Mapping[GroupName, GroupSituation], optimizers: Sequence[OptimizerStatus], now: datetime
+    ) -> Mapping[GroupName, FleetDecision]:
+        free = count_free_for_queries(optimizers)
+        return decide_fleets(situations, now, lease=self.optimizers.lease, free_for_queries=free)
+
+    def activate(self, fence: Fence = always_leads) -> FleetStatus:
+        """Update the records of all launches, then start and end optimizers in every group.
+
+        A server that does not lead any more starts none: the next leader decides from its own view.
+        """
         total = FleetStatus()
-        statuses = self._load_statuses()
+        optimizers = self.optimizers.list()
+        statuses = _index_by_launch(optimizers)
         with self.database.reading() as uow:
             unfinished, demand = [*uow.launches.unfinished()], load_demand(uow)
             settings = self._index_settings(uow.launches.settings())
@@ -146,18 +165,18 @@ class Fleet:
                 total = replace(total, over=total.over + 1)
             else:
                 living[launch.group].append(current)
-        for group in {**dict.fromkeys(settings), **living}:
-            of_group = settings.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
-            total = self._adjust_group(of_group, living[group], statuses, demand.of(group), total)
+        groups = {group: GroupLaunch(group=group, launch=Launch(), changed_at=_EVER) for group in living} | settings
+        with self.database.reading() as uow:
+            now = uow.now()
+            situations = {
+                group: self._build_situation(
+                    of_group, living[group], uow.launches.newest(group, LOOKED_BACK), statuses, demand
+                )
+                for group, of_group in groups.items()
+            }
+        for group, decision in self._decide(situations, optimizers, now).items():
+            total = self._apply(groups[group], decision, living[group], statuses, total, fence)
         return total
-
-    def _load_statuses(self) -> dict[LaunchId, OptimizerStatus]:
-        """The optimizer of each launch: the one that was seen last.
-
-        A launch has two registered optimizers when the answer to its first registration was lost.
-        """
-        by_age = sorted(self.optimizers.list(), key=lambda status: status.optimizer.last_seen_at)
-        return {LaunchId(status.optimizer.launch): status for status in by_age if status.optimizer.launch is not None}
 
     def _revive_launches(
         self, statuses: Mapping[LaunchId, OptimizerStatus], unfinished: Collection[LaunchId]
@@ -195,36 +214,36 @@ class Fleet:
         """End all processes of this server and return their jobs to the queue, so that no lease has to expire first."""
         self.launcher.stop_all()
         with suppress(Unavailable):  # then the next server detects their end
-            statuses = self._load_statuses()
+            statuses = _index_by_launch(self.optimizers.list())
             with self.database.reading() as uow:
                 unfinished = uow.launches.unfinished()
             for launch in unfinished:
                 if self._is_gone(launch):
                     self._end_gone(launch, statuses.get(launch.id))
 
-    def _adjust_group(
+    def _apply(
         self,
         settings: GroupLaunch,
+        decision: FleetDecision,
         living: Sequence[LaunchRecord],
         statuses: Mapping[LaunchId, OptimizerStatus],
-        demand: QueueDemand,
         total: FleetStatus,
+        fence: Fence,
     ) -> FleetStatus:
-        with self.database.reading() as uow:
-            newest, now = uow.launches.newest(settings.group, LOOKED_BACK), uow.now()
-        members = [self._build_member(launch, statuses.get(launch.id)) for launch in living]
-        history = summarize_launches(newest, settings.changed_at)
-        decision = decide_launches(settings.launch, members, demand, history, now, lease=self.optimizers.lease)
         by_id = {launch.id: launch for launch in living}
         for end in decision.ends:
             self._end(by_id[end.launch], end, statuses.get(end.launch))
-        for _ in range(decision.start):
-            self._start(settings)
-        return replace(total, started=total.started + decision.start, ended=total.ended + len(decision.ends))
+        started = sum(self._start(settings, fence) for _ in range(decision.start))
+        return replace(total, started=total.started + started, ended=total.ended + len(decision.ends))
 
-    def _start(self, settings: GroupLaunch) -> None:
-        """Record the launch, then start the process; if this server dies in between, the next one finds the record."""
+    def _start(self, settings: GroupLaunch, fence: Fence) -> bool:
+        """Record the launch, then start the process; if this server dies in between, the next one finds the record.
+
+        False, and nothing is started, if another server leads.
+        """
         with self.database.writing() as uow:
+            if not fence(uow):
+                return False
             now = uow.now()
             launched = LaunchRecord(
                 id=make_launch_id(settings.group, secrets.token_hex(4)),
@@ -240,9 +259,10 @@ class Fleet:
         except Unavailable as error:
             reason = error.message if error.hint is None else f"{error.message}; {error.hint}"
             self._record_end(launched, LaunchStatus.FAILED, reason)
-            return
+            return True
         with self.database.writing() as uow:
             uow.launches.put(replace(launched, process=process))
+        return True
 
     def _command(self, settings: GroupLaunch, launch_id: LaunchId) -> Command:
         environment = self.environment
@@ -360,6 +380,15 @@ class Fleet:
             launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.environment.local))
             by_group[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=self.began)
         return by_group
+
+
+def _index_by_launch(optimizers: Sequence[OptimizerStatus]) -> dict[LaunchId, OptimizerStatus]:
+    """The optimizer of each launch: the one that was seen last.
+
+    A launch has two registered optimizers when the answer to its first registration was lost.
+    """
+    by_age = sorted(optimizers, key=lambda status: status.optimizer.last_seen_at)
+    return {LaunchId(status.optimizer.launch): status for status in by_age if status.optimizer.launch is not None}
 
 
 def make_launch_id(group: GroupName, suffix: str) -> LaunchId:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -66,6 +66,7 @@ class FleetDemand:
 
     groups: Mapping[GroupName, QueueDemand]
     queries_since: datetime | None = None
+    """Since when the oldest query waits; None if none waits."""
 
     def of(self, group: GroupName) -> QueueDemand:
         """What waits for the optimizers of a group."""
@@ -84,6 +85,12 @@ def load_demand(uow: UnitOfWork) -> FleetDemand:
         demand[group] = replace(total, streams=waiting.streams, streams_since=waiting.oldest)
     query = uow.queries.find_queued()
     return FleetDemand(groups=demand, queries_since=None if query is None else query.created_at)
+
+
+def count_free_for_queries(statuses: Iterable[OptimizerStatus]) -> int:
+    """Count the queries that optimizers would take now, beside those that they answer."""
+    taking = (status for status in statuses if not status.optimizer.draining and not status.is_silent)
+    return sum(max(0, status.optimizer.query_slots - status.queries) for status in taking)
 
 
 def get_last_seen(status: OptimizerStatus | None) -> datetime | None:

@@ -7,7 +7,7 @@ makes the table due again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -22,6 +22,7 @@ from catalog.tables.relation import Relation
 from catalog.tables.table_status import PlanRequest, PlanResult
 from server.service.jobs.admission import apply_policy
 from server.service.jobs.job_queue import QuotaUsage, enqueue, keep_deadline, make_job
+from server.service.leadership_fence import Fence, always_leads
 from server.service.planning.health import build_table_status
 from server.service.planning.planner import load_many_facts, load_past_jobs
 
@@ -33,14 +34,6 @@ SWEPT = 10
 """Tables that a run assesses although nothing has requested it, in case a request was lost."""
 SWEPT_AFTER = timedelta(days=1)
 """Age of an assessment after which the planner repeats it without a request."""
-
-Fence = Callable[[UnitOfWork], bool]
-"""Returns whether this server still leads; the planner calls it in the transaction that writes."""
-
-
-def always_leads(_uow: UnitOfWork) -> bool:
-    """The fence of a server that runs alone."""
-    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

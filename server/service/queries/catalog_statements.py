@@ -7,8 +7,9 @@ lists of the API show the same caller.
 from __future__ import annotations
 
 import re
+import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -35,6 +36,7 @@ from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.namespaces import Namespaces
 
 _KINDS = {RelationKind.TABLE: "plain", RelationKind.KEYED: "keyed", RelationKind.VIEW: "view"}
+_LARGE = "Read the metadata of the table by the API, or ask the operator for a larger queries.result_bytes."
 _LITERAL = re.compile(r"[!-$&-)+-{}~ ]+")
 """ASCII without the signs of patterns: what the database compares as `matches` does."""
 
@@ -63,6 +65,9 @@ class CatalogStatements:
     """Most rows of a result."""
     result_bytes: int
     result_kept: timedelta
+    seconds: float
+    """The longest time that the rows of one statement may take."""
+    clock: Callable[[], float] = time.monotonic
 
     def find_scope(self, request: QueryRequest, statement: CatalogStatement) -> NamedScope | None:
         """The catalog or namespace that the statement is about; None for one about a table or about all catalogs."""
@@ -120,13 +125,26 @@ class CatalogStatements:
             uow.queries.end(query.id, done, now, now + self.result_kept)
         return query
 
+    def _limit_time(self) -> Callable[[], None]:
+        """A check for each page of a list: most of its names may be hidden from the caller, or match no pattern."""
+        until = self.clock() + self.seconds
+
+        def check_time() -> None:
+            if self.clock() > until:
+                hint = "Name a namespace, or more letters of the names."
+                raise Invalid(f"the list took longer than {self.seconds:g} s", hint=hint)
+
+        return check_time
+
     def _collect(self, rows: Iterator[Row], most: int) -> tuple[list[Row], bool]:
-        """The rows within the limits, and whether there are more."""
+        """The rows within the limits, and whether there are more. Invalid if the first row alone exceeds them."""
         collected: list[Row] = []
         left = self.result_bytes
         for row in islice(rows, most + 1):
-            left -= sum(len(value) + 4 if value else 4 for value in row)
-            if len(collected) == most or (left < 0 and collected):
+            left -= sum(len(value.encode()) + 4 if value else 4 for value in row)
+            if left < 0 and not collected:
+                raise Invalid(f"a row of the answer exceeds {self.result_bytes:,} bytes", hint=_LARGE)
+            if len(collected) == most or left < 0:
                 return collected, True
             collected.append(row)
         return collected, False
@@ -159,7 +177,10 @@ class CatalogStatements:
         return not scope.namespace or self.namespaces.exists(scope.catalog, scope.namespace)
 
     def _list_namespaces(self, scope: NamedScope, visible: Visibility, pattern: str | None) -> Iterator[Row]:
+        check_time = self._limit_time()
+
         def fetch(size: int, start: str | None) -> Page[Namespace]:
+            check_time()
             return self.namespaces.children(scope.catalog, scope.namespace, limit=size, cursor=start)
 
         cursor: str | None = None
@@ -182,8 +203,10 @@ class CatalogStatements:
         self, scope: NamedScope, visible: Visibility, kinds: Sequence[RelationKind], pattern: str | None
     ) -> Iterator[Row]:
         search, namespace = _find_literal(pattern), scope.namespace or None
+        check_time = self._limit_time()
 
         def fetch(size: int, start: str | None) -> Page[Relation]:
+            check_time()
             with self.database.reading() as uow:
                 return uow.relations.list(scope.catalog, namespace, kinds, limit=size, cursor=start, search=search)
 

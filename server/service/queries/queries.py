@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import cast
@@ -22,7 +22,7 @@ from typing import cast
 import orjson
 
 from catalog.access.privileges import Caller, PrincipalId
-from catalog.errors import CatalogError, Conflict, NoSuchTable, NotFound, Unavailable
+from catalog.errors import CatalogError, Conflict, NoSuchTable, NotFound
 from catalog.names import CatalogName
 from catalog.ports.page import Page
 from catalog.ports.queries import PARQUET, QueryCanceled, QueryEngine
@@ -37,6 +37,7 @@ from catalog.queries.query import (
 )
 from firn.protocol.queries import QueryEngineName, QueryRequest, QueryState
 from firn.protocol.tasks.query import ANONYMOUS, QueryLimits, QueryTask
+from server.service.queries.admission import Admission
 from server.service.queries.catalog_parser import CatalogStatement, parse_catalog_statement
 from server.service.queries.catalog_statements import CatalogStatements, NamedScope
 from server.service.queries.parsing import Statement
@@ -90,6 +91,7 @@ class Queries:
     _free: queue.SimpleQueue[QueryEngine] = field(default_factory=queue.SimpleQueue)
     _running: dict[QueryId, _Running] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _admission: Admission = field(default_factory=Admission)
     _waiters: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(MOST_WAITERS))
     _stopping: threading.Event = field(default_factory=threading.Event)
     _watcher: threading.Thread | None = None
@@ -137,14 +139,16 @@ class Queries:
         asked = self._parse_for_catalog(request)
         statement = self.parse(request) if asked is None else None
         tables = self._list_readable(request, may_read)
+        owner = None if caller is None else caller.principal.id
         if statement is None:
             assert asked is not None  # or it would have been parsed
-            return self.catalog_statements.answer(request, asked, tables, caller)
+            with self._answering(owner):
+                return self.catalog_statements.answer(request, asked, tables, caller)
         if request.engine is QueryEngineName.SPARK:
             return self.spark.submit(request, statement, tables, caller)
-        owner = None if caller is None else caller.principal.id
         with self.database.writing() as uow:
-            self._admit(0 if owner is None else uow.queries.count_active(owner))
+            own = 0 if owner is None else uow.queries.count_active(owner)
+            self._admission.check(self.bounds.waiting, active=self._count_running(), own=own, owner=owner)
             now = uow.now()
             query = Query(
                 id=create_query_id(),
@@ -182,13 +186,15 @@ class Queries:
                 hint="Set queries.enabled, or use Spark on your machine: `firn sql --engine local-spark`.",
             )
 
-    def _admit(self, own: int) -> None:
+    def _answering(self, owner: PrincipalId | None) -> AbstractContextManager[None]:
+        """Count a statement about the catalog while it is answered. Unavailable as for queries."""
+        with self.database.reading() as uow:
+            own = 0 if owner is None else uow.queries.count_active(owner)
+        return self._admission.answering(self.bounds.waiting, active=self._count_running(), own=own, owner=owner)
+
+    def _count_running(self) -> int:
         with self._lock:
-            active = len(self._running)
-        if active >= self.bounds.waiting:
-            raise Unavailable(f"{active} queries wait or run", hint="Try again in a few seconds.")
-        if own >= max(1, self.bounds.waiting // 2):
-            raise Unavailable(f"{own} of your queries wait or run", hint="Wait for them, or cancel one.")
+            return len(self._running)
 
     def _limit(self, request: QueryRequest) -> int:
         return min(request.limit, self.bounds.limits.rows)

@@ -18,7 +18,6 @@ import orjson
 
 from catalog.access.privileges import SERVER, Caller, Decision, Grant, Principal, Privilege, Rights, Securable, decide
 from catalog.errors import CatalogError, Forbidden, Invalid, LeaseLost, NotFound, Unavailable
-from catalog.jobs.optimizer import Optimizer
 from catalog.launch.settings import Launch, LaunchKind
 from catalog.names import CatalogName
 from catalog.ports.queries import PARQUET
@@ -53,8 +52,6 @@ from server.service.queries.query_tables import QueryTables, parse_time
 from server.service.queries.spark_statement import parse_spark_statement
 
 LONGEST_ID = 20
-OFFERS = "sql"
-"""The fact of an optimizer that says how many queries it answers at once."""
 HEARTBEAT = timedelta(seconds=2)
 """Heartbeats tell an optimizer that its query was canceled."""
 _START = (
@@ -116,7 +113,7 @@ class SparkQueries:
         with self.database.reading() as uow:
             now, optimizers = uow.now(), uow.optimizers.list()
             launches = [settings.launch for settings in uow.launches.settings()]
-        offering = [each for each in optimizers if _count_offered(each) and not each.is_silent(now, self.silence)]
+        offering = [each for each in optimizers if each.query_slots and not each.is_silent(now, self.silence)]
         if any(_may_start(launch) for launch in launches):
             return SparkAvailability(available=True)  # a query that waits starts an optimizer
         if not offering:
@@ -353,11 +350,6 @@ class SparkQueries:
             failed = uow.queries.fail_spark(QueryState.RUNNING, now - SILENCE, now, (_SILENT, _AGAIN))
             queued_before = now - timedelta(seconds=self.bounds.queued_seconds)
             return failed + uow.queries.fail_spark(QueryState.QUEUED, queued_before, now, untaken)
-
-
-def _count_offered(optimizer: Optimizer) -> int:
-    offered = optimizer.facts.get(OFFERS)
-    return offered if isinstance(offered, int) and not isinstance(offered, bool) else 0
 
 
 def _may_start(launch: Launch) -> bool:

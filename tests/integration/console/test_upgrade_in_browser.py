@@ -123,6 +123,15 @@ def test_a_warehouse_is_checked_in_one_wave(linked_server: ServerProcess, open_p
     expect(page.get_by_role("table", name="tables of the migration")).to_contain_text(f"{DATABASE}.raw")
     expect(page).to_have_url(re.compile("state=blocked"))
     assert violations(page) == []
+    page.get_by_role("button", name="More filters").click()
+    page.get_by_role("textbox", name="Format").fill("parquet")
+    expect(page.get_by_role("button", name="More filters (1)")).to_be_visible()
+    expect(page.get_by_text(f"{DATABASE}.raw", exact=True)).to_have_count(0)
+    page.get_by_role("textbox", name="Format").fill("text")
+    expect(page.get_by_role("table", name="tables of the migration")).to_contain_text(f"{DATABASE}.raw")
+    assert violations(page) == []
+    page.get_by_role("button", name="Clear these filters").click()
+    expect(page).not_to_have_url(re.compile("format="))
 
 
 def test_views_of_hive_are_created_or_say_what_differs(

@@ -30,7 +30,7 @@ EVERYTHING = (
     *("--set", "serviceMonitor.enabled=true", "--set", "serviceMonitor.tokenSecret.name=scraper"),
     *("--set", "server.settings.lease.seconds=90", "--set", "image.pullSecrets[0].name=registry"),
     *("--set", "optimizers.nightly.replicas=2", "--set", "optimizers.nightly.memory=8g"),
-    *("--set", "optimizers.nightly.sql=2"),
+    *("--set", "optimizers.nightly.sql=2", "--set", "optimizers.nightly.streams=3"),
     *("--set", "server.env[0].name=FIRN_HIVE__USER", "--set", "server.env[0].value=firn"),
 )
 
@@ -93,6 +93,15 @@ def test_an_optimizer_sees_neither_the_database_nor_the_key() -> None:
             assert {variable["name"] for variable in optimizer["env"]} == {"FIRN_TOKEN_FILE"}
 
 
+def test_the_group_default_answers_queries_and_drains_streams_and_other_groups_do_so_if_asked() -> None:
+    pod_specs = dict(pods(objects(*NEEDED, "--set", "optimizers.nightly.replicas=1")))
+    arguments = {
+        name: {*pod["containers"][0]["args"]} for name, pod in pod_specs.items() if name.startswith("lake-optimizer")
+    }
+    assert {"--sql=2", "--streams=4"} <= arguments["lake-optimizer-default"]
+    assert {"--sql=0", "--streams=0"} <= arguments["lake-optimizer-nightly"]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -144,4 +153,5 @@ def test_the_pods_start_with_the_rendered_settings(postgres_url: str, tmp_path: 
             of_pod(nightly["initContainers"][0], dockerfile, known).run()
         with of_pod(nightly["containers"][0], dockerfile, known).running() as optimizer_said:
             (optimizer,) = wait_for(lambda: http.get("/api/v1/optimizers").json(), optimizer_said)
-    assert (optimizer["group"], optimizer["slots"], optimizer["facts"]["sql"]) == ("nightly", 2, 2)
+    facts = optimizer["facts"]
+    assert (optimizer["group"], optimizer["slots"], facts["sql"], facts["streams"]) == ("nightly", 2, 2, 3)

@@ -54,7 +54,8 @@ def test_all_of_it_starts_and_knows_each_other(postgres_url: str, tmp_path: Path
         assert stat.S_IMODE(token.stat().st_mode) == 0o600
         with containers["optimizer"].running() as optimizer_said:
             optimizers = wait_for(lambda: http.get("/api/v1/optimizers").json(), optimizer_said)
-        assert [optimizer["group"] for optimizer in optimizers] == ["default"]
+        offered = [(each["group"], each["facts"]["sql"], each["facts"]["streams"]) for each in optimizers]
+        assert offered == [("default", 2, 4)]
         # It answers once the metastore does.
         wait_for(lambda: http.post("/api/v1/catalogs/lake/hive/refresh", json={}).is_success, log)
 

@@ -18,6 +18,12 @@ export interface HiveFilter {
   failed?: boolean;
   min_bytes?: number;
   max_bytes?: number;
+  min_rows?: number;
+  max_rows?: number;
+  min_partitions?: number;
+  max_partitions?: number;
+  written_since?: string;
+  written_before?: string;
 }
 
 export const hiveTables = (catalog: string, filter: HiveFilter, sort: HiveOrder = 'name', limit = PAGE) =>

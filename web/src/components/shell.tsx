@@ -125,12 +125,13 @@ function Places() {
   const { data } = usePulse();
   const { access } = useMe();
   const mayNotify = useWhyNot()({ privilege: 'grant', on: SERVER }) === null;
+  const { pathname } = useLocation();
   const active = sum(data?.counts, ['pending', 'running', 'committing', 'unknown']);
   const places = [
-    { to: paths.home(name), label: 'Home', icon: IconHome, end: true },
+    { to: paths.home(name), label: 'Home', icon: IconHome, end: true, also: paths.trends(name) },
     { to: paths.tables(name), label: 'Tables', icon: IconTable },
     { to: paths.sql(name), label: 'SQL', icon: IconTerminal2 },
-    { to: paths.hive(name), label: 'Hive', icon: IconHexagonLetterH },
+    { to: paths.hive(name), label: 'Hive', icon: IconHexagonLetterH, also: paths.migration(name) },
     { to: paths.status(), label: 'Status', icon: IconActivity },
     { to: paths.jobs(), label: 'Jobs', icon: IconListDetails, badge: active },
     { to: paths.streams(), label: 'Streams', icon: IconRipple },
@@ -142,8 +143,8 @@ function Places() {
   ];
   return (
     <nav aria-label="places" className={styles.places}>
-      {places.map(({ to, label, icon: Shape, end, badge }) => (
-        <NavLink key={label} to={to} end={end ?? false} className={styles.place}>
+      {places.map(({ to, label, icon: Shape, end, badge, also }) => (
+        <NavLink key={label} to={to} end={end ?? false} className={styles.place} data-within={pathname === also}>
           <Shape size={16} stroke={1.7} aria-hidden />
           <span className="grow">{label}</span>
           {badge !== undefined && badge > 0 && (

@@ -63,6 +63,8 @@ describe('times', () => {
     expect(ago('2026-03-01T11:57:00Z', now)).toBe('3 min ago');
     expect(ago('2026-03-01T12:10:00Z', now)).toBe('in 10 min');
     expect(ago('2026-03-01T12:00:01Z', now)).toBe('just now');
+    expect(ago('2023-02-01T12:00:00Z', now)).toBe('3 y ago');
+    expect(ago('2023-09-01T12:00:00Z', now)).toBe('2 y 6 mo ago');
   });
 
   it('guess the rest only when there is something to go by', () => {

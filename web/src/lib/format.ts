@@ -6,6 +6,8 @@ const oneDigit = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 });
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const MONTH = 30 * DAY;
+const YEAR = 365 * DAY;
 
 /** 336,776; from ten million on 12.4 M, 3 B: more digits are noise in a list. */
 export function count(value: number): string {
@@ -39,7 +41,8 @@ export function span(seconds: number): string {
   if (seconds < MINUTE * 2) return `${whole.format(seconds)} s`;
   if (seconds < HOUR) return `${whole.format(Math.floor(seconds / MINUTE))} min`;
   if (seconds < DAY * 2) return parts(seconds, HOUR, 'h', MINUTE, 'min');
-  return parts(seconds, DAY, 'd', HOUR, 'h');
+  if (seconds < YEAR * 2) return parts(seconds, DAY, 'd', HOUR, 'h');
+  return parts(seconds, YEAR, 'y', MONTH, 'mo');
 }
 
 function parts(seconds: number, big: number, bigUnit: string, small: number, smallUnit: string): string {

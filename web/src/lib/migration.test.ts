@@ -16,7 +16,16 @@ test('the address is the filter of the server', () => {
     min_bytes: 1e9,
     max_bytes: 1e11,
   });
-  expect(filterFrom(address('failed=true&size=unheard'))).toEqual({ failed: true });
+  expect(filterFrom(address('failed=true&size=unheard&rows=<b>&written=no&partitions=constructor'))).toEqual({ failed: true });
+  const now = Date.parse('2026-11-29T11:00:00Z');
+  expect(filterFrom(address('format=orc&writer=etl&partitions=none&rows=few&written=old'), now)).toEqual({
+    format: 'orc',
+    writer: 'etl',
+    partitioned: false,
+    max_rows: 1e6,
+    written_before: '2026-08-31T00:00:00Z',
+  });
+  expect(filterFrom(address('written=month'), now)).toEqual({ written_since: '2026-10-30T00:00:00Z' });
 });
 
 test('a share of nothing is nothing', () => {

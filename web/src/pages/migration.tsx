@@ -21,6 +21,7 @@ import { many } from '../lib/format';
 import { filterFrom, MIGRATION_STATES, SIZES, shareOf } from '../lib/migration';
 import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
+import { FurtherFilters } from './further-filters';
 import { hiveName } from './hive-list';
 import { HiveViews } from './hive-views';
 import styles from './migration.module.css';
@@ -67,9 +68,20 @@ function Export({ catalog, filter }: { catalog: string; filter: HiveFilter }) {
   );
 }
 
+const TABLES = 'tables';
+
+/** Chooses tables, and scrolls to them: they lie below. */
+function useShowTables() {
+  const [, set] = useUrlState();
+  return (change: Parameters<typeof set>[0]) => {
+    set(change);
+    document.getElementById(TABLES)?.scrollIntoView();
+  };
+}
+
 /** Every state as a part of one bar; each number leads to its tables. */
 function Progress({ found }: { found: Migration }) {
-  const [, set] = useUrlState();
+  const showTables = useShowTables();
   return (
     <Panel
       title={many(found.tables, 'table')}
@@ -91,7 +103,7 @@ function Progress({ found }: { found: Migration }) {
             <div key={state}>
               <dt>
                 <span className={styles.dot} data-state={state} aria-hidden />
-                <button type="button" className={styles.number} title="show these tables" onClick={() => set({ state: undefined, failed: undefined, ...show })}>
+                <button type="button" className={styles.number} title="show these tables" onClick={() => showTables({ state: undefined, failed: undefined, ...show })}>
                   {label}
                 </button>
               </dt>
@@ -123,13 +135,13 @@ function Progress({ found }: { found: Migration }) {
 }
 
 function Blockers({ blockers }: { blockers: MigrationBlocker[] }) {
-  const [, set] = useUrlState();
+  const showTables = useShowTables();
   const columns: Column<MigrationBlocker>[] = [
     {
       key: 'code',
       title: 'Blocker',
       cell: (row) => (
-        <button type="button" className={styles.number} title="show these tables" onClick={() => set({ blocker: row.code, state: undefined })}>
+        <button type="button" className={styles.number} title="show these tables" onClick={() => showTables({ blocker: row.code, state: undefined, failed: undefined })}>
           <span className="mono">{row.code}</span>
         </button>
       ),
@@ -142,7 +154,12 @@ function Blockers({ blockers }: { blockers: MigrationBlocker[] }) {
       wide: true,
       cell: (row) => (
         <div className={`wrap-anywhere ${styles.fix}`}>
-          <span className="mono">{row.example}</span>: <Words>{row.message}</Words>.{' '}
+          {!row.message.includes(row.example) && (
+            <>
+              <span className="mono">{row.example}</span>:{' '}
+            </>
+          )}
+          <Words>{row.message}</Words>.{' '}
           <span className="dim">
             <Words>{row.advice}</Words>
           </span>
@@ -224,7 +241,7 @@ function Filters({ catalog }: { catalog: string }) {
     set({ failed: value === 'failed' ? 'true' : undefined, state: value === 'all' || value === 'failed' ? undefined : value });
   const blocker = get('blocker');
   return (
-    <div className="row row-wrap">
+    <div id={TABLES} className={`row row-wrap ${styles.anchor}`}>
       <Choice label="state" value={state} set={choose} options={STATES} />
       <Select aria-label="database" w={160} searchable value={get('database') ?? ''} onChange={(value) => set({ database: value ?? undefined })} data={[{ value: '', label: 'Every database' }, ...databases]} />
       <Select aria-label="size" w={150} value={get('size') ?? ''} onChange={(value) => set({ size: value ?? undefined })} data={SIZES.map(({ value, label }) => ({ value, label }))} />
@@ -249,6 +266,7 @@ function Filters({ catalog }: { catalog: string }) {
           find(event.currentTarget.value);
         }}
       />
+      <FurtherFilters />
       {blocker !== undefined && (
         <Button variant="light" size="xs" onClick={() => set({ blocker: undefined })} title="show tables with any blocker">
           blocker: {blocker} ×

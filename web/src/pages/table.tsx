@@ -221,13 +221,14 @@ function useChosenInView(tab: string) {
 
 function Details({ table }: { table: Table }) {
   const [get, set] = useUrlState();
-  const tab = get('tab') ?? 'overview';
+  const shown = TABS.filter((item) => isShown(item, table));
+  const tab = shown.find((item) => item === get('tab')) ?? 'overview'; // an old link may name a tab that is gone
   const tabs = useChosenInView(tab);
   return (
     <section className={styles.details}>
       <Tabs value={tab} onChange={(value) => set({ ...OF_TABS, tab: value === 'overview' ? undefined : (value ?? undefined) })} keepMounted={false}>
         <Tabs.List ref={tabs} className={styles.tabs ?? ''} aria-label="details">
-          {TABS.filter((item) => isShown(item, table)).map((item) => (
+          {shown.map((item) => (
             <Tabs.Tab key={item} value={item}>
               {labelOf(item, table)}
             </Tabs.Tab>

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 import firn
 from catalog.names import TableName
-from firn.errors import Invalid, NotFound, Refused
+from firn.errors import Invalid, NotFound, Refused, Unavailable
 from tests.databases import ON_SQLITE
 from tests.factories import LAKE
 from tests.server.lake import Lake
@@ -103,6 +107,63 @@ def test_results_are_queries_like_others(client: firn.Client) -> None:
     assert (query["state"], query["statement"], query["tables"]) == ("done", "DESCRIBE plain", ["lake.db.plain"])
     text = client.transport.get_bytes(f"/queries/{query['id']}/csv").decode()
     assert text.startswith("col_name,data_type,nullable,comment\r\nid,bigint,false,")
+
+
+@dataclass
+class HeldClock:
+    """A clock that holds the statement that asks for the time."""
+
+    entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    release: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self) -> float:
+        self.entered.release()
+        self.release.wait()
+        return 0.0
+
+
+def test_statements_count_among_the_queries_that_run_at_once(
+    lake: Lake, client: firn.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries, clock = lake.services.queries, HeldClock()
+    monkeypatch.setattr(queries, "bounds", replace(queries.bounds, waiting=2))
+    monkeypatch.setattr(queries, "catalog_statements", replace(queries.catalog_statements, clock=clock))
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            held = [threads.submit(rows, client, "SHOW TABLES IN db") for _ in range(2)]
+            for _ in held:
+                assert clock.entered.acquire(timeout=120)
+            for statement in ("SHOW TABLES IN db", "DESCRIBE plain", "SELECT 1"):
+                body = {"statement": statement, "catalog": "lake", "namespace": "db"}
+                with pytest.raises(Unavailable, match="2 queries wait or run"):
+                    client.transport.change("POST", "/queries", body)
+        finally:
+            clock.release.set()
+        assert [len(answer.result()) for answer in held] == [2, 2]
+    assert len(rows(client, "SHOW TABLES IN db")) == 2
+
+
+def test_answers_have_the_bytes_and_the_time_of_results(
+    lake: Lake, client: firn.Client, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    queries = lake.services.queries
+
+    def bound(**limits: Any) -> None:
+        monkeypatch.setattr(queries, "catalog_statements", replace(queries.catalog_statements, **limits))
+
+    bound(rows=1)
+    result = client.sql("SHOW TABLES", namespace="db", engine=engine, limit=10**6)
+    assert (len(result.rows), result.truncated) == (1, True)
+    bound(rows=100, result_bytes=35)
+    result = client.sql("SHOW TABLES", namespace="db", engine=engine)
+    assert (len(result.rows), result.truncated) == (1, True)
+    with pytest.raises(Invalid, match="a row of the answer exceeds 35 bytes"):
+        rows(client, "SHOW CREATE TABLE plain", engine)
+    times = itertools.count(step=100.0)
+    bound(result_bytes=10**6, seconds=60.0, clock=lambda: next(times))
+    for statement in ("SHOW TABLES LIKE 'no*|such*'", "SHOW NAMESPACES LIKE 'no*'"):
+        with pytest.raises(Invalid, match="took longer than 60 s"):
+            rows(client, statement, engine)
 
 
 @pytest.mark.parametrize(
