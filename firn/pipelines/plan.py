@@ -87,6 +87,8 @@ class Term:
     others: tuple[str, ...]
     joined: tuple[str, ...]
     derived: str | None = None
+    is_added: bool = False
+    """Whether the changes are added to counts and sums if no other input has changed."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Plan:
 
         It needs more than `affected` does. Together, BEFORE and AFTER have to hold the exact difference of both states:
         each row as often. And the table's rows have to be those of a full computation at the old state, which neither
-        the plan nor Spark can see (docs/protocols.md, rules 8.29 to 8.32).
+        the plan nor Spark can see (docs/protocols.md, rules 8.29 and 8.30).
         """
         return None if self._program is None else self._program.group_changes(frozenset(changed))
 

@@ -86,8 +86,12 @@ class Program:
         def translate(prefixes: Sequence[str]) -> tuple[str, ...]:
             return tuple(names[prefix] for prefix in prefixes)
 
-        terms = describe_terms(self.query, self.scope)
-        return tuple(replace(term, inputs=translate(term.inputs), joined=translate(term.joined)) for term in terms)
+        added = {(name,) for name in self.maintained_by()}
+        terms = (
+            replace(term, inputs=translate(term.inputs), joined=translate(term.joined))
+            for term in describe_terms(self.query, self.scope)
+        )
+        return tuple(replace(term, is_added=term.inputs in added) for term in terms)
 
     @cached_property
     def _prunes(self) -> list[Prune]:

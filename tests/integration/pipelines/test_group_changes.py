@@ -9,7 +9,7 @@ from tests.integration.pipelines.pinned_runs import PinnedRuns
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 QUERY = """SELECT t.driver, t.day, d.city, count(*) AS trips, count(t.tip) AS tipped, sum(t.fare) AS fares,
   sum(t.tip) AS tips, max(t.fare) AS best, min(t.note) AS first_note
@@ -30,7 +30,7 @@ class Trips:
     """A table of trips, and the runs of the table that counts and sums them."""
 
     def __init__(self, server: RunningServer, name: str, driver: str) -> None:
-        self.server, self.name = server, name
+        self.server, self.name, self.target = server, name, f"mart.{name}"
         self.sql(
             "CREATE TABLE {t} (id BIGINT, driver INT, day DATE, status STRING, fare DECIMAL(10,2), tip BIGINT, "
             "note STRING) USING iceberg PARTITIONED BY (day) TBLPROPERTIES ('format-version' = '3', "
@@ -41,7 +41,6 @@ class Trips:
             "if(id % 11 = 0, 'canceled', 'done'), id % 40, if(id % 3 = 0, NULL, id % 9), concat('n', id) "
             "FROM range(200)"
         )
-        self.target = f"mart.{name}"
         query, key = QUERY.format(trip=name), ["driver", "day"]
         self.runs = PinnedRuns(server, self.target, query, [f"raw.{name}", driver], key=key)
         assert self.runs.run().mode == "full"
