@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 
 from firn.errors import Refused
+from firn.protocol.answers.changes import ChangePlan
 from firn.protocol.names import join_name
 from firn.protocol.pipeline_pins import Checkpoint, TargetPins
 from firn.protocol.pipelines import CHECKPOINT_KEY
@@ -44,6 +45,11 @@ def has_exact_rows(target: PipelineTarget, pins: TargetPins) -> bool:
         feed = plan_feed(client, target.path, join_name(target.parts), version, until)
     except Refused:
         return False  # the history has expired
+    return has_only_commit(feed, own)
+
+
+def has_only_commit(feed: ChangePlan, own: str | None) -> bool:
+    """Whether nothing but a run's commit has changed rows; nothing at all if it has none."""
     appends = [commit.snapshot_id for commit in feed.appends]
     return feed.base_known and not feed.direct and appends == ([] if own is None else [own])
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.pipelines.group_changes import CHANGES, CURRENT, UNSURE, GroupChanges
 from firn.pipelines.plan import Plan
 from firn.protocol.names import quote_name
+from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipeline_pins import TargetPins
 from firn.protocol.pipelines import TableDefinition
 from optimizer.pipelines.computing import Computing
@@ -23,18 +24,19 @@ from optimizer.pipelines.selection import Selection
 from optimizer.pipelines.target import PipelineTarget
 
 
-def can_be_exact(
-    definition: TableDefinition, plan: Plan, target: PipelineTarget, inputs: Mapping[str, PinnedInput]
-) -> bool:
-    """Whether a run can know that the target's rows are those of a full computation.
+def can_be_exact(definition: TableDefinition, plan: Plan) -> bool:
+    """Whether a run of the table can know that its rows are those of a full computation.
 
-    Rows that validators drop are missing, code and other writers may give others, and rows that are too old for reads
-    vanish without a commit.
+    Rows that validators drop are missing, and code and other writers may give others.
     """
-    is_own = definition.code is None and not target.fills and definition.name.lower() not in _lower(definition.inputs)
-    if not (plan.maintained_by() and is_own and target.is_keyed and definition.quarantine is None):
-        return False
-    return target.shown.hides is None and not any(pinned.hides_rows() for pinned in inputs.values())
+    is_own = definition.output_mode is OutputMode.UPSERT and definition.code is None and definition.quarantine is None
+    reads_itself = definition.name.lower() in {name.lower() for name in definition.inputs}
+    return bool(plan.maintained_by()) and is_own and not reads_itself
+
+
+def hides_rows(target: PipelineTarget, inputs: Mapping[str, PinnedInput]) -> bool:
+    """Whether rows that are too old for reads vanish without a commit, from the target or from an input."""
+    return target.shown.hides is not None or any(pinned.hides_rows() for pinned in inputs.values())
 
 
 def find_group_changes(plan: Plan, pins: TargetPins, changed: Sequence[str]) -> GroupChanges | None:
@@ -84,7 +86,3 @@ def has_equal_types(computing: Computing, target: PipelineTarget) -> bool:
     """Whether the target has each value as the query gives it: a cast may have rounded or cut it."""
     fields = {name.lower(): field.dataType for name, field in target.read_fields().items()}
     return all(fields.get(field.name.lower()) == field.dataType for field in computing.compute_full().schema.fields)
-
-
-def _lower(names: Sequence[str]) -> set[str]:
-    return {name.lower() for name in names}

@@ -29,7 +29,13 @@ from optimizer.pipelines.context import RunContext, SharedInputs
 from optimizer.pipelines.exact_rows import describe_state, has_exact_rows
 from optimizer.pipelines.inputs import BASE, PinnedInput, list_changed
 from optimizer.pipelines.lake import Lake
-from optimizer.pipelines.maintaining import add_changes, can_be_exact, find_group_changes, has_equal_types
+from optimizer.pipelines.maintaining import (
+    add_changes,
+    can_be_exact,
+    find_group_changes,
+    has_equal_types,
+    hides_rows,
+)
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.publishing import ComputedTable, Publishing
 from optimizer.pipelines.quarantine import Quarantine
@@ -123,9 +129,8 @@ class TableRun:
             replaying = self._open(plan, replayed)
             earlier = replaying.find_affected(list_changed(pins.replay.pins, pins.until.pins))
         computing = self._open(plan, inputs, earlier)
-        is_exact = can_be_exact(self.definition, plan, target, inputs) and (
-            mode.is_full or has_exact_rows(target, pins)
-        )
+        is_exact = can_be_exact(self.definition, plan) and not hides_rows(target, inputs)
+        is_exact = is_exact and (mode.is_full or has_exact_rows(target, pins))
         computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed, is_exact=is_exact)
         if is_exact:
             computed = computed.with_exact_state(describe_state(computed.target))

@@ -66,7 +66,7 @@ def test_changes_are_added_until_somebody_else_changes_the_table(server: Running
     trips = Trips(server, "trip_a", driver)
     trips.sql("UPDATE {t} SET tip = tip + 3 WHERE id IN (8, 9, 10)")  # the tip of 9 is null
     updated = trips.run()
-    assert (updated.keys, updated.recomputed, updated.written, updated.unchanged) == (3, 0, 2, 1)
+    assert (updated.keys, updated.recomputed, updated.written) == (2, 0, 2)
     trips.merge()
     trips.sql(
         "INSERT INTO {t} VALUES (900, 1, DATE'2026-03-01', 'done', 5, NULL, 'a'), (901, 9, NULL, 'done', 5, 1, 'a')"
