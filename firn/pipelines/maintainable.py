@@ -118,8 +118,9 @@ def read_precision(column: exp.Column) -> tuple[int, int]:
     """The digits of a decimal column, and those of them behind the point."""
     type_ = column.type
     numbers = [int(item.this.this) for item in type_.expressions] if isinstance(type_, exp.DataType) else []
-    precision, scale = (*numbers, 10, 0)[: max(len(numbers), 1)], numbers[1] if len(numbers) > 1 else 0
-    return precision[0], scale
+    if not numbers:
+        return 10, 0
+    return numbers[0], numbers[1] if len(numbers) > 1 else 0
 
 
 def is_integer(column: exp.Expr) -> bool:
@@ -153,4 +154,4 @@ def _is_repeatable(node: exp.Expr) -> bool:
 
 def _has_more(select: exp.Select) -> bool:
     known = ("expressions", "from_", "joins", "where", "group")
-    return any(value for name, value in select.args.items() if name not in known and name != "kind")
+    return any(value for name, value in select.args.items() if name not in known)

@@ -127,3 +127,19 @@ def test_changes_of_two_inputs_are_recomputed_and_the_next_ones_added(server: Ru
     assert trips.run().recomputed is None
     trips.sql("UPDATE {t} SET tip = 6 WHERE driver = 4")
     assert trips.run().recomputed == 0
+
+
+def test_a_table_that_has_rounded_the_sums_gets_no_changes(server: RunningServer) -> None:
+    sql = server.spark.sql
+    sql("CREATE TABLE lake.raw.paid (shop INT, amount DECIMAL(10,2)) USING iceberg")
+    sql("INSERT INTO lake.raw.paid VALUES (1, 1.40), (2, 1.00)")
+    sql(
+        "CREATE TABLE lake.mart.paid (shop INT NOT NULL, n BIGINT, total DECIMAL(20,0)) USING iceberg "
+        "TBLPROPERTIES ('firn.primary-key' = 'shop')"
+    )
+    query = "SELECT shop, count(*) AS n, sum(amount) AS total FROM raw.paid GROUP BY shop"
+    runs = PinnedRuns(server, "mart.paid", query, ["raw.paid"], key=["shop"])
+    assert runs.run().mode == "full"
+    sql("INSERT INTO lake.raw.paid VALUES (1, 1.40)")
+    assert runs.run().recomputed is None
+    assert [int(row[2]) for row in server.rows("SELECT shop, n, total FROM lake.mart.paid")] == [3, 1]
