@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firn.protocol.pipelines import RunResult
+from optimizer.pipelines import table_run
 from tests.integration.pipelines.pinned_runs import PinnedRuns
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
@@ -16,6 +17,11 @@ QUERY = """SELECT t.driver, t.day, d.city, count(*) AS trips, count(t.tip) AS ti
 FROM raw.{trip} t JOIN raw.driver d ON t.driver = d.driver WHERE t.status <> 'canceled'
 GROUP BY t.driver, t.day, d.city"""
 COLUMNS = "driver, day, city, trips, tipped, fares, tips, best, first_note"
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_take_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_run, "LEAST_ADDED_BYTES", 0)
 
 
 @pytest.fixture(scope="module")
