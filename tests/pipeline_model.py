@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,6 +13,7 @@ import duckdb
 import sqlglot
 
 from firn.pipelines import Plan, incremental
+from firn.pipelines.group_changes import CHANGES, CURRENT, UNSURE, GroupChanges
 from firn.pipelines.plan import Step
 from tests.pipeline_shapes import SCHEMA
 
@@ -27,15 +28,21 @@ class Round:
 
     affected: int
     rows: int
+    unsure: int | None = None
+    """The values that were recomputed although changes were added to the others; None if all were recomputed."""
 
 
 @dataclass
 class Model:
-    """A query, its inputs, and the target that its plan keeps up to date. `seed` makes all that is random."""
+    """A query, its inputs, and the target that its plan keeps up to date. `seed` makes all that is random.
+
+    With `adds_changes` it adds changes to groups where the plan can.
+    """
 
     sql: str
     seed: object = 0
     key: Sequence[str] = ()
+    adds_changes: bool = False
 
     def __post_init__(self) -> None:
         self.connection = _connect()
@@ -46,6 +53,10 @@ class Model:
         self.state = {name: self.random_rows(name, self.random.choice([0, 3, LARGEST[name]])) for name in self.inputs}
         self.held: dict[str, list[Row]] = {}
         self.followed: dict[frozenset[str], tuple[Step, ...]] = {}
+        self.load_full()
+
+    def load_full(self) -> None:
+        """Compute the target from the state of the inputs."""
         for name, rows in self.state.items():
             self._load(f"t_{name}__new", rows)
             self._run(f"create or replace view {name} as select * from t_{name}__new")
@@ -59,14 +70,24 @@ class Model:
         changed = self._choose_changed()
         old = self.state
         self.state = {name: self.change(name, rows) if name in changed else rows for name, rows in old.items()}
+        return self.follow_states({name: old[name] for name in changed})
+
+    def follow_states(self, old: Mapping[str, list[Row]]) -> Round:
+        """Bring the target up to date; `old` has the earlier rows of the inputs that have changed."""
+        changed = frozenset(old)
+        self.followed.setdefault(changed, self.plan.affected(changed))
         for name in self.inputs:
-            self._load_states(name, old[name], self.state[name])
+            self._load_states(name, old.get(name, self.state[name]), self.state[name])
         result = self._follow(changed)
         self._compare(changed)
         return result
 
     def _choose_changed(self) -> frozenset[str]:
         """Inputs that change; few sets of them for each query, because their SQL costs more than the rounds."""
+        if self.adds_changes and self.followed and self.random.random() < 0.8:  # changes of one input can be added
+            changed = frozenset({self.random.choice(self.inputs)})
+            self.followed.setdefault(changed, self.plan.affected(changed))
+            return changed
         if len(self.followed) > 2:
             return self.random.choice(list(self.followed))
         chosen = {name for name in self.inputs if self.random.random() < 0.6} or {self.random.choice(self.inputs)}
@@ -76,16 +97,42 @@ class Model:
 
     def _follow(self, changed: frozenset[str]) -> Round:
         """Do with the target what the plan says."""
+        group_changes = self.plan.group_changes(changed) if self.adds_changes else None
+        if group_changes is not None:
+            return self._add_changes(group_changes)
         for step in self.followed[changed]:
             self._run(f"create or replace temp table {step.name} as {to_duckdb(step.sql)}")
         affected = self._run("select * from firn_affected")
         self._run(
             f"create or replace temp table computed as {to_duckdb(self.plan.rows(self._choose_values(affected)))}"
         )
-        same = " and ".join(f'target."{name}" is not distinct from a."{name}"' for name in self.plan.scope)
-        self._run(f"delete from target where exists (select 1 from firn_affected a where {same})")
-        rows = self._run("insert into target select * from computed")
-        return Round(len(affected), rows[0][0])
+        return Round(len(affected), self._replace("firn_affected", "computed"))
+
+    def _replace(self, affected: str, computed: str) -> int:
+        """Replace the target's rows with these values."""
+        self._run(f"delete from target where exists (select 1 from {affected} a where {self._is_same('target', 'a')})")
+        return int(self._run(f"insert into target select * from {computed}")[0][0])
+
+    def _is_same(self, left: str, right: str) -> str:
+        return " and ".join(f'{left}."{name}" is not distinct from {right}."{name}"' for name in self.plan.scope)
+
+    def _add_changes(self, group_changes: GroupChanges) -> Round:
+        """Add changes to the groups of the target, and recompute those that are unsure, as a run does."""
+        self._run(f"create or replace temp table {CHANGES} as {to_duckdb(group_changes.changes)}")
+        self._run(f"create or replace temp table touched as {to_duckdb(group_changes.affected)}")
+        affected = f"exists (select 1 from touched a where {self._is_same('target', 'a')})"
+        self._run(f"create or replace temp table {CURRENT} as select * from target where {affected}")
+        self._run(f"create or replace temp table maintained as {to_duckdb(group_changes.maintained)}")
+        scope = ", ".join(f'"{name}"' for name in self.plan.scope)
+        self._run(
+            f"create or replace temp table firn_affected as select distinct {scope} from maintained where {UNSURE}"
+        )
+        unsure = self._run("select count(*) from firn_affected")[0][0]
+        others = f"not exists (select 1 from firn_affected a where {self._is_same('maintained', 'a')})"
+        computed = f"select * exclude ({UNSURE}) from maintained where {others}"
+        recomputed = f" union all {to_duckdb(self.plan.rows())}" if unsure else ""
+        self._run(f"create or replace temp table computed as {computed}{recomputed}")
+        return Round(len(self._run("select * from touched")), self._replace("touched", "computed"), unsure)
 
     def _choose_values(self, affected: list[Any]) -> dict[str, list[Any]]:
         """The values of some columns of the scope, by which the inputs are restricted."""

@@ -94,6 +94,8 @@ class StoredCheckpoint:
     pins: Sequence[StoredPin]
     number: int = field(default=0, compare=False)
     """Rises from pins to pins of the table; 0 before it is stored."""
+    exact_at: str | None = None
+    """See `firn.protocol.pipeline_pins.Checkpoint`. The database has it of steps without a commit only."""
 
 
 def check_pipeline_name(name: str) -> str:

@@ -104,6 +104,9 @@ class Checkpoints(Protocol):
 
     def add(self, checkpoint: StoredCheckpoint) -> None: ...
 
+    def note_exact(self, table_id: PipelineTableId, checkpoint_id: str, exact_at: str | None) -> None:
+        """Keep the state of the table at which its rows are exact, with a checkpoint."""
+
     def find(self, table_id: PipelineTableId, checkpoint_id: str) -> StoredCheckpoint | None: ...
 
     def number_of(self, table_id: PipelineTableId, checkpoint_id: str) -> int:

@@ -142,7 +142,9 @@ def _describe_cost(run: RunOut) -> str | None:
 
 
 def _describe_rows(result: RunResult) -> str:
-    keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}: "
+    recomputed = result.recomputed
+    added = "" if recomputed is None else f" (changes added to counts and sums, {recomputed:,} recomputed)"
+    keys = "" if result.keys is None else f"{_count(result.keys, 'affected value')}{added}: "
     keys += f"{_count(result.chunks, 'chunk')} of a backfill: " if result.chunks else ""
     unchanged = f"{result.unchanged:,} left out (unchanged)"
     written = f"{_count(result.written, 'row')} written, {unchanged}, {result.deleted:,} deleted"

@@ -68,7 +68,8 @@ def plan_transformed(
     own = [name.lower() for name in key]
     names = {column.name for column in known.columns}
     plan = plan_query(query, schema, key=[name for name in own if name in names], deterministic=deterministic)
-    plan = replace(plan, key=tuple(own))
+    terms = tuple(replace(term, is_added=False) for term in plan.terms)  # the table has the transforms' rows
+    plan = replace(plan, key=tuple(own), terms=terms)
     reason = _find_obstacle(plan, code, own, line) if plan.is_incremental else None
     return plan if reason is None else replace(plan, strategy=Strategy.FULL, scope=(), terms=(), reasons=(reason,))
 

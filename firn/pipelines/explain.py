@@ -27,7 +27,7 @@ def explain_table(table: TablePlan) -> list[str]:
     lines += [f"  {line}" for line in _describe_code(table)]
     if table.is_incremental:
         lines += [f"  {line}" for line in _align(list(_describe_inputs(plan)))]
-        lines += [f"  {line}" for line in _describe_pruning(plan)]
+        lines += [f"  {line}" for line in (*_describe_adding(table, plan), *_describe_pruning(plan))]
     else:
         lines += [f"  {explain_reason(reason, definition.path)}" for reason in plan.reasons]
     return lines + [f"  warning: {explain_reason(warning, definition.path)}" for warning in plan.warnings]
@@ -96,6 +96,12 @@ def describe_term(term: Term) -> str:
     return f"{lacking}: the rows of {joined} that match them are read at both states"
 
 
+def explain_term(term: Term) -> str:
+    """The same, and whether a run adds the changes to counts and sums."""
+    added = "; if it alone has changed, its changes are added to counts and sums" if term.is_added else ""
+    return f"{describe_term(term)}{added}"
+
+
 def _describe_strategy(table: TablePlan, plan: Plan) -> str:
     policy = table.definition.refresh
     if table.is_append:
@@ -120,6 +126,12 @@ def _describe_streams(table: TablePlan, plan: Plan) -> Iterator[tuple[str, str]]
         yield read.name, f"only new rows are read; changed and deleted ones {others}" if is_stream else "read as it is"
 
 
+def _describe_adding(table: TablePlan, plan: Plan) -> Iterator[str]:
+    names = plan.maintained_by()
+    if names and table.definition.code is None:
+        yield f"if {' or '.join(names)} alone has changed, its changes are added to counts and sums"
+
+
 def _describe_pruning(plan: Plan) -> Iterator[str]:
     columns = plan.pruned_columns()
     if columns:
@@ -140,7 +152,7 @@ def _write_term(term: Term) -> dict[str, Any]:
         "equal": list(term.equal),
         "others": list(term.others),
         "joined": list(term.joined),
-        "text": describe_term(term),
+        "text": explain_term(term),
     }
 
 

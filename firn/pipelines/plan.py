@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from firn.pipelines.group_changes import GroupChanges
     from firn.pipelines.program import Program
 
 
@@ -86,6 +87,8 @@ class Term:
     others: tuple[str, ...]
     joined: tuple[str, ...]
     derived: str | None = None
+    is_added: bool = False
+    """Whether the changes are added to counts and sums if no other input has changed."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,19 @@ class Plan:
         are partitioned, and only if there are few values. Raises ValueError for a plan that is not incremental.
         """
         return self._require_program().rows(values or {})
+
+    def group_changes(self, changed: Collection[str]) -> GroupChanges | None:
+        """SQL that adds the changes of these inputs to counts, sums and extremes; None if rows have to be recomputed.
+
+        It needs more than `affected` does. Together, BEFORE and AFTER have to hold the exact difference of both states:
+        each row as often. And the table's rows have to be those of a full computation at the old state, which neither
+        the plan nor Spark can see (docs/protocols.md, rules 8.29 and 8.30).
+        """
+        return None if self._program is None else self._program.group_changes(frozenset(changed))
+
+    def maintained_by(self) -> tuple[str, ...]:
+        """The inputs whose changes are added to counts, sums and extremes if no other input has changed."""
+        return () if self._program is None else self._program.maintained_by()
 
     def pruned_columns(self) -> dict[str, tuple[str, ...]]:
         """For each column of the scope, the columns `input.column` that `rows(values)` restricts."""

@@ -12,6 +12,7 @@ from sqlglot.errors import UnsupportedError
 from firn.pipelines.errors import InvalidDefinition
 from firn.pipelines.forbidden import refuse_forbidden
 from firn.pipelines.full_reasons import NotIncremental, find_reasons
+from firn.pipelines.maintainable import read_groups
 from firn.pipelines.normalization import (
     Schema,
     drop_positions,
@@ -83,7 +84,8 @@ def _plan_incrementally(full: Plan, query: exp.Query, prefixes: Mapping[str, str
     """The incremental plan; the full one with the reason if a part of the query has no scope."""
     try:
         scope = choose_scope(require_scope(query), full.key)
-        program = Program(query, scope, prefixes, {read.name: read.columns for read in full.inputs})
+        columns = {read.name: read.columns for read in full.inputs}
+        program = Program(query, scope, prefixes, columns, read_groups(query, full.key))
         program.check()
         terms = program.terms()
     except NotIncremental as error:

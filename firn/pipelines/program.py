@@ -11,6 +11,8 @@ from sqlglot import exp
 
 from firn.pipelines.affected import AffectedBuilder, describe_terms
 from firn.pipelines.full_reasons import NotIncremental, reason_at
+from firn.pipelines.group_changes import GroupChanges, build_group_changes
+from firn.pipelines.maintainable import Groups
 from firn.pipelines.plan import Step, Term
 from firn.pipelines.recompute import Prune, find_prunes, rows_sql
 
@@ -19,18 +21,31 @@ from firn.pipelines.recompute import Prune, find_prunes, rows_sql
 class Program:
     """A normalized query with its scope. `prefixes` are the names of its inputs in the query, by their real names.
 
-    `columns` are those that the inputs have, by the same names.
+    `columns` are those that the inputs have, by the same names. `groups` are None if no changes can be added to them.
     """
 
     query: exp.Query
     scope: tuple[str, ...]
     prefixes: Mapping[str, str]
     columns: Mapping[str, Sequence[str]]
+    groups: Groups | None = None
 
     def affected(self, changed: frozenset[str]) -> tuple[Step, ...]:
         """The steps that compute the affected values if the inputs `changed` have changed."""
         known = frozenset(prefix for name, prefix in self.prefixes.items() if name in changed)
         return AffectedBuilder(known).build(self.query, self.scope)
+
+    def group_changes(self, changed: frozenset[str]) -> GroupChanges | None:
+        """How the changes of the inputs `changed` are added to the groups; None if they have to be recomputed."""
+        prefixes = [prefix for name, prefix in self.prefixes.items() if name in changed]
+        if self.groups is None or len(prefixes) != 1:
+            return None
+        leaf = self.groups.find_changed(prefixes[0])
+        return None if leaf is None else build_group_changes(self.groups, leaf, self.scope)
+
+    def maintained_by(self) -> tuple[str, ...]:
+        """The inputs whose changes can be added to the groups if no other input has changed."""
+        return tuple(name for name in self.prefixes if self.group_changes(frozenset({name})) is not None)
 
     def check(self) -> None:
         """Raise NotIncremental if the changes of an input cannot be followed."""
@@ -71,8 +86,12 @@ class Program:
         def translate(prefixes: Sequence[str]) -> tuple[str, ...]:
             return tuple(names[prefix] for prefix in prefixes)
 
-        terms = describe_terms(self.query, self.scope)
-        return tuple(replace(term, inputs=translate(term.inputs), joined=translate(term.joined)) for term in terms)
+        added = {(name,) for name in self.maintained_by()}
+        terms = (
+            replace(term, inputs=translate(term.inputs), joined=translate(term.joined))
+            for term in describe_terms(self.query, self.scope)
+        )
+        return tuple(replace(term, is_added=term.inputs in added) for term in terms)
 
     @cached_property
     def _prunes(self) -> list[Prune]:

@@ -12,7 +12,7 @@ from firn.names import split_name
 from firn.pipelines.code_definitions import fingerprint_code
 from firn.pipelines.definition import Definition, Pipeline
 from firn.pipelines.errors import InvalidDefinition, Place
-from firn.pipelines.explain import describe_term
+from firn.pipelines.explain import explain_term
 from firn.pipelines.fingerprint import find_extended, fingerprint_append, fingerprint_query, fingerprint_text
 from firn.pipelines.graph import read_inputs
 from firn.pipelines.lineage import trace_columns
@@ -196,7 +196,7 @@ def _refuse_message(error: ValidationError) -> Invalid:
 
 def _write_term(term: Term) -> QueryTerm:
     joined = [] if term.access is Access.ROWS else [*dict.fromkeys(term.joined)]
-    return QueryTerm(inputs=[*term.inputs], joined=joined, text=describe_term(term))
+    return QueryTerm(inputs=[*term.inputs], joined=joined, text=explain_term(term))
 
 
 def _write_reasons(reasons: Sequence[Reason]) -> Iterator[FullReason]:

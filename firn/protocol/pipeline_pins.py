@@ -26,12 +26,17 @@ class InputPin(Message):
 
 
 class Checkpoint(Message):
-    """The pins that a table's rows were computed from. `id` is the position of the pipeline's writer on the table."""
+    """The pins that a table's rows were computed from. `id` is the position of the pipeline's writer on the table.
+
+    `exact_at` is the state of the table with which the run compared what it computed, if the run knows that the rows
+    are exactly those of a full computation at the pins unless others have changed the table since (rule 8.30).
+    """
 
     id: str
     fingerprint: str
     pinned_at: datetime
     pins: list[InputPin]
+    exact_at: str | None = None
 
 
 class PinTarget(Request):
@@ -88,9 +93,13 @@ class Pins(Message):
 
 
 class MoveCheckpoint(Request):
-    """Asked by an optimizer with its lease, if its inputs do not change `table`: the step without a commit."""
+    """Asked by an optimizer with its lease, if its inputs do not change `table`: the step without a commit.
+
+    The server keeps `exact_at` with the checkpoint `end` (see `Checkpoint`).
+    """
 
     table: _Name
     epoch: Annotated[int, Field(ge=1)]
     start: Annotated[str, Field(min_length=1, max_length=255)]
     end: Annotated[str, Field(min_length=1, max_length=255)]
+    exact_at: Annotated[str | None, Field(pattern=r"^[0-9a-f:]{1,100}$")] = None

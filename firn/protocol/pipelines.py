@@ -269,6 +269,8 @@ class RunResult(Message):
     reason: str | None = None
     inputs: list[InputChanges] = []
     keys: int | None = None
+    recomputed: int | None = None
+    """Of `keys`, those whose rows were computed again; None if the run added no changes to counts and sums."""
     chunks: int = 0
     """The chunks of backfills that ended with the run."""
     written: int = 0

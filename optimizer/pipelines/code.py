@@ -124,7 +124,7 @@ class CodeComputing(Computing):
         if self._run.code.is_sql:
             return super()._find_changed(changed)
         parts = [self._read_values(self.inputs[name]) for name in changed]
-        return self._count(reduce(DataFrame.unionByName, parts).distinct()) if parts else None
+        return self.count_affected(reduce(DataFrame.unionByName, parts).distinct()) if parts else None
 
     def _read_values(self, pinned: PinnedInput) -> DataFrame:
         """The values of the scope in the changed rows of an input. Code may read any column."""

@@ -56,7 +56,9 @@ def _commit_alone(table: ComputedTable, checkpoints: Checkpoints, stage: Callabl
     pins, rows, done = table.pins, table.rows, {"checkpoint": table.pins.until.id}
     if rows is None:
         start = pins.writer.position or "none"
-        checkpoints.move(MoveCheckpoint(table=pins.table, epoch=pins.writer.epoch, start=start, end=pins.until.id))
+        end, exact_at = pins.until.id, pins.until.exact_at
+        step = MoveCheckpoint(table=pins.table, epoch=pins.writer.epoch, start=start, end=end, exact_at=exact_at)
+        checkpoints.move(step)
         return table.result.model_copy(update=done)
     stage("committing" if table.result.written or table.result.deleted else "computing and committing")
     counts = list[int | None]()

@@ -79,9 +79,9 @@ class Computing:
         if self.earlier is None:
             return affected
         if affected is not None:
-            return self._count(affected.frame.unionByName(self.earlier.frame).distinct())
+            return self.count_affected(affected.frame.unionByName(self.earlier.frame).distinct())
         self._show_states([], [])
-        return self._count(self.earlier.frame)
+        return self.count_affected(self.earlier.frame)
 
     def _find_changed(self, changed: Sequence[str]) -> Affected | None:
         steps = self.plan.affected(changed)
@@ -90,19 +90,23 @@ class Computing:
         self._show_states(changed, steps)
         for number, step in enumerate(steps[:-1]):
             frame, uses = self.spark.sql(step.sql), sum(later.sql.count(step.name) for later in steps[number + 1 :])
-            self._name(step.name, self._compute_now(frame) if uses > 1 else frame)
-        return self._count(self.spark.sql(steps[-1].sql))
+            self.name_view(step.name, self.compute_now(frame) if uses > 1 else frame)
+        return self.count_affected(self.spark.sql(steps[-1].sql))
 
-    def _count(self, frame: DataFrame) -> Affected | None:
+    def show_changes(self, changed: str, sql: str) -> None:
+        """Views of the states that SQL over the changes of one input reads, and those that a recomputation reads."""
+        self._show_states([changed], [Step("", sql)])
+
+    def count_affected(self, frame: DataFrame) -> Affected | None:
         """The values of a frame, which the recomputation reads by the name of the last step."""
         counted = Observation()
-        computed = self._compute_now(frame.observe(counted, F.count(F.lit(1)).alias("rows")))
+        computed = self.compute_now(frame.observe(counted, F.count(F.lit(1)).alias("rows")))
         count = int(counted.get["rows"])
         computed = computed.hint("broadcast") if count <= MOST_COLLECTED else computed
-        self._name(AFFECTED, computed)
+        self.name_view(AFFECTED, computed)
         return Affected(computed, self.plan.scope, count, self._collect_few(computed, count)) if count else None
 
-    def _compute_now(self, frame: DataFrame) -> DataFrame:
+    def compute_now(self, frame: DataFrame) -> DataFrame:
         """Compute a frame that SQL reads by its name. Spark does not find rows that it keeps for the plan of a view."""
         computed = frame.localCheckpoint()
         self.stack.callback(_forget, computed)
@@ -127,14 +131,15 @@ class Computing:
                 continue
             changes = pinned.read_changed(needed)
             if sum(sql.count(f"{read.relation(state)}`") for state in (State.BEFORE, State.AFTER)) > 1:
-                changes = ChangedRows(self._compute_now(changes.frame))
+                changes = ChangedRows(self.compute_now(changes.frame))
             self._show(read, State.BEFORE, changes.before)
             self._show(read, State.AFTER, changes.after)
 
     def _show(self, read: Input, state: State, frame: DataFrame) -> None:
-        self._name(read.relation(state), frame)
+        self.name_view(read.relation(state), frame)
 
-    def _name(self, view: str, frame: DataFrame) -> None:
+    def name_view(self, view: str, frame: DataFrame) -> None:
+        """Let SQL read a frame by a name, until the end of the run."""
         frame.createOrReplaceTempView(quote_name(view))
         self.stack.callback(self.spark.catalog.dropTempView, view)
 

@@ -81,6 +81,9 @@ class PinnedInput(Protocol):
     def measure(self) -> tuple[int, int]:
         """Bytes of the files that differ between the pins, and of all files at the new pin."""
 
+    def hides_rows(self) -> bool:
+        """Whether readers do not see rows that are too old, so that rows vanish without a commit."""
+
     def count_changes(self) -> InputChanges:
         """The changes between the pins for people, as far as they are known without reading rows."""
 
@@ -143,6 +146,10 @@ class KeyedInput:
         """The pending changes, of which the new ones are a part; and both stores."""
         shown = self.lake.table(self.name).show()
         return (shown.pending_bytes, shown.bytes + shown.pending_bytes)
+
+    def hides_rows(self) -> bool:
+        """Whether the table has a time to live."""
+        return self.lake.table(self.name).show().hides is not None
 
     def count_changes(self) -> InputChanges:
         """The commits that change rows."""
@@ -207,6 +214,10 @@ class PlainInput:
         if self.since is None or self.until is None:
             return total, total
         return total if self._changed_files is None else _sum_bytes(self._changed_files), total
+
+    def hides_rows(self) -> bool:
+        """No: a table without a key shows all rows."""
+        return False
 
     def count_changes(self) -> InputChanges:
         """The commits, and the files that differ."""

@@ -57,6 +57,11 @@ class ComputedTable:
     changes: DataFrame | None = None
     quarantined: WritableRows | None = None
 
+    def with_exact_state(self, exact_at: str) -> ComputedTable:
+        """The same, with a checkpoint that says at which state of the table its rows are exact (rule 8.30)."""
+        until = self.pins.until.model_copy(update={"exact_at": exact_at})
+        return replace(self, pins=self.pins.model_copy(update={"until": until}))
+
 
 @dataclass(frozen=True)
 class Publishing:

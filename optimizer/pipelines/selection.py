@@ -30,6 +30,8 @@ class Selection:
 
     affected: Affected | None
     condition: str | None = None
+    current: DataFrame | None = None
+    """The selected ones of the target's rows, if the run has read them already."""
 
     @property
     def count(self) -> int:
@@ -48,6 +50,8 @@ class Selection:
 
     def restrict(self, rows: DataFrame) -> DataFrame:
         """The selected ones of the target's rows."""
+        if self.current is not None:
+            return self.current
         parts = [] if self.condition is None else [self._find_chunks(rows)]
         if self.affected is not None:
             parts.append(self.affected.restrict(self._find_others(rows)))

@@ -99,7 +99,10 @@ class _Part:
     def build_move(self) -> MoveCheckpoint:
         pins = self.table.pins
         start = pins.writer.position or "none"
-        return MoveCheckpoint(table=pins.table, epoch=pins.writer.epoch, start=start, end=pins.until.id)
+        exact_at = pins.until.exact_at
+        return MoveCheckpoint(
+            table=pins.table, epoch=pins.writer.epoch, start=start, end=pins.until.id, exact_at=exact_at
+        )
 
     def read_writer(self) -> WriterOut:
         target = self.table.target

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from firn.pipelines import Plan, incremental
 from firn.pipelines.errors import InvalidDefinition
+from firn.pipelines.group_changes import GroupChanges
 from firn.pipelines.table_plans import hide_filled
 from firn.pipelines.types import name_type
 from firn.protocol.backfills import ClaimRequest
@@ -25,13 +26,24 @@ from optimizer.pipelines.auditing import Audit
 from optimizer.pipelines.code import CodeComputing, RunCode, build_code, find_outside, plan_table
 from optimizer.pipelines.computing import Affected, Computing, open_computing, read_result_schema
 from optimizer.pipelines.context import RunContext, SharedInputs
+from optimizer.pipelines.exact_rows import describe_state, has_exact_rows
 from optimizer.pipelines.inputs import BASE, PinnedInput, list_changed
 from optimizer.pipelines.lake import Lake
+from optimizer.pipelines.maintaining import (
+    add_changes,
+    can_be_exact,
+    find_group_changes,
+    has_equal_types,
+    hides_rows,
+)
 from optimizer.pipelines.mode import Mode, choose_mode, weigh
 from optimizer.pipelines.publishing import ComputedTable, Publishing
 from optimizer.pipelines.quarantine import Quarantine
 from optimizer.pipelines.selection import Selection, build_condition
 from optimizer.pipelines.target import PipelineTarget, add_columns, create_target, find_target, fit_columns
+
+LEAST_ADDED_BYTES = 32 * 2**20
+"""Runs over fewer bytes of inputs and targets read groups again, which takes two jobs of Spark less."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,11 @@ class TableRun:
             replaying = self._open(plan, replayed)
             earlier = replaying.find_affected(list_changed(pins.replay.pins, pins.until.pins))
         computing = self._open(plan, inputs, earlier)
-        computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed)
+        is_exact = can_be_exact(self.definition, plan) and not hides_rows(target, inputs)
+        is_exact = is_exact and (mode.is_full or has_exact_rows(target, pins))
+        computed = self._compute_rows(target, pins, computing, None if mode.is_full else changed, is_exact=is_exact)
+        if is_exact:
+            computed = computed.with_exact_state(describe_state(computed.target))
         weighed = {"incremental_bytes": mode.incremental_bytes, "full_bytes": mode.full_bytes}
         return replace(computed, result=computed.result.model_copy(update={"reason": mode.reason, **weighed}))
 
@@ -169,11 +185,22 @@ class TableRun:
         return choose_mode(plan, self.definition.refresh, pins, replayed, is_requested=False, obstacle=obstacle)
 
     def _compute_rows(
-        self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: Sequence[str] | None
+        self,
+        target: PipelineTarget,
+        pins: TargetPins,
+        computing: Computing,
+        changed: Sequence[str] | None,
+        *,
+        is_exact: bool,
     ) -> ComputedTable:
         """Compute all rows if `changed` is None, otherwise those that the changed inputs affect, or add."""
         if changed is not None and self._is_append:
             return self._append_rows(target, pins, computing, changed)
+        is_large = self.context.tuning.total_bytes >= LEAST_ADDED_BYTES
+        if changed is not None and is_exact and is_large and has_equal_types(computing, target):
+            group_changes = find_group_changes(computing.plan, pins, changed)
+            if group_changes is not None:
+                return self._add_changes(target, pins, computing, changed[0], group_changes)
         selection, mode = None, "full" if changed is None else "incremental"
         if changed is not None:
             selection = self._select(pins, computing, changed)
@@ -183,13 +210,46 @@ class TableRun:
         rows = computing.compute_full() if selection is None else selection.compute(computing, target)
         if selection is None and not self._is_columns:
             target = self._add_columns(target, rows.schema)
-        audit = self._build_audit(rows, computing)
-        if audit is not None and selection is not None:
-            audit = replace(audit, compute_full=lambda: self._fit(computing.compute_full(), target))
-        computed = self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
+        computed = self._prepare(target, pins, computing, rows, selection)
         keys = None if selection is None else selection.count
         chunks = 0 if selection is None or pins.chunks is None else len(pins.chunks.chunks)
         update = {"mode": mode, "keys": keys, "chunks": chunks}
+        return replace(computed, result=computed.result.model_copy(update=update))
+
+    def _prepare(
+        self,
+        target: PipelineTarget,
+        pins: TargetPins,
+        computing: Computing,
+        rows: DataFrame,
+        selection: Selection | None,
+    ) -> ComputedTable:
+        """Audit computed rows, and compare them with the target's."""
+        audit = self._build_audit(rows, computing)
+        if audit is not None and selection is not None:
+            audit = replace(audit, compute_full=lambda: self._fit(computing.compute_full(), target))
+        return self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
+
+    def _add_changes(
+        self,
+        target: PipelineTarget,
+        pins: TargetPins,
+        computing: Computing,
+        changed: str,
+        group_changes: GroupChanges,
+    ) -> ComputedTable:
+        """Add the changes of an input to counts and sums (docs/protocols.md, rule 8.29)."""
+        self.context.stage("adding changes")
+        maintained = add_changes(computing, target, changed, group_changes)
+        if maintained is None:
+            return ComputedTable(target, pins, RunResult(mode="incremental", keys=0, recomputed=0))
+        count, recomputed = maintained.selection.count, maintained.recomputed
+        self.context.say(
+            f"adds changes of {changed} to counts and sums: {count} values of {', '.join(computing.plan.scope)} are "
+            f"affected, {recomputed} of them recomputed"
+        )
+        computed = self._prepare(target, pins, computing, maintained.rows, maintained.selection)
+        update = {"mode": "incremental", "keys": count, "recomputed": recomputed}
         return replace(computed, result=computed.result.model_copy(update=update))
 
     def compute_chunk(self, take: Take, inputs: SharedInputs) -> ComputedTable:
@@ -205,11 +265,7 @@ class TableRun:
         writer = target.lake.table(target.table).writers.get(take.writer)
         pins = TargetPins(table=self.name, writer=writer, since=None, full_reason=None, until=take.at)
         self.context.stage("computing")
-        rows = selection.compute(computing, target)
-        audit = self._build_audit(rows, computing)
-        if audit is not None:
-            audit = replace(audit, compute_full=lambda: self._fit(computing.compute_full(), target))
-        return self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
+        return self._prepare(target, pins, computing, selection.compute(computing, target), selection)
 
     def _fit(self, rows: DataFrame, target: PipelineTarget) -> DataFrame:
         return fit_columns(rows, target, target.read_fields())

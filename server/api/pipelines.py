@@ -228,6 +228,7 @@ def build_checkpoint(stored: StoredCheckpoint) -> pipeline_pins.Checkpoint:
         id=stored.id,
         fingerprint=stored.fingerprint,
         pinned_at=stored.pinned_at,
+        exact_at=stored.exact_at,
         pins=[pin.pin for pin in stored.pins],
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import and_, delete, exists, or_, select
+from sqlalchemy import and_, delete, exists, or_, select, update
 from sqlalchemy.orm import aliased
 
 from catalog.jobs.job import JobId
@@ -59,6 +59,11 @@ class SqlCheckpoints:
                     )
                 )
         self.session.flush()
+
+    def note_exact(self, table_id: PipelineTableId, checkpoint_id: str, exact_at: str | None) -> None:
+        """Keep the state of the table at which its rows are exact, with the checkpoint that a step reaches."""
+        of = (PipelineCheckpointRow.table_id == table_id, PipelineCheckpointRow.id == checkpoint_id)
+        self.session.execute(update(PipelineCheckpointRow).where(*of).values(exact_at=exact_at))
 
     def find(self, table_id: PipelineTableId, checkpoint_id: str) -> StoredCheckpoint | None:
         """Find the pins of a table by their id."""
@@ -116,6 +121,7 @@ def to_checkpoint(row: PipelineCheckpointRow) -> StoredCheckpoint:
         pinned_at=row.pinned_at,
         kept_until=row.kept_until,
         number=row.number,
+        exact_at=row.exact_at,
         pins=[
             StoredPin(
                 relation_id=RelationId(UUID(pin["relation_id"])),

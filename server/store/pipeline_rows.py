@@ -89,6 +89,7 @@ class PipelineCheckpointRow(Row):
     fingerprint: Mapped[str] = mapped_column(String(64))
     pinned_at: Mapped[datetime]
     kept_until: Mapped[datetime]
+    exact_at: Mapped[str | None] = mapped_column(String(100))
     pins: Mapped[list[dict[str, Any]]]
 
 

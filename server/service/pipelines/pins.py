@@ -257,6 +257,7 @@ def move_position(uow: UnitOfWork, pipeline: Pipeline, table: PipelineTable, ste
         raise Invalid(f"{step.end!r} is no checkpoint of {table.name}")
     moved = replace(writer, position=step.end)
     uow.writers.put(moved)
+    uow.checkpoints.note_exact(table.id, step.end, step.exact_at)
     return moved
 
 

@@ -87,6 +87,12 @@ def test_a_run_that_waits_for_an_optimizer_that_allows_code_says_so(
     assert ("start one with `firn optimizer --allow-code`" in output.err) == noted
 
 
+def test_a_run_that_has_added_changes_says_so(fake: FakeServer) -> None:
+    fake.runs = [describe_run("succeeded", ended_at=LATER, result=RESULT | {"recomputed": 12})]
+    output = run("pipeline", "run", "orders", "driver_daily")
+    assert "2,140 affected values (changes added to counts and sums, 12 recomputed): 2,087 rows written" in output.out
+
+
 def test_a_run_without_news_says_so(fake: FakeServer) -> None:
     fake.runs = [describe_run("succeeded", ended_at=LATER, result={"mode": "nothing", "checkpoint": "c1"})]
     output = run("pipeline", "run", "orders", "mart.driver_daily", "--full")

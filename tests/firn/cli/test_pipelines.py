@@ -32,6 +32,7 @@ def test_the_example_is_valid_and_planned(run: Command, folder: Path) -> None:
         "mart.driver_daily  incremental, scope driver, day (its key)  strict",
         "  raw.trip    driver, day are read from its changed rows",
         "  dim.driver  driver is in its changed rows, day is not: they are joined with raw.trip at both states",
+        "  if raw.trip or dim.driver alone has changed, its changes are added to counts and sums",
         f"  of few affected values, a run reads only the rows with these values in {PRUNED}",
     ]
     assert run("pipeline", "plan", str(folder), "mart.city_rank").out.splitlines() == [

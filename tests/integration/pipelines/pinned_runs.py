@@ -75,6 +75,7 @@ class PinnedRuns:
     def move(self, step: MoveCheckpoint) -> None:
         """Only the server can move a position: here the next run starts from the checkpoint that a table tells."""
         self.moved[step.start] = step.end
+        self.checkpoints[step.end] = self.checkpoints[step.end].model_copy(update={"exact_at": step.exact_at})
 
     def publish(self, request: PublishRun) -> bool:
         raise AssertionError("the run has one table")

@@ -62,7 +62,9 @@ def test_a_folder_becomes_tables_that_follow_their_inputs(server: RunningServer,
     (planned,) = run("pipeline", "plan", str(folder), "driver_daily", "--analyze", "--json").json["tables"]
     assert (planned["mode"], [entry["commits"] for entry in planned["inputs"]]) == ("incremental", [2, 1])
     assert planned["inputs"][1]["rows"] == 1
-    assert planned["inputs"][0]["terms"] == ["driver, day are read from its changed rows"]
+    assert planned["inputs"][0]["terms"] == [
+        "driver, day are read from its changed rows; if it alone has changed, its changes are added to counts and sums"
+    ]
     second = run("pipeline", "run", "orders", "driver_daily")
     assert second.code == 0, second
     assert "mode              incremental" in second.out

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from optimizer.pipelines import table_run
 from tests.integration.pipelines.pinned_runs import PinnedRuns
 from tests.integration.pipelines.random_inputs import KINDS, RandomInput
 from tests.keyed_tables import a_worker
@@ -28,6 +29,11 @@ QUERIES = {"groups": (GROUPS, ["k", "dim_day"]), "newest": (NEWEST, ["id"]), "pa
 """The last one has no key, and its rows come several times."""
 CHOSEN = {kind: ("groups" if number % 2 else "newest", "pairs") for number, kind in enumerate(KINDS)}
 """Two queries for each kind of input: a table with a key, and one without."""
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_take_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_run, "LEAST_ADDED_BYTES", 0)
 
 
 def merge_with(server: RunningServer, table: str) -> None:

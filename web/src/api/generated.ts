@@ -5528,8 +5528,13 @@ export interface components {
         /**
          * Checkpoint
          * @description The pins that a table's rows were computed from. `id` is the position of the pipeline's writer on the table.
+         *
+         *     `exact_at` is the state of the table with which the run compared what it computed, if the run knows that the rows
+         *     are exactly those of a full computation at the pins unless others have changed the table since (rule 8.30).
          */
         Checkpoint: {
+            /** Exact At */
+            exact_at?: string | null;
             /** Fingerprint */
             fingerprint: string;
             /** Id */
@@ -8866,12 +8871,16 @@ export interface components {
         /**
          * MoveCheckpoint
          * @description Asked by an optimizer with its lease, if its inputs do not change `table`: the step without a commit.
+         *
+         *     The server keeps `exact_at` with the checkpoint `end` (see `Checkpoint`).
          */
         MoveCheckpoint: {
             /** End */
             end: string;
             /** Epoch */
             epoch: number;
+            /** Exact At */
+            exact_at?: string | null;
             /** Start */
             start: string;
             /** Table */

@@ -46,6 +46,8 @@ export interface RunResult {
   reason?: string | null;
   inputs?: { table: string; commits?: number | null; files?: number | null; bytes?: number | null }[];
   keys?: number | null;
+  /** Of `keys`, those that were computed again; null if no changes were added to counts and sums. */
+  recomputed?: number | null;
   written?: number;
   unchanged?: number;
   deleted?: number;

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pydantic import ValidationError
 
 from catalog.commits.positions import NO_POSITION
 from catalog.errors import (
@@ -22,6 +23,7 @@ from catalog.history.commit import TableCommit
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
+from firn.protocol.pipeline_pins import MoveCheckpoint
 from server.service.pipelines import pin_inputs
 from server.service.tables.refs import Target
 from tests.factories import LAKE
@@ -122,6 +124,31 @@ def test_a_cancelled_run_commits_nothing(built: PipelineStage) -> None:
     with pytest.raises(LeaseLost):
         attempt.move()
     assert built.job(attempt.lease.job_id).status is JobStatus.CANCELED
+
+
+def test_a_step_without_a_commit_keeps_at_which_state_rows_are_exact(built: PipelineStage) -> None:
+    """Rule 8.30: the next run adds changes only to rows that are known to be exact."""
+    built.lake.append(CHANGE)
+    attempt = built.begin()
+    assert attempt.pin().until.exact_at is None
+    attempt.move(exact_at="7:ab")
+    attempt.report()
+    built.lake.append(CHANGE)
+    later = built.begin()
+    since = later.pin().since
+    assert since is not None
+    assert since.exact_at == "7:ab"
+    later.move()
+    later.report()
+    following = built.begin().pin().since
+    assert following is not None
+    assert following.exact_at is None
+
+
+@pytest.mark.parametrize("exact_at", ["7;drop table", "x" * 20, "7" * 101, ""])
+def test_a_state_that_is_none_is_refused(exact_at: str) -> None:
+    with pytest.raises(ValidationError, match="exact_at"):
+        MoveCheckpoint(table="db.orders", epoch=1, start="a", end="b", exact_at=exact_at)
 
 
 def test_a_step_without_a_commit_moves_the_checkpoint_once(built: PipelineStage) -> None:

@@ -62,6 +62,12 @@ export function Runs({ pipeline, catalog, table }: { pipeline: string; catalog: 
   );
 }
 
+/** Says that the run has added changes to counts and sums, and how many keys it had to compute again. */
+function addedNote(result: RunResult): { note?: string } {
+  if (result.recomputed === undefined || result.recomputed === null) return {};
+  return { note: `changes were added to counts and sums; ${result.recomputed.toLocaleString('en')} recomputed` };
+}
+
 function Details({ pipeline, catalog, id }: { pipeline: string; catalog: string; id: string }) {
   const { data: run, error } = useQuery(pipelineRun(pipeline, id));
   if (run === undefined) return error === null ? <span className="dim">…</span> : <ProblemNote error={error} what="cannot show the run" />;
@@ -75,7 +81,7 @@ function Details({ pipeline, catalog, id }: { pipeline: string; catalog: string;
           { name: 'table', value: <span className="mono">{run.table}</span> },
           { name: 'state', value: <JobMark status={run.status as JobStatus} /> },
           { name: 'computed', value: result.mode ?? '–', ...(result.reason && run.error === null ? { note: result.reason } : {}) },
-          { name: 'affected keys', value: <Count value={result.keys} /> },
+          { name: 'affected keys', value: <Count value={result.keys} />, ...addedNote(result) },
           { name: 'rows written', value: <Count value={result.written} /> },
           { name: 'rows left out', value: <Count value={result.unchanged} />, note: 'the table has them already' },
           { name: 'rows deleted', value: <Count value={result.deleted} /> },
