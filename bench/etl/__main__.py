@@ -119,7 +119,7 @@ def count_complete(table: DataFrame, expected: DataFrame) -> float:
     copies = expected.withColumn("copies", F.lit(1)).unionAll(rows.withColumn("copies", F.lit(-1)))
     net = copies.groupBy(*expected.columns).agg(F.sum("copies").alias("net"))
     (different,) = net.agg(F.coalesce(F.sum(F.abs("net")), F.lit(0))).collect()[0]
-    return 1 - different / max(expected.count(), 1)
+    return 1 - int(different) / max(expected.count(), 1)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
