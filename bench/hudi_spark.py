@@ -1,4 +1,7 @@
-"""A Spark 3.5 with Hudi, in a process of its own: Hudi has no bundle for the Spark of this environment."""
+"""A Spark 3.5 with Hudi, in a process of its own: Hudi has no bundle for the Spark of this environment.
+
+`python -m bench.hudi_spark` fetches its jars and prints where they are.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from firn.embedded.jars import fetch_jar_set
 from tests.integration.engines import child
 from tests.integration.engines.spark import PYSPARK_3_5, SparkBeside
+from tests.integration.fetching import report
 
 JARS = Path(__file__).with_name("hudi.xml")
 REPOSITORY = Path(__file__).parents[1]
@@ -53,3 +58,7 @@ def hudi_spark(log: Path, memory: str, more: Mapping[str, str] | None = None) ->
         finally:
             process.terminate()
             process.wait(60)
+
+
+if __name__ == "__main__":
+    sys.exit(report(partial(fetch_jar_set, JARS)))

@@ -51,24 +51,26 @@ def main(argv: list[str] | None = None) -> int:
     options = _arguments(argv)
     size = Size(options.trips, options.days, options.buckets, options.drivers)
     report = Report("etl", trips=size.trips, days=size.days, buckets=size.buckets, drivers=size.drivers)
-    with (
-        tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
-        stage(Path(scratch), options.memory) as running,
-    ):
-        running.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {NAMESPACE}")
-        create_inputs(running.spark, size)
-        with start_systems(
-            options.systems, running, working(running), size, Path(scratch), memory=options.memory
-        ) as systems:
-            clock = TreeStopwatch([os.getpid()])
-            for name, system in systems.items():
-                cost, _ = clock.cost(system.create)
-                report.line("first build", system=name, **cost.to_json())
-            complete = [
-                measure(report, running, clock, systems, step, number)
-                for number, step in enumerate(list_rounds(size)[: options.rounds], 1)
-            ]
-    report.save(options.out)
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
+            stage(Path(scratch), options.memory) as running,
+        ):
+            running.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {NAMESPACE}")
+            create_inputs(running.spark, size)
+            with start_systems(
+                options.systems, running, working(running), size, Path(scratch), memory=options.memory
+            ) as systems:
+                clock = TreeStopwatch([os.getpid()])
+                for name, system in systems.items():
+                    cost, _ = clock.cost(system.create)
+                    report.line("first build", system=name, **cost.to_json())
+                complete = [
+                    measure(report, running, clock, systems, step, number)
+                    for number, step in enumerate(list_rounds(size)[: options.rounds], 1)
+                ]
+    finally:
+        report.save(options.out)  # also what there is of a run that somebody ends
     return 0 if all(complete) else 1
 
 

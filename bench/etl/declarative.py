@@ -83,13 +83,13 @@ class SparkPipeline(InLake):
         return {}
 
     def describe(self) -> Mapping[str, object]:
-        """For how long a reader saw no row during the last run."""
+        """For how long a reader saw no row during the last run, by the last two commits; nothing if it saw some."""
         commits = self.spark.sql(
             "SELECT unix_millis(committed_at) AS at, CAST(summary['total-records'] AS BIGINT) AS total "
             f"FROM {self.table}.snapshots ORDER BY committed_at DESC LIMIT 2"
         ).collect()
         after, before = commits
-        return {"empty_s": round((after.at - before.at) / 1000, 1) if before.total == 0 else 0}
+        return {"empty_s": round((after.at - before.at) / 1000, 1)} if before.total == 0 else {}
 
     def _run(self) -> None:
         """As `spark-pipelines run` does, without the JVM that starts the Python program."""
