@@ -174,6 +174,10 @@ $(STAMPS)/kafka: firn/embedded/kafka.xml firn/spark/kafka-connector.xml $(wildca
 	@$(STEP) "fetching Kafka and Kafka Connect for the tests (100 MB)" $(BIN)/python -m tests.integration.streams.jars
 	@touch $@
 
+$(STAMPS)/hudi: bench/hudi.xml bench/hudi_spark.py | $(STAMPS)/firn
+	@$(STEP) "fetching Hudi for the tests of benchmarks (90 MB)" $(BIN)/python -m bench.hudi_spark
+	@touch $@
+
 # Helm and Kubernetes' schemas: Firn's environment needs neither.
 $(STAMPS)/kubernetes: tests/integration/packaging/kubernetes.lock | $(STAMPS)/locked
 	@rm -rf $(VENV)/kubernetes
@@ -193,7 +197,7 @@ $(addprefix $(STAMPS)/,airflow dagster): $(STAMPS)/%: tests/integration/schedule
 	@touch $@
 
 .PHONY: parts
-parts: engines clusters $(STAMPS)/kubernetes $(STAMPS)/spark-pipelines $(STAMPS)/airflow $(STAMPS)/dagster $(STAMPS)/kafka $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
+parts: engines clusters $(STAMPS)/kubernetes $(STAMPS)/spark-pipelines $(STAMPS)/airflow $(STAMPS)/dagster $(STAMPS)/kafka $(STAMPS)/hudi $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)

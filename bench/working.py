@@ -18,15 +18,17 @@ from optimizer.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """A worker that is registered at the server and takes one job when it is told to."""
+    """A worker that takes one job when it is told to."""
 
     stage: Stage
     worker: Worker
-    optimizer_id: str
 
     def run(self, job: JobOut) -> JobOut:
-        """Do the job that was just asked for; as it ended, RuntimeError when it did not succeed."""
-        self.worker.work_once(self.optimizer_id)
+        """Do the job that was just asked for; as it ended, RuntimeError when it did not succeed.
+
+        It registers for each job: the server forgets a worker that says nothing while its peers work.
+        """
+        self.worker.work_once(self.worker.api.register(**self.worker.about).id)
         ended = self.stage.server.client.jobs.get(job.id)
         if ended.status != "succeeded":
             raise RuntimeError(f"the {ended.kind} of {ended.table} has {ended.status}: {ended.error}")
@@ -34,7 +36,7 @@ class Working:
 
 
 def working(stage: Stage) -> Working:
-    """Register it."""
+    """A worker on this stage."""
     about = {
         "group": "default",
         "host": "bench",
@@ -43,6 +45,4 @@ def working(stage: Stage) -> Working:
         "facts": {"spark": pyspark.__version__},
     }
     api = connect(stage.server.url)
-    return Working(
-        stage, Worker(api, SparkProcess.of(stage.spark), JOBS, about, threading.Event()), api.register(**about).id
-    )
+    return Working(stage, Worker(api, SparkProcess.of(stage.spark), JOBS, about, threading.Event()))

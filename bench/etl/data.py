@@ -32,6 +32,10 @@ COLUMNS = "driver INT, day INT, city INT, trips BIGINT, fares DECIMAL(20,2), tip
 QUERY = """SELECT t.driver, t.day, d.city, count(*) AS trips, sum(t.fare) AS fares, sum(t.tip) AS tips,
   max(t.fare) AS best
 FROM {trip} t JOIN {driver} d ON t.driver = d.driver WHERE t.status <> 'canceled' GROUP BY t.driver, t.day, d.city"""
+FRESH = QUERY.replace(
+    "WHERE", "LEFT SEMI JOIN changed c ON c.driver = t.driver AND c.day = t.day WHERE t.day IN ({days}) AND"
+)
+"""The groups of the view `changed`, which are of these days."""
 FOLDER = {
     "spark-pipeline.yml": f"name: {PIPELINE}\ncatalog: {CATALOG}\ndatabase: etl\n"
     "libraries:\n  - glob: {include: transformations/**}\n",
@@ -81,13 +85,17 @@ def create_inputs(spark: SparkSession, size: Size) -> None:
         listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
         properties = f"TBLPROPERTIES ('format-version' = '3', {MODES})"
         spark.sql(f"CREATE TABLE {CATALOG}.{name} ({listed}) USING iceberg {parts[name]}{properties}")
-    drivers = f"SELECT cast(id AS INT), cast(id % 600 AS INT), concat('d', id) FROM range({size.drivers})"
-    spark.sql(f"INSERT INTO {DRIVER} {drivers}")
-    spark.sql(f"INSERT INTO {TRIP} {_select_trips(size, 0, size.per_day * size.days, 0)}")
+    spark.sql(f"INSERT INTO {DRIVER} {select_drivers(size)}")
+    spark.sql(f"INSERT INTO {TRIP} {select_trips(size, 0, size.per_day * size.days, 0)}")
 
 
-def _select_trips(size: Size, first: int, last: int, number: int) -> str:
-    """Trips with these ids. A few drivers have most of them."""
+def select_drivers(size: Size) -> str:
+    """The query of all drivers."""
+    return f"SELECT cast(id AS INT), cast(id % 600 AS INT), concat('d', id) FROM range({size.drivers})"
+
+
+def select_trips(size: Size, first: int, last: int, number: int) -> str:
+    """The query of the trips with these ids. A few drivers have most of them."""
     share = "pmod(hash(id), 1000003) / 1000003.0"
     return (
         f"SELECT id, cast(pow({share}, 1.6) * {size.drivers} AS INT), cast(id DIV {size.per_day} AS INT), "
@@ -102,7 +110,7 @@ def list_rounds(size: Size) -> list[Round]:
     for number, share in enumerate((0.04, 0.12, 0.38), 2):
         rounds.append(_late_tips(f"late tips, {share:.0%} of the files", size, number, share))
     new = size.per_day * size.days
-    rounds.append(Round("new day", (f"INSERT INTO {TRIP} {_select_trips(size, new, new + size.per_day, 5)}",)))
+    rounds.append(Round("new day", (f"INSERT INTO {TRIP} {select_trips(size, new, new + size.per_day, 5)}",)))
     days = _spread_days(size, 0.06)
     rounds.append(
         Round(

@@ -1,11 +1,14 @@
-"""The ways to keep the table: Firn's runs, full recomputation, a look-back of 30 days, and MERGE INTO by hand."""
+"""The ways to keep the table: Firn's runs, full recomputation, a look-back of 30 days, MERGE INTO by hand, and peers.
+
+The peers are Hudi (`hudi`) and Spark's own pipelines (`declarative`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -14,6 +17,7 @@ from bench.etl.data import (
     CATALOG,
     COLUMNS,
     DRIVER,
+    FRESH,
     INPUTS,
     MODES,
     NAMESPACE,
@@ -24,24 +28,16 @@ from bench.etl.data import (
     Size,
     write_folder,
 )
+from bench.etl.declarative import SparkPipeline, spark_connect
+from bench.etl.hudi import HudiSync
+from bench.etl.interface import InLake, System
+from bench.hudi_spark import hudi_spark
 from bench.keyed import Stage
 from bench.running import RunningServer
 from bench.working import Working
 from firn.pipelines import build_put, read_folder
-
-
-class System(Protocol):
-    """One way. `table` is what readers read."""
-
-    table: str
-    is_exact: bool
-    """Whether its table has to be that of a full computation."""
-
-    def create(self) -> None:
-        """Create the table, and fill it for the first time."""
-
-    def update(self, number: int) -> Mapping[str, object]:
-        """Bring the table up to date after a round; return what there is to say of it."""
+from firn.spark.sessions import catalog_conf
+from optimizer.spark import SETTINGS
 
 
 def _query() -> str:
@@ -56,10 +52,9 @@ def _create_plain(spark: SparkSession, table: str) -> None:
 
 
 @dataclass
-class FirnIncremental:
+class FirnIncremental(InLake):
     """Runs of a pipeline into a keyed table, each with the merge of its changes."""
 
-    spark: SparkSession
     server: RunningServer
     optimizer: Working
     folder: Path
@@ -82,10 +77,9 @@ class FirnIncremental:
 
 
 @dataclass
-class FullRecompute:
+class FullRecompute(InLake):
     """All rows, in one overwrite."""
 
-    spark: SparkSession
     table = f"{NAMESPACE}.full"
     is_exact = True
 
@@ -99,10 +93,9 @@ class FullRecompute:
 
 
 @dataclass
-class LookBack:
+class LookBack(InLake):
     """The rows of the last 30 days, in one overwrite. It never sees an older change."""
 
-    spark: SparkSession
     size: Size
     table = f"{NAMESPACE}.lookback"
     is_exact = False
@@ -119,10 +112,9 @@ class LookBack:
 
 
 @dataclass
-class MergeByHand:
+class MergeByHand(InLake):
     """MERGE INTO of the groups whose trips carry the number of the round: what an author can see without deletes."""
 
-    spark: SparkSession
     table = f"{NAMESPACE}.merged"
     is_exact = False
 
@@ -134,9 +126,7 @@ class MergeByHand:
         changed = self.spark.sql(f"SELECT DISTINCT driver, day FROM {TRIP} WHERE round = {number}").persist()
         changed.createOrReplaceTempView("changed")
         days = ", ".join(str(row.day) for row in changed.select("day").distinct().collect()) or "NULL"
-        fresh = _query().replace(
-            "WHERE", f"LEFT SEMI JOIN changed c ON c.driver = t.driver AND c.day = t.day WHERE t.day IN ({days}) AND"
-        )
+        fresh = FRESH.format(trip=TRIP, driver=DRIVER, days=days)
         self.spark.sql(
             f"MERGE INTO {self.table} AS m USING ({fresh}) AS s "
             f"ON m.driver = s.driver AND m.day = s.day AND m.day IN ({days}) "
@@ -146,18 +136,34 @@ class MergeByHand:
         return {}
 
 
-SYSTEMS = ("incremental", "full", "lookback", "merge")
-
-
+@contextmanager
 def start_systems(
-    names: Sequence[str], stage: Stage, optimizer: Working, size: Size, scratch: Path
-) -> dict[str, System]:
-    """The systems of these names."""
+    names: Sequence[str], stage: Stage, optimizer: Working, size: Size, scratch: Path, *, memory: str
+) -> Iterator[dict[str, System]]:
+    """The systems of these names, with what they run in. Each can read its inputs."""
     spark = stage.spark
-    systems: dict[str, System] = {
-        "incremental": FirnIncremental(spark, stage.server, optimizer, scratch / PIPELINE),
-        "full": FullRecompute(spark),
-        "lookback": LookBack(spark, size),
-        "merge": MergeByHand(spark),
-    }
-    return {name: systems[name] for name in SYSTEMS if name in names}
+    with ExitStack() as ends:
+
+        def start_hudi() -> System:
+            java = {"spark.driver.defaultJavaOptions": str(SETTINGS["spark.driver.defaultJavaOptions"])}
+            older = ends.enter_context(hudi_spark(scratch / "hudi.log", memory, java))
+            hudi = HudiSync(spark, older, scratch / "hudi", size)
+            hudi.prepare()
+            return hudi
+
+        def start_pipeline() -> System:
+            remote = ends.enter_context(spark_connect(spark))
+            return SparkPipeline(spark, remote, scratch / "declarative", catalog_conf(stage.server.client, CATALOG))
+
+        starters: dict[str, Callable[[], System]] = {
+            "incremental": lambda: FirnIncremental(spark, stage.server, optimizer, scratch / PIPELINE),
+            "full": lambda: FullRecompute(spark),
+            "lookback": lambda: LookBack(spark, size),
+            "merge": lambda: MergeByHand(spark),
+            "hudi": start_hudi,
+            "spark-pipelines": start_pipeline,
+        }
+        yield {name: starters[name]() for name in SYSTEMS if name in names}
+
+
+SYSTEMS = ("incremental", "full", "lookback", "merge", "hudi", "spark-pipelines")

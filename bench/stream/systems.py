@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -15,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.hudi_spark import hudi_spark
 from bench.running import RunningServer, running_optimizer, running_server, running_spark, session_on
 from bench.stream.records import COLUMNS, Totals
 from firn.embedded.jars import fetch_jar_set
 from firn.spark.jars import fetch
-from tests.integration.engines import child
 from tests.integration.engines.flink import BATCH, RUNTIME, STREAMING, Flink, Refused, Session, flink_beside
-from tests.integration.engines.spark import PYSPARK_3_5, SparkBeside
 from tests.integration.engines.spark import Refused as RefusedBySpark
+from tests.integration.engines.spark import SparkBeside
 from tests.integration.streams.jars import FLINK_CONNECTOR
 
 QUESTION = "SELECT count(*), sum(qty), sum(amount), max(`at`) FROM {}"
@@ -177,11 +173,10 @@ def _ask_flink(session: Session) -> list[Any]:
 @contextmanager
 def hudi(scratch: Path, brokers: str, topic: str, options: argparse.Namespace) -> Iterator[System]:
     """Hudi's streaming sink in Spark 3.5, merge on read with a bucket index, which compacts beside its writes."""
-    jars = ",".join(map(str, sorted(fetch_jar_set(HERE / "hudi.xml").glob("*.jar"))))
     table = scratch / "orders"
     with (
-        _older_spark(scratch / "write.log", jars, options.memory) as writer,
-        _older_spark(scratch / "read.log", jars, options.memory) as reader,
+        hudi_spark(scratch / "write.log", options.memory) as writer,
+        hudi_spark(scratch / "read.log", options.memory) as reader,
     ):
         source = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "startingOffsets": "earliest"}
         sink = {**HUDI, "checkpointLocation": f"{scratch}/checkpoint"}
@@ -223,38 +218,6 @@ def _ask_hudi(reader: SparkBeside, table: Path) -> list[Any]:
     except RefusedBySpark as error:
         raise NotYet(str(error)) from error
     return row
-
-
-@contextmanager
-def _older_spark(log: Path, jars: str, memory: str) -> Iterator[SparkBeside]:
-    settings = {
-        "spark.master": "local[2]",
-        "spark.driver.memory": memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": jars,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-    }
-    with (
-        log.open("w", encoding="utf-8") as output,
-        subprocess.Popen(
-            [sys.executable, str(child.__file__), json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=output,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(PYSPARK_3_5), "PYSPARK_PYTHON": sys.executable},
-        ) as process,
-    ):
-        try:
-            yield SparkBeside(process)
-        finally:
-            process.terminate()
-            process.wait(60)
 
 
 SYSTEMS: dict[str, Callable[[Path, str, str, argparse.Namespace], AbstractContextManager[System]]] = {

@@ -108,8 +108,7 @@ def _build_facts(
     """What decides about the next run of a table. `own_tables` are the tables of its pipeline."""
     checkpoint = state.checkpoint
     is_built = checkpoint is not None and checkpoint.fingerprint == table.definition.fingerprint
-    ended = _list_ended(state.runs)
-    failures = list(takewhile(lambda run: run.status is JobStatus.FAILED and _counts(run, state.asked_at), ended))
+    ended, failures = _list_ended(state.runs), list_failures(state)
     succeeded = [run for run in reversed(ended) if run.status is JobStatus.SUCCEEDED]
     durations = [run.duration for run in succeeded if run.duration is not None]
     return TableFacts(
@@ -126,6 +125,12 @@ def _build_facts(
         failures=len(failures),
         last_failed=failures[0].ended_at if failures else None,
     )
+
+
+def list_failures(state: StoredState) -> list[RunTimes]:
+    """The failed runs since the last success, newest first, which hold back the runs that triggers start."""
+    ended = _list_ended(state.runs)
+    return list(takewhile(lambda run: run.status is JobStatus.FAILED and _counts(run, state.asked_at), ended))
 
 
 def _counts(run: RunTimes, asked_at: datetime | None) -> bool:

@@ -135,7 +135,7 @@ def _read_chunk(
             held=held.get(table.id),
             beside=[entry.id for entry in backfills.get(table.id, ()) if entry.beside is not None],
             has_chunks=_have_chunks(backfills.get(table.id, ()), checkpoints.get(table.id)),
-            asked_at=_find_last_request(backfills.get(table.id, ())),
+            asked_at=find_last_request(backfills.get(table.id, ())),
         )
         for _, table in tables
     }
@@ -148,7 +148,7 @@ def _have_chunks(active: Sequence[Backfill], checkpoint: StoredCheckpoint | None
     return any(settle_backfill(backfill, reached).pending for backfill in active if backfill.beside is None)
 
 
-def _find_last_request(active: Sequence[Backfill]) -> datetime | None:
+def find_last_request(active: Sequence[Backfill]) -> datetime | None:
     """When a user last wanted the runs to compute chunks."""
     times = [backfill.active_since or backfill.created_at for backfill in active if backfill.beside is None]
     return max(times, default=None)

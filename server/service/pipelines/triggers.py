@@ -23,7 +23,15 @@ from catalog.ports.store import Database, UnitOfWork
 from server.service.pipelines.beside_jobs import start_beside_jobs
 from server.service.pipelines.runs import add_run, lock_subject
 from server.service.pipelines.sets import find_subjects
-from server.service.pipelines.states import States, has_triggers, plan_next_runs, sort_tables
+from server.service.pipelines.states import (
+    MAX_FAILURES,
+    States,
+    has_triggers,
+    list_failures,
+    plan_next_runs,
+    sort_tables,
+)
+from server.service.pipelines.stopped_backfills import fail_stopped_backfills
 from server.service.pipelines.table_facts import read_states
 
 log = logging.getLogger(__name__)
@@ -100,8 +108,21 @@ class PipelineTriggers:
             (table, planned[str(table.name)]) for table in tables if table.id in subjects and str(table.name) in planned
         ]
         runs = sum(self._start(pipeline, table, run) for table, run in due if run.at <= now)
+        for table in tables:
+            if states[table.id].has_chunks and len(list_failures(states[table.id])) >= MAX_FAILURES:
+                self._fail_backfills(pipeline, table)
         beside = [(table, backfill_id) for table in tables for backfill_id in states[table.id].beside]
         return runs + sum(self._start_beside(pipeline, table, backfill_id) for table, backfill_id in beside)
+
+    def _fail_backfills(self, pipeline: Pipeline, table: PipelineTable) -> None:
+        try:
+            with self.database.writing() as uow:
+                failed = fail_stopped_backfills(uow, uow.pipelines.get_by_id(pipeline.id), table)
+        except CatalogError as error:  # somebody has removed the table
+            log.info("the backfills of %s stay active: %s", table.name, error.message)
+            return
+        if failed:
+            log.warning("%d backfills of %s have failed, because its runs fail", failed, table.name)
 
     def _start_beside(self, pipeline: Pipeline, table: PipelineTable, backfill_id: BackfillId) -> int:
         try:

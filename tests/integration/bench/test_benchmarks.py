@@ -172,11 +172,20 @@ def test_a_fleet_of_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("shared_parts")
+@pytest.mark.timeout(1800)  # it starts one more Spark, for Hudi
 def test_a_derived_table(tmp_path: Path) -> None:
-    """The first round of changes, with two of the ways to keep the table."""
-    sizes = ["--trips", "400", "--days", "4", "--buckets", "1", "--drivers", "9", "--rounds", "1"]
-    lines = results(etl, "etl", tmp_path, *sizes, "--systems", "incremental", "lookback")
+    """The first round of changes, with two of the ways to keep the table, and with the peers.
+
+    The table of Spark's own pipelines is empty during each refresh.
+    """
+    sizes = ["--trips", "4000", "--days", "4", "--buckets", "1", "--drivers", "9", "--rounds", "1", "--memory", "1g"]
+    systems = ["incremental", "lookback", "hudi", "spark-pipelines"]
+    lines = results(etl, "etl", tmp_path, *sizes, "--systems", *systems)
     rounds = {line["system"]: line for line in lines if line["event"] == "round"}
-    assert sorted(rounds) == ["incremental", "lookback"]
+    assert sorted(rounds) == sorted(systems)
     assert rounds["incremental"]["mode"] == "incremental"
-    assert rounds["incremental"]["completeness"] == 1
+    exact = {system: line["completeness"] for system, line in rounds.items() if system != "lookback"}
+    assert exact == {"incremental": 1, "hudi": 1, "spark-pipelines": 1}
+    assert rounds["incremental"]["keys"] == rounds["hudi"]["keys"] > 0
+    assert rounds["hudi"]["jobs"] > 0
+    assert "empty_s" in rounds["spark-pipelines"]
