@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
@@ -69,7 +70,8 @@ def _measure(way: str, running: Stage, topic: str, upserts: Upserts, records: in
 
 
 def _drain(running: Stage, topic: str, upserts: Upserts, records: int, way: str) -> Cost:
-    table = running.create_table(topic, **{"firn.log.schema": "ignore" if way == "ignore" else "add"})
+    properties: dict[str, Any] = {"firn.log.schema": "ignore" if way == "ignore" else "add"}
+    table = running.create_table(topic, **properties)
     if way == "light":
         client, name = client_of(running.spark, table)
         cost, _ = running.clock.cost(client.tables[name].drain)
