@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from firn.history import quoted
 from firn.protocol.answers.connections import ConnectionCheckOut, ConnectionOut
+from firn.protocol.answers.logs import LogSchemaOut
 from firn.protocol.connections import Mechanism, Security
 from firn.transport import Transport
 
@@ -69,6 +70,10 @@ class Connections:
     def check(self, name: str) -> ConnectionCheckOut:
         """Have the server sign in to the cluster, and to the schema registry."""
         return ConnectionCheckOut.read(self.transport.change("POST", f"{_PATH}/{quoted(name)}/check"))
+
+    def schema(self, name: str, number: int) -> LogSchemaOut:
+        """The Avro schema of this id, which the server has from the connection's registry. NotFound."""
+        return LogSchemaOut.read(self.transport.get(f"{_PATH}/{quoted(name)}/schemas/{number}"))
 
     def drop(self, name: str) -> None:
         """Drop a connection."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
@@ -22,14 +23,15 @@ def run(scratch: Path, options: argparse.Namespace) -> Report:
 
     parse       Kafka and `from_json`, without a result.
     append      The same, and an append to a plain Iceberg table, with as many tasks as the drain has.
-    drain       A drain in Spark.
+    drain       A drain in Spark, which looks for values without a column (`firn.log.schema=add`).
+    ignore      The same drain, of a table that leaves such values out (`firn.log.schema=ignore`).
     light       A drain without Spark, in this process.
     """
     report = Report(
         "stream-drain", records=options.records, keys=options.keys, partitions=options.partitions, rounds=options.rounds
     )
     upserts = Upserts(options.keys)
-    costs: dict[str, list[Cost]] = {"parse": [], "append": [], "drain": [], "light": []}
+    costs: dict[str, list[Cost]] = {"parse": [], "append": [], "drain": [], "ignore": [], "light": []}
     with stage(scratch, options.memory) as running:
         topic = running.fill_topic(upserts, options.records, options.partitions)
         for number in range(-options.warm_rounds, options.rounds):
@@ -41,6 +43,8 @@ def run(scratch: Path, options: argparse.Namespace) -> Report:
     report.line(
         "drain",
         **{f"rate_of_{way}": _compare_rates(medians["drain"], medians[way]) for way in ("parse", "append")},
+        add_over_ignore=_compare_rates(medians["ignore"], medians["drain"]),
+        light_over_parse=_compare_rates(medians["light"], medians["parse"]),
         light_over_drain=_compare_rates(medians["light"], medians["drain"]),
         aim=AIM,
         records_per_cpu_s={way: round(options.records / cost.cpu) for way, cost in medians.items()},
@@ -54,8 +58,8 @@ def _compare_rates(cost: Cost, peer: Cost) -> dict[str, float]:
 
 
 def _measure(way: str, running: Stage, topic: str, upserts: Upserts, records: int) -> Cost:
-    if way in ("drain", "light"):
-        return _drain(running, topic, upserts, records, is_light=way == "light")
+    if way in ("drain", "ignore", "light"):
+        return _drain(running, topic, upserts, records, way)
     value = F.from_json(F.col("value").cast("string"), COLUMNS).alias("v")
     rows = running.read_topic(topic).select(value).select("v.*")
     if way == "parse":
@@ -65,9 +69,10 @@ def _measure(way: str, running: Stage, topic: str, upserts: Upserts, records: in
     return running.clock.cost(lambda: rows.coalesce(tasks).writeTo(table).append())[0]
 
 
-def _drain(running: Stage, topic: str, upserts: Upserts, records: int, *, is_light: bool) -> Cost:
-    table = running.create_table(topic)
-    if is_light:
+def _drain(running: Stage, topic: str, upserts: Upserts, records: int, way: str) -> Cost:
+    properties: dict[str, Any] = {"firn.log.schema": "ignore" if way == "ignore" else "add"}
+    table = running.create_table(topic, **properties)
+    if way == "light":
         client, name = client_of(running.spark, table)
         cost, _ = running.clock.cost(client.tables[name].drain)
     else:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 from catalog.errors import Invalid
-from firn.protocol.cdc.formats import CDC_FORMATS
 from firn.protocol.cdc.routing import CdcConfig, TableRule, check_template, find_contradiction
 from firn.protocol.cdc_plans import CdcPlanRequest, CdcRuleRequest
+from firn.protocol.envelope_readers import CDC_FORMATS
 
 _TOPIC_STARS, _TABLE_STARS = 1, 2
 """More asterisks would make a match slow. All matches of a plan take a second at most."""

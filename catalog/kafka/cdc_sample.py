@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.kafka.cluster import KafkaRecord
+from firn.protocol.cdc.debezium import Reader
 from firn.protocol.cdc.envelope import NOT_GIVEN, BadRecord
-from firn.protocol.cdc.formats import CDC_FORMATS, read_envelope
 
 LARGEST_BYTES = 1_000_000
 """A look at a topic decodes no larger records: one of 10 MB would take the server's memory many times over."""
 TOO_LARGE = "the record is too large for a look at it"
 LONG_NAME = "the name of the source's table is too long"
 LONGEST_SOURCE = 300
+LONGEST_TEXT = 1_000
+"""In characters: a look keeps no more of a value. A list of Avro can be a text many times as long as its record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +36,12 @@ def measure(record: KafkaRecord) -> int:
     return len(record.key or b"") + len(record.value or b"")
 
 
-def describe_record(format: str, record: KafkaRecord) -> SampledRecord:
-    """What a record tells; its `problem` if it is no envelope of the format."""
+def describe_record(read: Reader, record: KafkaRecord) -> SampledRecord:
+    """What a record tells; its `problem` if it is no envelope of the reader's format."""
     if measure(record) > LARGEST_BYTES:
         return SampledRecord(record=record, problem=TOO_LARGE)
     try:
-        envelope = read_envelope(format, record.key, record.value)
+        envelope = read(record.key, record.value)
     except BadRecord as bad:
         return SampledRecord(record=record, problem=str(bad))
     source = None if envelope.source is None else envelope.source.name
@@ -52,10 +54,13 @@ def describe_record(format: str, record: KafkaRecord) -> SampledRecord:
     return SampledRecord(record=record, source=source, kind=envelope.kind, op=change.op, row=row)
 
 
-def guess_format(records: Sequence[KafkaRecord]) -> str | None:
+def guess_format(records: Sequence[KafkaRecord], readers: Mapping[str, Reader]) -> str | None:
     """The format in which most records name a table of the source; None if none does in any."""
-    counts = {name: sum(describe_record(name, record).source is not None for record in records) for name in CDC_FORMATS}
-    best = max(CDC_FORMATS, key=lambda name: counts[name])
+    counts = {
+        name: sum(describe_record(read, record).source is not None for record in records)
+        for name, read in readers.items()
+    }
+    best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else None
 
 
@@ -64,4 +69,5 @@ def _write(value: object) -> str | None:
         return None
     if value is NOT_GIVEN:
         return "(not sent)"
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+    text = base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+    return text[:LONGEST_TEXT]

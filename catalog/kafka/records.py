@@ -25,7 +25,7 @@ from firn.protocol.avro.debezium import DebeziumAvroDecoder
 from firn.protocol.avro.decoding import AvroDecoder, Schemas
 from firn.protocol.avro.wire_format import AVRO, DEBEZIUM_AVRO
 from firn.protocol.cdc.decoding import EnvelopeDecoder
-from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.cdc.formats import CDC_JSON_FORMATS
 from firn.protocol.cdc.rows import IGNORE, LACKS_COLUMN, STOP
 from firn.protocol.log_columns import explain_name
 
@@ -57,7 +57,7 @@ class RecordDecoder:
             return AvroDecoder(self.schemas, build_row_columns(self.settings, self.columns))
         if self.settings.format == DEBEZIUM_AVRO:
             return DebeziumAvroDecoder(self.schemas, build_row_columns(self.settings, self.columns))
-        if self.settings.format in CDC_FORMATS:
+        if self.settings.format in CDC_JSON_FORMATS:
             return EnvelopeDecoder(self.settings.format, build_row_columns(self.settings, self.columns))
         return None
 

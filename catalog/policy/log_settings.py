@@ -12,10 +12,10 @@ from typing import Any, Literal
 from catalog.errors import Invalid
 from catalog.keyed.spec import LOG_PREFIX, LOG_TOPIC
 from catalog.policy.units import parse_at_least, parse_count, parse_flag, parse_one_of, parse_share, parse_text
-from firn.protocol.avro.wire_format import AVRO_FORMATS, DEBEZIUM_AVRO
-from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.avro.wire_format import AVRO_FORMATS
 from firn.protocol.cdc.rows import ADD, EMPTY, IGNORE, STOP
 from firn.protocol.cdc.sources import parse_sources
+from firn.protocol.envelope_readers import CDC_FORMATS
 
 CONNECTION = f"{LOG_PREFIX}connection"
 BROKERS = f"{LOG_PREFIX}brokers"
@@ -34,7 +34,6 @@ SCHEMA = f"{LOG_PREFIX}schema"
 TRUNCATES = f"{LOG_PREFIX}truncates"
 
 FIRN_JSON, UPSERT_JSON = "firn-json", "upsert-json"
-_CDC_FORMATS = (*CDC_FORMATS, DEBEZIUM_AVRO)
 _FORMATS = tuple(dict.fromkeys((FIRN_JSON, UPSERT_JSON, *AVRO_FORMATS, *CDC_FORMATS)))
 _FOR_CDC = (SOURCE_TABLES, SOURCE_COLUMN, TRUNCATES)
 LogStart = Literal["earliest", "latest"] | datetime
@@ -99,17 +98,15 @@ class LogSettings:
                 hint="an administrator creates it: `firn connection create kafka NAME --registry URL`",
             )
         misplaced = sorted(key for key in _FOR_CDC if key in named)
-        if misplaced and named[FORMAT] not in _CDC_FORMATS:
-            raise Invalid(f"{misplaced[0]} is for change data capture", hint=f"formats {', '.join(_CDC_FORMATS)}")
+        if misplaced and named[FORMAT] not in CDC_FORMATS:
+            raise Invalid(f"{misplaced[0]} is for change data capture", hint=f"formats {', '.join(CDC_FORMATS)}")
         _check_truncates(named)
         arguments: dict[str, Any] = {_FIELDS[key]: parsed.get(key) for key in _PARSERS}
         return cls(**arguments)
 
 
 def _check_truncates(named: Mapping[str, str]) -> None:
-    """Raise Invalid if a truncate of one source's table would delete the rows of others, or cannot be looked for."""
-    if named.get(TRUNCATES) == EMPTY and named[FORMAT] == DEBEZIUM_AVRO:
-        raise Invalid(f"{TRUNCATES}={EMPTY} needs JSON: with {DEBEZIUM_AVRO}, a truncate stops or is ignored")
+    """Raise Invalid if a truncate of one source's table would delete the rows of others."""
     sources = named.get(SOURCE_TABLES, "*")
     is_shared = "," in sources or "*" in sources
     if named.get(TRUNCATES) == EMPTY and is_shared and SOURCE_COLUMN not in named:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.avro.wire_format import DEBEZIUM_AVRO
 from firn.protocol.cdc.routing import CdcConfig, TableRule, check_template, find_contradiction
+from firn.protocol.envelope_readers import CDC_FORMATS, UNKNOWN_SCHEMAS
 from firn.yaml_reading import Section, read_yaml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -34,9 +35,15 @@ def read_config(path: Path) -> CdcConfig:
     connection, brokers = file.text("connection"), file.texts("brokers")
     if (connection is None) == (not brokers):
         raise file.error("the file needs either connection or brokers")
+    record_format = file.choice("format", CDC_FORMATS, "")
+    if record_format == DEBEZIUM_AVRO and connection is None:
+        raise file.error(
+            f"format {record_format} needs a connection: it names the schema registry",
+            hint="an administrator creates it: `firn connection create kafka NAME --registry URL`",
+        )
     config = CdcConfig(
         name=name,
-        format=file.choice("format", CDC_FORMATS, ""),
+        format=record_format,
         connection=connection,
         brokers=brokers,
         topics=_require_topics(file),
@@ -44,6 +51,7 @@ def read_config(path: Path) -> CdcConfig:
         deletes=file.choice("deletes", ("apply", "ignore", "stop"), "apply"),
         truncates=file.choice("truncates", ("stop", "ignore", "empty"), "stop"),
         schema=file.choice("schema", ("add", "ignore"), "add"),
+        unknown_schemas=file.choice("unknown_schemas", UNKNOWN_SCHEMAS, "stop"),
         tables=_read_rules(file),
     )
     file.finish()

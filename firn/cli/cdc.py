@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,15 +13,18 @@ import typer
 import firn.spark
 from firn.cdc.cluster import open_cluster
 from firn.cdc.config import read_config
+from firn.cdc.schemas import CdcSchemas
 from firn.cli.context import CliContext, command
 from firn.cli.logs import Master, Memory
 from firn.cli.spark_session import open_session
 from firn.errors import NotFound
 from firn.protocol.answers.streams import StreamOut
 from firn.protocol.answers.tables import TableOut
+from firn.protocol.avro.wire_format import AVRO_FORMATS
 from firn.protocol.cdc.observation import observe
 from firn.protocol.cdc.plan import Action, TablePlan, TopicPlan, plan_topic, refuse_shared_tables
 from firn.protocol.cdc.routing import CdcConfig
+from firn.protocol.envelope_readers import KeyAndValue, build_reader, list_schema_ids
 
 if TYPE_CHECKING:
     from firn.spark.cdc_run import TableProgress
@@ -52,14 +57,15 @@ def plan(
     """
     config = read_config(file)
     cluster = open_cluster(config, ctx.client)
+    schemas = CdcSchemas(config, ctx.client.connections)
     plans = refuse_shared_tables(
         [
-            plan_topic(config, topic, observe(config.format, cluster.read_sample(topic, records)), _loader(ctx))
+            _plan_topic(ctx, config, schemas, topic, cluster.read_sample(topic, records))
             for topic in cluster.list_topics(config)
         ]
     )
     ctx.show.emit([_write_topic(topic) for topic in plans], lambda: _print_plan(ctx, plans))
-    if any(table.problem for topic in plans for table in topic.tables):
+    if any(topic.problem or any(table.problem for table in topic.tables) for topic in plans):
         raise typer.Exit(1)
 
 
@@ -114,6 +120,17 @@ def _belongs(config: CdcConfig, stream: StreamOut) -> bool:
     return stream.topic is not None and config.takes_topic(stream.topic)
 
 
+def _plan_topic(
+    ctx: CliContext, config: CdcConfig, schemas: CdcSchemas, topic: str, sample: Sequence[KeyAndValue]
+) -> TopicPlan:
+    ids = list_schema_ids(sample) if config.format in AVRO_FORMATS else []
+    texts = schemas.load(topic, ids)
+    planned = plan_topic(config, topic, observe(build_reader(config.format, texts), sample), _loader(ctx))
+    unknown = [number for number in ids if number not in texts]
+    stops = unknown and config.unknown_schemas == "stop"
+    return replace(planned, problem=schemas.explain_unknown(topic, unknown[0])) if stops else planned
+
+
 def _loader(ctx: CliContext) -> Any:
     def load(table: str) -> TableOut | None:
         try:
@@ -128,6 +145,8 @@ def _print_plan(ctx: CliContext, plans: list[TopicPlan]) -> None:
     show = ctx.show
     for topic in plans:
         show.line(f"topic {topic.topic}, by {topic.records:,} records")
+        if topic.problem is not None:
+            show.line(f"  {topic.problem}")
         for table in topic.tables:
             _print_table(ctx, table)
         if topic.left_out:
@@ -169,6 +188,7 @@ def _write_topic(topic: TopicPlan) -> dict[str, Any]:
         "tables": tables,
         "left_out": list(topic.left_out),
         "bad": dict(topic.bad),
+        "problem": topic.problem,
     }
 
 

@@ -44,7 +44,7 @@ from firn.drains.decoders import EMPTY, JSON_FORMATS
 from firn.drains.errors import NeedsSpark
 from firn.protocol.answers.logs import LogOut
 from firn.protocol.avro.wire_format import AVRO_FORMATS
-from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.cdc.formats import CDC_JSON_FORMATS
 
 OP, SET = "_op", "_set"
 _OWN = (OP, "_source", SET)
@@ -132,7 +132,7 @@ def require_light(layout: ChangeLayout, log: LogOut) -> None:
 def _find_reasons(layout: ChangeLayout, log: LogOut) -> list[str]:
     table, properties = layout.table, layout.table.properties
     reasons = list[str]()
-    if log.format not in (*JSON_FORMATS, *CDC_FORMATS, *AVRO_FORMATS):
+    if log.format not in (*JSON_FORMATS, *CDC_JSON_FORMATS, *AVRO_FORMATS):
         reasons.append(f"records of the format {log.format} are decoded in Spark only")
     if log.truncates == EMPTY and log.format not in JSON_FORMATS:
         reasons.append("firn.log.truncates is empty: only Spark empties a table")

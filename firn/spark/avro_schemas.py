@@ -35,7 +35,7 @@ class BatchSchemas:
         if log.format not in AVRO_FORMATS:
             return {}
         if batch is None or batch != self._batch:
-            self._of_batch = self._load_all(_list_ids(records))
+            self._of_batch = self._load_all(list_ids(records))
             self._batch = batch
         return self._of_batch
 
@@ -49,8 +49,8 @@ class BatchSchemas:
         return {number: self._texts[number] for number in ids if number in self._texts}
 
 
-def _list_ids(records: DataFrame) -> list[int]:
-    """The schema ids of all keys and values."""
+def list_ids(records: DataFrame) -> list[int]:
+    """The schema ids of all keys and values of a bounded frame. Raises Refused for more than 1,000."""
     ids = [records.select(_read_id(name).alias(_ID)) for name in ("key", "value")]
     numbers = ids[0].union(ids[1]).where(F.col(_ID) >= 0).distinct().limit(MOST_SCHEMAS + 1).collect()
     if len(numbers) > MOST_SCHEMAS:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from firn.cdc.cluster import Bounds, CdcCluster
+from firn.cdc.schemas import CdcSchemas
 from firn.client import Client, TableHandle
 from firn.drains.drain import LOG_WRITER
 from firn.errors import FirnError, NotFound, Refused
@@ -28,6 +31,9 @@ from firn.spark.cdc_observing import observe_range
 from firn.spark.errors import reason
 from firn.spark.log_drain import LogDrain
 from firn.spark.target import load_target
+
+if TYPE_CHECKING:
+    from firn.protocol.avro.decoding import Schemas
 
 MOST_OBSERVED = 2_000_000
 """Offsets of one look: a table can have its first rows before a long topic has been looked at to its end."""
@@ -73,6 +79,10 @@ class CdcRun:
     _drains: dict[str, BoundedDrain] = field(default_factory=dict)
     _paused: set[str] = field(default_factory=set)
     """The tables whose streams this process has seen paused."""
+    _schemas: CdcSchemas = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._schemas = CdcSchemas(self.config, self.client.connections)
 
     def run_once(self) -> list[TableProgress]:
         """Look at all topics, and drain their tables. A problem of one table or topic stops no other."""
@@ -112,11 +122,17 @@ class CdcRun:
 
     def _look(self, batch: LogBatch) -> Observation:
         try:
-            return observe_range(self.spark, batch, self._build_options(), self.config.format)
+            return observe_range(
+                self.spark, batch, self._build_options(), self.config.format, partial(self._load_schemas, batch.topic)
+            )
         except FirnError:
             raise
         except Exception as error:  # Java throws many types of errors
             raise FirnError(f"topic {batch.topic} could not be read: {reason(error)}") from error
+
+    def _load_schemas(self, topic: str, ids: list[int]) -> Schemas:
+        """The Avro schemas of a look. No record passes whose schema is unknown, unless the file says so."""
+        return self._schemas.load(topic, ids, stops=self.config.unknown_schemas == "stop")
 
     def _build_options(self) -> dict[str, str]:
         name = self.config.connection

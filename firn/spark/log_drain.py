@@ -105,7 +105,9 @@ class LogDrain(Drain):
         if batch is None or not batch.most_records or not can_empty(log, self.target):
             return batch
         records = read_records(self.spark, batch, build_kafka_options(log, self.password))
-        truncates = self.bad_records.leave_out(select_truncates(records, log, self.target), log, batch)
+        load_schemas = partial(self.schemas.load, log=log)
+        selected = select_truncates(records, log, self.target, load_schemas)
+        truncates = self.bad_records.leave_out(selected, log, batch)
         truncate = find_first(truncates, log)
         return batch if truncate is None else cut_at_truncate(batch, truncate)
 

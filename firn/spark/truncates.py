@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.drains.decoders import build_decoder
 from firn.errors import FirnError
 from firn.logs import LogBatch, TableLog, Truncate
 from firn.protocol.answers.logs import LogOut
-from firn.protocol.cdc.decoding import EnvelopeDecoder
+from firn.protocol.avro.wire_format import AVRO_FORMATS
 from firn.protocol.cdc.rows import EMPTY, TRUNCATE
 from firn.protocol.names import quote_name
 from firn.spark.cdc_records import build_row_columns, decode_with
@@ -18,8 +20,12 @@ from firn.spark.decoded import OFFSET, PARTITION, REASON, select_rows
 from firn.spark.log_reading import PinnedLog
 from firn.spark.target import Target
 
+LoadSchemas = Callable[[DataFrame], Mapping[int, Sequence[str]]]
+"""Loads the Avro schemas that a frame of Kafka's records names."""
 _LIKELY = r'"op"\s*:\s*"t"|(?i)truncate'
-"""Texts of truncates in all formats. A truncate without it is a bad record: batches decode it as one."""
+"""Texts of truncates in all formats of JSON. A truncate without it is a bad record: batches decode it as one."""
+_LIKELY_IN_AVRO = "%0274%"
+"""The field `op` of a truncate as Avro writes it, in hexadecimal: a text of one byte, which is `t`."""
 
 
 def can_empty(log: LogOut, target: Target) -> bool:
@@ -30,10 +36,13 @@ def can_empty(log: LogOut, target: Target) -> bool:
     return log.truncates == EMPTY and len(log.end) == 1 and not target.is_insert_only
 
 
-def select_truncates(records: DataFrame, log: LogOut, target: Target) -> DataFrame:
-    """The truncates among Kafka's records, see `firn.spark.decoded`."""
-    likely = records.where(F.col("value").cast("string").rlike(_LIKELY))
-    decoder = EnvelopeDecoder(log.format, replace(build_row_columns(log, target), truncates=EMPTY))
+def select_truncates(records: DataFrame, log: LogOut, target: Target, load_schemas: LoadSchemas) -> DataFrame:
+    """The truncates among Kafka's records, see `firn.spark.decoded`. `load_schemas` loads the schemas of a frame."""
+    value = F.col("value")
+    is_avro = log.format in AVRO_FORMATS
+    likely = records.where(F.hex(value).like(_LIKELY_IN_AVRO) if is_avro else value.cast("string").rlike(_LIKELY))
+    columns = replace(build_row_columns(log, target), truncates=EMPTY)
+    decoder = build_decoder(log, columns, load_schemas(likely) if is_avro else {})
     decoded = decode_with(likely, decoder, target)
     return select_rows(decoded, F.col(REASON).isNull() & (F.col("_op") == TRUNCATE))
 

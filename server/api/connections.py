@@ -10,6 +10,8 @@ from catalog.errors import Invalid
 from catalog.kafka.connection import Connection
 from catalog.kafka.schema_registry import SchemaRegistry
 from firn.protocol.answers.connections import ConnectionCheckOut, ConnectionOut
+from firn.protocol.answers.logs import LogSchemaOut
+from firn.protocol.avro.wire_format import HIGHEST_SCHEMA_ID
 from firn.protocol.connections import ConnectionRequest
 from firn.protocol.imports import reveal_secret
 from server.api.deps import ServicesDep
@@ -83,6 +85,19 @@ def check_connection(services: ServicesDep, connection: NameDep) -> ConnectionCh
     return ConnectionCheckOut(
         cluster=summary.cluster_id, brokers=summary.brokers, topics=summary.topics, subjects=subjects
     )
+
+
+@router.get(
+    "/{connection}/schemas/{number}", summary="Show a schema of a registry", responses=refusals(400, 403, 404, 503)
+)
+def show_connection_schema(
+    services: ServicesDep,
+    connection: NameDep,
+    number: Annotated[int, Path(ge=0, le=HIGHEST_SCHEMA_ID, description="id of the schema")],
+) -> LogSchemaOut:
+    """Show an Avro schema of the connection's registry, with the schemas that it refers to."""
+    schema = services.log_schemas.load_of_connection(connection, number)
+    return LogSchemaOut(id=schema.id, texts=[*schema.texts])
 
 
 @router.delete("/{connection}", status_code=204, summary="Drop a connection", responses=refusals(404))

@@ -220,6 +220,7 @@ _WORK: Rules = {
     ("GET", "/connections/{connection}"): reads(on.server(GRANT)),
     ("DELETE", "/connections/{connection}"): changes(on.server(GRANT), audit_target.connection),
     ("POST", "/connections/{connection}/check"): reads(on.server(GRANT)),
+    ("GET", "/connections/{connection}/schemas/{number}"): reads(on.server(GRANT)),
     ("GET", "/connections/{connection}/topics"): reads(on.server(GRANT)),
     ("GET", "/connections/{connection}/topics/{topic}/sample"): reads(on.server(GRANT)),
     ("POST", f"{_CATALOG}/cdc/plan"): reads(on.server(GRANT)),

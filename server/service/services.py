@@ -224,7 +224,7 @@ class Services(TableServices, PlanningServices, JobServices, PipelineServices, R
     @property
     def cdc_planning(self) -> CdcPlanning:
         """Plans of change data capture."""
-        return CdcPlanning(self.connections, self.keyed)
+        return CdcPlanning(self.connections, self.keyed, self.log_schemas)
 
     @property
     def log_columns(self) -> LogColumns:

@@ -131,7 +131,7 @@ class LogPinOut(Out):
 
 
 class LogSchemaOut(Out):
-    """An Avro schema of the records of a log: its text comes last, after the texts of the schemas that it refers to."""
+    """An Avro schema of a registry: its text comes last, after the texts of the schemas that it refers to."""
 
     id: int
     texts: list[str]

@@ -21,6 +21,8 @@ LARGEST_SCHEMA = 1024 * 1024
 """In characters, of a schema together with all schemas that it refers to."""
 DEEPEST_SCHEMA = 64
 HIGHEST_SCALE = 400
+LONGEST_NAME = 256
+"""In characters, of a field and of a symbol: a list of many in a short record is a text with all their names."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- a time without zone
 _OWN_TYPES = {
     "decimal": "firn-decimal",
@@ -93,7 +95,10 @@ class _Walk:
             self.check(schema["items" if schema["type"] == "array" else "values"], inside)
         elif schema["type"] == "fixed":
             _require_bytes(schema["size"] > 0)
-        elif schema["type"] != "enum":
+        elif schema["type"] == "enum":
+            for symbol in schema["symbols"]:
+                _require_short(symbol)
+        else:
             self.check(schema["type"], inside)
 
     def _check_name(self, name: str, inside: tuple[str, ...]) -> None:
@@ -108,8 +113,14 @@ class _Walk:
             raise BadSchemaError("the schema is too deep")
         _require_bytes(len(fields) > 0)
         for entry in fields:
+            _require_short(entry["name"])
             self.check(entry["type"], (*inside, name))
         self.checked.add(name)
+
+
+def _require_short(name: str) -> None:
+    if len(name) > LONGEST_NAME:
+        raise BadSchemaError(f"the schema has a name of more than {LONGEST_NAME} characters")
 
 
 def _require_bytes(has_bytes: bool) -> None:  # noqa: FBT001 -- the condition of a check

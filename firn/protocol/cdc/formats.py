@@ -1,4 +1,4 @@
-"""The formats of change data capture by the name that `firn.log.format` gives them."""
+"""The formats of change data capture in JSON, by the name that `firn.log.format` gives them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _READERS: Mapping[str, Reader] = {
     MAXWELL_JSON: read_maxwell,
     DMS_JSON: read_dms,
 }
-CDC_FORMATS = tuple(_READERS)
+CDC_JSON_FORMATS = tuple(_READERS)
 
 
 def read_envelope(format: str, key: bytes | None, value: bytes | None) -> Envelope:

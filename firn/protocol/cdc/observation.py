@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from firn.protocol.cdc.debezium import Reader
 from firn.protocol.cdc.envelope import NOT_GIVEN, BadRecord, Envelope, Kind
-from firn.protocol.cdc.formats import read_envelope
 
 MOST_TABLES, MOST_COLUMNS = 10_000, 5_000
 """Records beyond are counted as bad: a broken producer could fill the memory."""
@@ -48,11 +48,11 @@ class Observation:
     bad: Counter[str] = field(default_factory=Counter)
     records: int = 0
 
-    def add(self, format: str, key: bytes | None, value: bytes | None) -> None:
+    def add(self, read: Reader, key: bytes | None, value: bytes | None) -> None:
         """Look at one record."""
         self.records += 1
         try:
-            envelope = read_envelope(format, key, value)
+            envelope = read(key, value)
         except BadRecord as error:
             self.bad[error.reason] += 1
             return
@@ -95,11 +95,11 @@ class Observation:
         facts.merge(_describe(envelope))
 
 
-def observe(format: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> Observation:
+def observe(read: Reader, records: Iterable[tuple[bytes | None, bytes | None]]) -> Observation:
     """Look at keys and values of records."""
     observation = Observation()
     for key, value in records:
-        observation.add(format, key, value)
+        observation.add(read, key, value)
     return observation
 
 

@@ -78,6 +78,8 @@ class TopicPlan:
     left_out: Sequence[str]
     bad: Mapping[str, int]
     records: int
+    problem: str | None = None
+    """Why a run brings none of the records, although they are planned."""
 
 
 def plan_topic(config: CdcConfig, topic: str, observation: Observation, load: LoadTable) -> TopicPlan:

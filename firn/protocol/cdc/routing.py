@@ -38,6 +38,8 @@ class CdcConfig:
     deletes: str
     truncates: str
     schema: str
+    unknown_schemas: str = "stop"
+    """What an Avro record does whose schema the registry does not have: `stop` its topic, or go to the `quarantine`."""
     tables: Sequence[TableRule]
 
     def route(self, source: str) -> tuple[TableRule, str] | None:

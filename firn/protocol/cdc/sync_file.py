@@ -30,6 +30,7 @@ def _list_lines(config: CdcConfig) -> Iterator[str]:
         ("deletes", config.deletes, "apply"),
         ("truncates", config.truncates, "stop"),
         ("schema", config.schema, "add"),
+        ("unknown_schemas", config.unknown_schemas, "stop"),
     ):
         if value != default:
             yield f"{name}: {value}"

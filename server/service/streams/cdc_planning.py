@@ -8,16 +8,19 @@ from functools import partial
 
 from catalog.errors import Invalid, NotFound
 from catalog.iceberg.reading import current_schema
-from catalog.kafka.cdc_sample import SampledRecord, describe_record, guess_format, measure
+from catalog.kafka.cdc_sample import LARGEST_BYTES, SampledRecord, describe_record, guess_format, measure
 from catalog.kafka.cluster import KafkaRecord
 from catalog.kafka.connection import Connection
 from catalog.names import CatalogName, TableName
-from firn.protocol.cdc.formats import CDC_FORMATS
+from firn.protocol.avro.wire_format import DEBEZIUM_AVRO, read_schema_id
+from firn.protocol.cdc.debezium import Reader
 from firn.protocol.cdc.observation import Observation
 from firn.protocol.cdc.plan import TopicPlan, plan_topic, refuse_shared_tables
 from firn.protocol.cdc.routing import CdcConfig
+from firn.protocol.envelope_readers import CDC_FORMATS, build_reader, list_schema_ids
 from firn.protocol.names import InvalidName
 from server.service.streams.connections import Connections
+from server.service.streams.log_schemas import LogSchemas
 from server.service.tables.keyed_tables import KeyedTables
 
 SHOWN, PLANNED = 20, 200
@@ -26,6 +29,8 @@ MOST_BYTES = 4 * 1024 * 1024
 """The bytes that one look at a topic reads at most, beside its last record."""
 MOST_TOPICS = 20
 """The number of topics in one plan. Each takes a second or more."""
+MOST_SCHEMAS = 50
+"""The number of Avro schemas that one look at a topic asks a registry for: bytes of a hostile topic name many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +71,12 @@ class CdcPlanning:
     """Reads samples of topics of connections. It changes nothing.
 
     All methods raise NotFound for a connection or a topic that does not exist, and Unavailable or Forbidden if Kafka
-    does not answer or refuses the user.
+    or the schema registry does not answer or refuses the user.
     """
 
     connections: Connections
     keyed: KeyedTables
+    schemas: LogSchemas
 
     def list_topics(self, name: str) -> Sequence[str]:
         """The topics of a connection by name."""
@@ -81,10 +87,14 @@ class CdcPlanning:
         """Some records of a topic, read in a format, or in the one that fits best."""
         if format is not None and format not in CDC_FORMATS:
             raise Invalid(f"format is {format!r}, not one of {', '.join(CDC_FORMATS)}")
-        records = self._read(self.connections.get(name), topic, SHOWN)
-        fitting = format or guess_format(records)
+        connection = self.connections.get(name)
+        records = self._read(connection, topic, SHOWN)
+        formats = _list_candidates(connection, records) if format is None else [format]
+        readers = {name: self._build_reader(name, connection, records) for name in formats}
+        fitting = format or guess_format(records, readers)
         described = [
-            SampledRecord(record=record) if fitting is None else describe_record(fitting, record) for record in records
+            SampledRecord(record=record) if fitting is None else describe_record(readers[fitting], record)
+            for record in records
         ]
         return CdcSample(format=fitting, records=described)
 
@@ -94,7 +104,8 @@ class CdcPlanning:
         topics = [name for name in self.list_topics(connection.name) if config.takes_topic(name)]
         plans = []
         for topic in topics[:MOST_TOPICS]:
-            observation = _observe(config.format, self._read(connection, topic, PLANNED))
+            records = self._read(connection, topic, PLANNED)
+            observation = _observe(self._build_reader(config.format, connection, records), records)
             plans.append(plan_topic(config, topic, observation, partial(self._load, catalog)))
         return CdcPlan(topics=refuse_shared_tables(plans), more_topics=max(len(topics) - MOST_TOPICS, 0))
 
@@ -103,6 +114,13 @@ class CdcPlanning:
         clusters = self.connections.clusters
         described = clusters.describe(connection, password, topic)
         return clusters.read_ends(connection, password, described, most, MOST_BYTES)
+
+    def _build_reader(self, format: str, connection: Connection, records: Sequence[KafkaRecord]) -> Reader:
+        """The reader of a format. That of Avro has the schemas that the records name; Invalid without a registry."""
+        if format != DEBEZIUM_AVRO:
+            return build_reader(format)
+        ids = list_schema_ids((record.key, record.value) for record in records if measure(record) <= LARGEST_BYTES)
+        return build_reader(format, self.schemas.load_all(connection, ids[:MOST_SCHEMAS]))
 
     def _load(self, catalog: CatalogName, name: str) -> _Table | None:
         """A table of the catalog; None if there is none. InvalidName for a name that no table can have."""
@@ -121,14 +139,21 @@ class CdcPlanning:
         return _Table(properties=properties, primary_key=base.keyed.spec.primary_key, columns=columns)
 
 
-def _observe(format: str, records: Sequence[KafkaRecord]) -> Observation:
+def _list_candidates(connection: Connection, records: Sequence[KafkaRecord]) -> list[str]:
+    """The formats that records may have. Nobody asks a registry about values that begin with no id."""
+    names_schemas = any(read_schema_id(record.value) is not None for record in records)
+    is_avro = connection.registry is not None and names_schemas
+    return [name for name in CDC_FORMATS if name != DEBEZIUM_AVRO or is_avro]
+
+
+def _observe(read: Reader, records: Sequence[KafkaRecord]) -> Observation:
     """What the records show. Those that are too large for a look, or name too long a table, are bad records of it."""
     observation = Observation()
     for record in records:
-        described = describe_record(format, record) if measure(record) else None
+        described = describe_record(read, record) if measure(record) else None
         if described is not None and described.problem is not None:
             observation.records += 1
             observation.bad[described.problem] += 1
         else:
-            observation.add(format, record.key, record.value)
+            observation.add(read, record.key, record.value)
     return observation

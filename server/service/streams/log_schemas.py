@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catalog.errors import Invalid, NotFound
 from catalog.kafka.connection import Connection
-from catalog.kafka.schema_registry import RegisteredSchema
+from catalog.kafka.schema_registry import RegisteredSchema, SchemaRegistry
 from catalog.names import CatalogName, TableName
 from catalog.policy.log_settings import LogSettings
 from catalog.ports.kafka import SchemaRegistries
@@ -39,8 +39,13 @@ class LogSchemas:
             raise Invalid(f"the log of {table} has no connection, and so no schema registry")
         return self._load(self.connections.get(settings.connection), number)
 
+    def load_of_connection(self, name: str, number: int) -> RegisteredSchema:
+        """The schema of an id in the registry of a connection. Raises as `load` does; NotFound for no connection."""
+        return self._load(self.connections.get(name), number)
+
     def load_all(self, connection: Connection, numbers: Iterable[int]) -> dict[int, list[str]]:
         """The texts of these schemas; those that the registry does not have are missing. Raises as `load` does."""
+        _require_registry(connection)
         texts = {}
         for number in sorted({*numbers}):
             try:
@@ -50,11 +55,15 @@ class LogSchemas:
         return texts
 
     def _load(self, connection: Connection, number: int) -> RegisteredSchema:
-        registry = connection.registry
-        if registry is None:
-            raise Invalid(
-                f"connection {connection.name!r} has no schema registry",
-                hint="drop the connection, and create it again with --registry",
-            )
+        registry = _require_registry(connection)
         password = self.connections.reveal_registry_password(connection)
         return self._registries.load_schema(registry, password, number, connection.ca)
+
+
+def _require_registry(connection: Connection) -> SchemaRegistry:
+    if connection.registry is None:
+        raise Invalid(
+            f"connection {connection.name!r} has no schema registry",
+            hint="drop the connection, and create it again with --registry",
+        )
+    return connection.registry

@@ -66,6 +66,8 @@ def test_a_file(tmp_path: Path) -> None:
         ("format: debezium-json", "format: debezium-jsn", r"line 3: format is 'debezium-jsn'"),
         ("format: debezium-json", "", r"format is ''"),
         ("brokers:", "broker:", r"either connection or brokers"),
+        ("format: debezium-json", "format: debezium-avro", r"debezium-avro needs a connection"),
+        ("name: shop", "name: shop\nunknown_schemas: skip", r"unknown_schemas is 'skip'"),
         ("topics: shop", "topic: shop", r"needs topics"),
         ("name: shop", "name: shop\nnames: x", r"line 3: the file has no field 'names'"),
         ("name: shop", "name: shop\nname: x", r"line 3: name comes twice"),

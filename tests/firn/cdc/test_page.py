@@ -9,6 +9,7 @@ from firn.cdc.config import read_config
 from firn.protocol.cdc.debezium_types import _LOGICAL
 from firn.protocol.cdc.observation import observe
 from firn.protocol.cdc.plan import plan_topic
+from firn.protocol.envelope_readers import build_reader
 from tests.cdc_envelopes import debezium
 
 PAGE = Path("docs/cdc.md").read_text()
@@ -25,7 +26,7 @@ def test_the_example_plans_its_tables(tmp_path: Path) -> None:
         debezium("c", after={"id": 1}, key={"id": 1}),
         debezium("c", after={"id": 1}, key={"id": 1}, source=customers),
     ]
-    plan = plan_topic(config, "t", observe(config.format, records), lambda _name: None)
+    plan = plan_topic(config, "t", observe(build_reader(config.format), records), lambda _name: None)
     assert [(table.table, list(table.primary_key)) for table in plan.tables] == [
         ("lake_shop.customers", ["id", "source"]),
         ("lake_shop.orders", ["id"]),

@@ -11,10 +11,12 @@ import pytest
 from firn.protocol.cdc.observation import Observation, observe, widen_type
 from firn.protocol.cdc.plan import Action, TablePlan, TopicPlan, plan_topic, refuse_shared_tables
 from firn.protocol.cdc.routing import CdcConfig
+from firn.protocol.envelope_readers import build_reader
 from tests.cdc_envelopes import Record, debezium, field
 from tests.firn.cdc.test_config import GOOD, read
 
 DEBEZIUM = "debezium-json"
+READER = build_reader(DEBEZIUM)
 ORDER = debezium("c", after={"id": 1, "note": "x"}, key={"id": 1})
 SHARDS = [
     debezium("c", after={"id": 1}, key={"id": 1}, source={"db": f"shop_{shard}", "table": "customers"})
@@ -39,7 +41,7 @@ def loaded(**changes: Any) -> Any:
 
 
 def plan(config: CdcConfig, records: list[Record], table: Any = None) -> TopicPlan:
-    return plan_topic(config, "t", observe(DEBEZIUM, records), lambda _name: table)
+    return plan_topic(config, "t", observe(READER, records), lambda _name: table)
 
 
 def only(topic: TopicPlan) -> TablePlan:
@@ -138,7 +140,7 @@ def test_records_that_make_no_table(config: CdcConfig, record: Record, problem: 
 
 def test_two_topics_do_not_share_a_new_table(config: CdcConfig) -> None:
     first, second = refuse_shared_tables(
-        [plan_topic(config, topic, observe(DEBEZIUM, [ORDER]), lambda _name: None) for topic in ("a", "b")]
+        [plan_topic(config, topic, observe(READER, [ORDER]), lambda _name: None) for topic in ("a", "b")]
     )
     assert only(first).action is Action.STOP
     assert only(second).problem == "a, b would share the table, and one table takes one topic"
@@ -161,7 +163,7 @@ def test_types_that_differ_become_the_narrowest_that_has_both(first: str, other:
 
 
 def test_an_observation_travels_as_a_document() -> None:
-    observation = observe(DEBEZIUM, [ORDER, *SHARDS, (None, b"{}"), debezium("t")])
+    observation = observe(READER, [ORDER, *SHARDS, (None, b"{}"), debezium("t")])
     copy = Observation.read(observation.to_json())
     assert copy == observation
     copy.merge(observation)

@@ -62,6 +62,7 @@ def build(texts: list[str]) -> CdcConfig:
         start="latest",
         deletes="ignore",
         truncates="empty",
+        unknown_schemas="quarantine",
         schema="ignore",
         tables=(rule,),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import pytest
 
 import firn
 from firn.cli import cdc
+from firn.connections import SchemaRegistry
 from firn.protocol.cdc.routing import CdcConfig
+from tests.avro_envelopes import DAYS, AvroSource
 from tests.cdc_envelopes import Record, debezium
 from tests.command_line import Command
+from tests.schema_registry import Registry, running_registry
 
 FILE = """
 name: shop
@@ -94,3 +98,41 @@ def test_a_plan_with_a_problem_exits_with_1(run: Command, file: Path, topics: di
     planned = run("cdc", "plan", str(file))
     assert planned.code == 1
     assert "would share the table" in planned.out
+
+
+@pytest.fixture
+def registry(client: firn.Client) -> Iterator[Registry]:
+    """A registry that the connection `captured` names."""
+    with running_registry() as running:
+        client.connections.create("captured", ["127.0.0.1:1"], registry=SchemaRegistry(running.url))
+        yield running
+        client.connections.drop("captured")
+
+
+def test_avro_is_planned_by_the_schemas_of_the_registry(
+    run: Command, file: Path, topics: dict[str, list[Record]], registry: Registry
+) -> None:
+    avro = FILE.replace("debezium-json", "debezium-avro")
+    file.write_text(avro)
+    refused = run("cdc", "validate", str(file))
+    assert (refused.code, "needs a connection" in refused.err) == (2, True)
+    file.write_text(avro.replace("brokers: [127.0.0.1:1]", "connection: captured"))
+    assert "debezium-avro, 1 rule" in run("cdc", "validate", str(file)).out
+    source = AvroSource(registry)
+    good = source.write("c", types={"id": "long", "day": DAYS}, after={"id": 1, "day": 1}, key={"id": 1}, table="dated")
+    topics["captured.dated"] = [good]
+    planned = run("cdc", "plan", str(file), "--json")
+    assert planned.code == 0, planned.err
+    (topic,) = planned.json
+    assert topic["tables"][0]["columns"] == {"id": "long", "day": "date"}
+    assert topic["tables"][0]["primary_key"] == ["id"]
+
+    topics["captured.dated"].append((None, b"\x00\x00\x00\x00\x63x"))
+    unknown = run("cdc", "plan", str(file))
+    assert (unknown.code, "topic captured.dated has records of schema 99" in unknown.out) == (1, True)
+    assert "create captured.dated" in unknown.out
+    file.write_text(f"{file.read_text()}\nunknown_schemas: quarantine\n")
+    assert run("cdc", "plan", str(file)).code == 0
+    registry.answers["/schemas/ids/99"] = (401, b"{}")
+    failed = run("cdc", "plan", str(file))
+    assert (failed.code != 0, "schema registry" in failed.err) == (True, True)

@@ -190,3 +190,54 @@ def send_orders(topic: Topic) -> None:
         producer.produce(topic.name, key=key, value=value)
     producer.produce(topic.name, key=b"k", value=b"no record of Debezium")
     assert producer.flush(30) == 0
+
+
+def test_a_table_gets_its_log_in_the_dialog_that_creates_it(
+    server: ServerProcess, kafka: EmbeddedKafka, open_page: OpenPage
+) -> None:
+    server.post("connections", {"name": "logs", "brokers": [kafka.brokers]})
+    send_orders(create_topic(kafka.brokers, 1, name="log.orders"))
+    page = open_page(f"{server.url}/c/lake/tables")
+    page.get_by_role("button", name="Create table").first.click()
+    page.get_by_label("Name", exact=True).fill("web.logged")
+    page.get_by_label("name of column 2").fill("note")
+    create = page.get_by_role("button", name="Create keyed table")
+    _choose_log_by_keyboard(page)
+    expect(create).to_have_attribute("aria-disabled", "true")
+    topic, check = page.get_by_role("combobox", name="Topic"), page.get_by_role("status", name="check of the log")
+    topic.fill("log/orders")
+    expect(page.get_by_text("A topic has 1 to 249 letters")).to_be_visible()
+    topic.fill("log.order")
+    expect(check).to_contain_text("shows no topic log.order")
+    topic.fill("log.orders")
+    expect(check).to_contain_text("Topic log.orders is there")
+    page.get_by_role("combobox", name="Format").click()
+    page.get_by_role("option", name="debezium-avro", exact=True).click()
+    expect(check).to_contain_text("logs has no schema registry")
+    page.get_by_role("combobox", name="Format").click()
+    page.get_by_role("option", name="debezium-json", exact=True).click()
+    expect(check).to_contain_text("1 of 4 records do not fit the format: the value is not a JSON object")
+    command = page.get_by_label("the same in a terminal", exact=True)
+    expect(command).to_contain_text("--property firn.log.topic=log.orders --property firn.log.connection=logs")
+    assert violations(page) == []
+    create.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web.logged")
+    log = server.get("catalogs/lake/tables/web.logged/log")
+    assert (log["topic"], log["connection"], log["format"]) == ("log.orders", "logs", "debezium-json")
+
+
+def _choose_log_by_keyboard(page: Page) -> None:
+    page.get_by_label("Take changes from a topic of Kafka").focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    connection = page.get_by_role("combobox", name="Connection")
+    expect(connection).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("option", name="logs")).to_be_visible()
+    for _ in page.get_by_role("option").all():
+        if page.get_by_role("option", name="logs").get_attribute("data-combobox-selected") is None:
+            page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(connection).to_have_value("logs")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("combobox", name="Topic")).to_be_focused()

@@ -175,6 +175,42 @@ def test_a_metastore_that_is_away_is_what_needs_somebody(linked_server: ServerPr
     expect(page.get_by_text("etastore stopped answering")).to_have_count(0)
 
 
+def test_an_upgraded_table_gets_its_log_with_its_key(
+    linked_server: ServerProcess, metastore: EmbeddedMetastore, open_page: OpenPage
+) -> None:
+    location = metastore.warehouse / f"{DATABASE}.db" / "logged"
+    location.mkdir(parents=True)
+    with closing(HiveSide(metastore.uri, metastore.warehouse)) as hive:
+        hive.add_table(a_hive_table(DATABASE, "logged", storage=a_storage(f"file:{location}", "id int; note string")))
+    linked_server.post("catalogs/lake/hive/refresh")
+    linked_server.post("connections", {"name": "gone", "brokers": ["127.0.0.1:9"]})
+    page = open_page(f"{linked_server.url}/c/lake/hive/{DATABASE}.logged/upgrade?step=2&key=id")
+    next_step = page.get_by_role("button", name="Next")
+    page.get_by_label("Take changes from a topic of Kafka").click()
+    expect(next_step).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("combobox", name="Connection").click()
+    page.get_by_role("option", name="gone").click()
+    page.get_by_role("combobox", name="Topic").fill("<b>x</b>")
+    expect(page.get_by_text("A topic has 1 to 249 letters")).to_be_visible()
+    expect(next_step).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("combobox", name="Topic").fill("orders")
+    page.get_by_role("combobox", name="Format").click()
+    page.get_by_role("option", name="upsert-json", exact=True).click()
+    check = page.get_by_role("status", name="check of the log")
+    expect(check.get_by_role("listitem").filter(has_text="127.0.0.1:9 does not answer")).to_have_count(1)
+    assert violations(page) == []
+    next_step.click()
+    expect(page.get_by_text("Drains bring the records of topic orders to it")).to_be_visible()
+    command = page.get_by_label("the same in a terminal", exact=True)
+    expect(command).to_contain_text("--property firn.log.topic=orders --property firn.log.connection=gone")
+    assert violations(page) == []
+    page.get_by_role("button", name=f"Upgrade {DATABASE}.logged").click()
+    expect(page.get_by_text("none moved or rewritten")).to_be_visible()
+    properties = linked_server.get(f"catalogs/lake/tables/{DATABASE}.logged")["properties"]
+    log = {name: value for name, value in properties.items() if name.startswith("firn.log.")}
+    assert log == {"firn.log.topic": "orders", "firn.log.connection": "gone", "firn.log.format": "upsert-json"}
+
+
 def test_a_text_table_is_rewritten_with_a_key(linked_server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{linked_server.url}/c/lake/hive/{DATABASE}.raw/upgrade?step=1")
     page.get_by_label("Name of the new table").fill(f"{DATABASE}.lines")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 
 from server.service.services import Services
 from server.settings import Settings
+from tests.avro_envelopes import DAYS, AvroSource
 from tests.cdc_envelopes import Record, debezium
 from tests.databases import OpenDatabase
 from tests.firn.cdc.test_config import read
+from tests.schema_registry import Registry, running_registry
 from tests.server.asgi import Client, client_of
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import Lake, a_lake
@@ -82,6 +85,59 @@ def test_a_sample_is_read_in_the_format_that_fits(http: Client, clusters: FakeCl
     clusters.produce("other", (b"1", b"plain"))
     plain = http.get(f"{AT}/other/sample").json()
     assert (plain["format"], plain["records"][0]["value"], plain["records"][0]["problem"]) == (None, "plain", None)
+
+
+@pytest.fixture
+def registry(http: Client) -> Iterator[Registry]:
+    """A registry that the connection `main` names."""
+    with running_registry() as running:
+        assert http.delete("/api/v1/connections/main").is_success
+        body = {"name": "main", "brokers": ["kafka:9092"], "registry_url": running.url}
+        assert http.post("/api/v1/connections", json=body).is_success
+        yield running
+
+
+def test_avro_is_read_by_the_schemas_of_the_registry(http: Client, clusters: FakeClusters, registry: Registry) -> None:
+    source, unknown = AvroSource(registry), b"\x00\x00\x00\x00\x63x"
+    types = {"id": "long", "day": DAYS, "text": "string"}
+    change = source.write("c", types=types, after={"id": 1, "day": 20_000, "text": "x" * 5_000}, key={"id": 1})
+    clusters.produce("shop.orders", change, (None, unknown))
+    sample = http.get(f"{AT}/shop.orders/sample").json()
+    assert sample["format"] == "debezium-avro"
+    good, bad = sample["records"]
+    assert (good["source"], good["op"], good["row"]["day"]) == ("shop.orders", "U", "2024-10-04")
+    assert len(good["row"]["text"]) == 201
+    assert bad["problem"] == "the schema registry has no Avro schema of this id"
+
+    planned = http.post(PLAN, json={**BODY, "format": "debezium-avro"}).json()
+    topic = planned["topics"][1]
+    assert topic["bad"] == {"the schema registry has no Avro schema of this id": 1}
+    (table,) = topic["tables"]
+    assert (table["primary_key"], table["columns"]) == (["id"], {"id": "long", "day": "date", "text": "string"})
+    assert "format: debezium-avro\nconnection: main\n" in planned["file"]
+
+
+def test_a_look_asks_the_registry_for_few_schemas_and_names_it_if_it_fails(
+    http: Client, clusters: FakeClusters, registry: Registry
+) -> None:
+    named = [(None, b"\x00" + number.to_bytes(4) + b"x") for number in range(5, 205)]
+    clusters.produce("shop.orders", *named)
+    body = {**BODY, "format": "debezium-avro", "topics": ["shop.orders"]}
+    assert http.post(PLAN, json=body).json()["topics"][0]["records"] == 200
+    assert 0 < len(registry.requests) <= 50
+    registry.answers["/schemas/ids/5"] = (500, b"{}")
+    for failed in (http.post(PLAN, json=body), http.get(f"{AT}/shop.orders/sample")):
+        assert (failed.status_code, "schema registry" in failed.text) == (503, True)
+    clusters.produce("shop.items", order(1, "items"), (b"\x00\x00\x00\x00\x05", None))
+    assert http.get(f"{AT}/shop.items/sample").json()["format"] == "debezium-json", "JSON needs no registry"
+
+
+def test_avro_needs_a_registry(http: Client, clusters: FakeClusters) -> None:
+    clusters.produce("shop.orders", (None, b"\x00\x00\x00\x00\x05x"))
+    assert http.get(f"{AT}/shop.orders/sample").json()["format"] is None
+    refused = http.get(f"{AT}/shop.orders/sample", params={"format": "debezium-avro"})
+    assert (refused.status_code, "has no schema registry" in refused.text) == (400, True)
+    assert http.post(PLAN, json={**BODY, "format": "debezium-avro"}).status_code == 400
 
 
 def test_huge_records_are_shown_in_part_and_not_decoded(http: Client, clusters: FakeClusters) -> None:

@@ -99,8 +99,17 @@ def test_a_connection_may_have_a_schema_registry(http: Client, services: Service
         assert stored is not None
         assert PASSWORD not in (stored.sealed_password or PASSWORD)
         assert http.post(f"{AT}/plain/check").json()["subjects"] == 1
-    gone = http.post(f"{AT}/plain/check")
-    assert (gone.status_code, "does not answer" in gone.text) == (503, True)
+        assert http.get(f"{AT}/plain/schemas/1").json() == {"id": 1, "texts": ['"string"']}
+        unknown = http.get(f"{AT}/plain/schemas/2")
+        assert (unknown.status_code, PASSWORD in unknown.text) == (404, False)
+        for number, status in (("-1", 422), (str(2**31), 422), ("1x", 422), ("..%2Fsubjects", 422)):
+            assert http.get(f"{AT}/plain/schemas/{number}").status_code == status, number
+    for gone in (http.post(f"{AT}/plain/check"), http.get(f"{AT}/plain/schemas/3")):
+        assert (gone.status_code, "does not answer" in gone.text) == (503, True)
+    assert http.get(f"{AT}/nothing/schemas/1").status_code == 404
+    http.post(AT, json=SECURE | {"password": PASSWORD})
+    without = http.get(f"{AT}/secure/schemas/1")
+    assert (without.status_code, "has no schema registry" in without.text) == (400, True)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ OF_THE_SERVER = {
     *(f"{method} /connections" for method in ("GET", "POST")),
     *(f"{method} /connections/{{connection}}" for method in ("GET", "DELETE")),
     "POST /connections/{connection}/check",
+    "GET /connections/{connection}/schemas/{number}",
     "GET /connections/{connection}/topics",
     "GET /connections/{connection}/topics/{topic}/sample",
     "GET /notifications",

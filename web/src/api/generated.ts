@@ -2202,6 +2202,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/connections/{connection}/schemas/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a schema of a registry
+         * @description Show an Avro schema of the connection's registry, with the schemas that it refers to.
+         */
+        get: operations["show_connection_schema_connections__connection__schemas__number__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/connections/{connection}/topics": {
         parameters: {
             query?: never;
@@ -8672,7 +8692,7 @@ export interface components {
         };
         /**
          * LogSchemaOut
-         * @description An Avro schema of the records of a log: its text comes last, after the texts of the schemas that it refers to.
+         * @description An Avro schema of a registry: its text comes last, after the texts of the schemas that it refers to.
          */
         LogSchemaOut: {
             /** Id */
@@ -20468,6 +20488,76 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConnectionCheckOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_connection_schema_connections__connection__schemas__number__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description connection */
+                connection: string;
+                /** @description id of the schema */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogSchemaOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Forbidden */

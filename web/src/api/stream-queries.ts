@@ -170,6 +170,16 @@ export const streamLog = (id: string) =>
     refetchInterval: STREAMS_MS,
   });
 
+/** Has the server sign in to cluster and schema registry, and count what it sees. */
+export const connectionCheck = (name: string | null) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['connections', name, 'check'],
+    enabled: name !== null,
+    retry: false,
+    queryFn: () => answered(api.POST('/connections/{connection}/check', { params: { path: { connection: name ?? '' } } })),
+  });
+
 export const connections = (maySee: boolean) =>
   queryOptions({
     queryKey: ['connections'],

@@ -1,7 +1,7 @@
 /** The draft of a sync file, as the wizard of change data capture holds it. Nothing here knows React. */
 import type { CdcPlanRequest, CdcSample } from '../api/types';
 
-export const FORMATS = ['debezium-json', 'canal-json', 'maxwell-json', 'dms-json'];
+export const FORMATS = ['debezium-json', 'debezium-avro', 'canal-json', 'maxwell-json', 'dms-json'];
 export const COLUMN_TYPES = ['boolean', 'int', 'long', 'float', 'double', 'decimal(18,2)', 'string', 'binary', 'date', 'timestamp', 'timestamptz'];
 
 export interface RuleDraft {

@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 
-import { answered, api } from '../api/client';
 import { asProblem } from '../api/problem';
-import { connections } from '../api/stream-queries';
+import { connectionCheck, connections } from '../api/stream-queries';
 import type { Connection } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { useWhyNot } from '../components/current-user';
@@ -51,13 +50,7 @@ export function Connections() {
 }
 
 /** The server signs in when somebody asks, and counts what it sees. */
-const useCheck = (name: string) =>
-  useQuery({
-    queryKey: ['connections', name, 'check'],
-    enabled: false,
-    retry: false,
-    queryFn: () => answered(api.POST('/connections/{connection}/check', { params: { path: { connection: name } } })),
-  });
+const useCheck = (name: string) => useQuery({ ...connectionCheck(name), enabled: false });
 
 const resultText = ({ brokers, topics, subjects }: { brokers: number; topics: number; subjects: number | null }) =>
   [many(brokers, 'broker'), many(topics, 'topic'), ...(subjects === null ? [] : [many(subjects, 'subject')])].join(', ');

@@ -7,7 +7,9 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../api/client';
 import { ActionButton } from '../components/action-button';
 import { InTerminal } from '../components/in-terminal';
+import { LogFields } from '../components/log-fields';
 import { ProblemNote } from '../components/notes';
+import { logProperties, missingInLog, pairsOf, type LogDraft } from '../lib/log';
 import { partsOf } from '../lib/names';
 import { need, scopeOf } from '../lib/access';
 import { paths } from '../lib/paths';
@@ -51,10 +53,12 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
   const [columns, setColumns] = useState<Draft[]>(FIRST);
   const [partition, setPartition] = useState('');
   const [sequence, setSequence] = useState('');
+  const [typedLog, setLog] = useState<LogDraft | null>(null);
   const navigate = useNavigate();
   const queries = useQueryClient();
   const named = columns.filter((column) => column.name.trim() !== '');
   const keys = named.filter((column) => column.key).map((column) => column.name.trim());
+  const log = keys.length === 0 ? null : typedLog; // only a keyed table has one
   const partitions = partition
     .split(/,(?![^(]*\))/)
     .map((part) => part.trim())
@@ -72,6 +76,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
             primary_key: keys,
             sequence_field: sequence === '' ? null : sequence,
             partition_by: partitions,
+            properties: logProperties(log),
           },
         }),
       ),
@@ -114,7 +119,8 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
           data={[{ value: '', label: 'none: the later commit wins' }, ...named.filter((column) => !column.key).map((column) => column.name)]}
         />
       )}
-      {missing(name, named) === null && isPlain && (
+      {keys.length > 0 && <LogFields inDialog log={log} change={setLog} />}
+      {missing(name, named, log) === null && isPlain && (
         <InTerminal
           command={firn('table create', [name.trim()], {
             catalog,
@@ -122,6 +128,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
             'primary-key': keys.join(','),
             'sequence-field': sequence,
             'partition-by': partitions,
+            property: pairsOf(logProperties(log)),
           })}
         />
       )}
@@ -130,7 +137,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
         <span className="dim" style={{ fontSize: 13 }}>
           {keys.length === 0 ? 'No primary key' : `Primary key: ${keys.join(', ')}`}
         </span>
-        <ActionButton type="submit" style={{ flexShrink: 0 }} needs={need(scopeOf(catalog, partsOf(name.trim()).slice(0, -1)), 'create')} loading={create.isPending} disabledReason={missing(name, named)}>
+        <ActionButton type="submit" style={{ flexShrink: 0 }} needs={need(scopeOf(catalog, partsOf(name.trim()).slice(0, -1)), 'create')} loading={create.isPending} disabledReason={missing(name, named, log)}>
           {keys.length === 0 ? 'Create plain table' : 'Create keyed table'}
         </ActionButton>
       </div>
@@ -138,9 +145,9 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
   );
 }
 
-function missing(name: string, columns: Draft[]): string | null {
+function missing(name: string, columns: Draft[], log: LogDraft | null): string | null {
   if (!/^[^.\s]+(\.[^.\s]+)+$/.test(name.trim())) return 'Enter a name such as DATABASE.TABLE.';
-  return columns.length === 0 ? 'Name at least one column.' : null;
+  return columns.length === 0 ? 'Name at least one column.' : missingInLog(log);
 }
 
 function Columns({ columns, set }: { columns: Draft[]; set: (columns: Draft[]) => void }) {

@@ -9,10 +9,12 @@ import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count } from '../components/figures';
 import { InTerminal } from '../components/in-terminal';
+import { LogFields } from '../components/log-fields';
 import { CheckMark } from '../components/status-icons';
 import { Note, ProblemNote, Words } from '../components/notes';
 import { Facts } from '../components/panel';
 import { need, onTable, scopeOf } from '../lib/access';
+import { logProperties, missingInLog, pairsOf, type LogDraft } from '../lib/log';
 import { partsOf } from '../lib/names';
 import { bytes, many } from '../lib/format';
 import { firn } from '../lib/terminal';
@@ -26,6 +28,8 @@ export interface Choices {
   sequence: string;
   /** Whether files in sub-directories count: `read` or `ignore`; empty where nobody has said so here. */
   subdirectories: string;
+  /** The topic of a keyed table; null for a table without log. */
+  log: LogDraft | null;
 }
 
 /** What the table is to be given beside its key. */
@@ -258,6 +262,7 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
             onChange={(value) => choose({ ...choices, sequence: value ?? '' })}
             data={[{ value: '', label: 'none: the later commit wins' }, ...others.map((column) => column.name)]}
           />
+          <LogFields log={choices.log} change={(log) => choose({ ...choices, log })} />
         </>
       )}
       {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
@@ -276,10 +281,10 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
   );
 }
 
-function whyNotOn({ report, checking, problem }: StepProps): string | null {
+function whyNotOn({ report, choices, checking, problem }: StepProps): string | null {
   if (checking) return 'The chosen columns are still being checked.';
   if (problem !== null && problem !== undefined) return 'These columns cannot be the key.';
-  return report.eligible ? null : 'Fix the checks marked red first, or choose other columns.';
+  return report.eligible ? missingInLog(choices.log) : 'Fix the checks marked red first, or choose other columns.';
 }
 
 /** Step 4: what will and will not happen, and the button. */
@@ -293,7 +298,7 @@ export function Consequences(props: StepProps & { started: (operation: string) =
           body: {
             primary_key: choices.key,
             sequence_field: choices.sequence === '' ? null : choices.sequence,
-            properties: propertiesOf(choices.subdirectories),
+            properties: { ...propertiesOf(choices.subdirectories), ...logProperties(choices.log) },
           },
         }),
       ),
@@ -317,8 +322,8 @@ export function Consequences(props: StepProps & { started: (operation: string) =
   );
 }
 
-const upgradeCommand = (catalog: string, report: HiveReport, { key, sequence, subdirectories }: Choices): string =>
-  firn('hive upgrade', [report.table], { catalog, 'primary-key': key.join(','), 'sequence-field': sequence, subdirectories });
+const upgradeCommand = (catalog: string, report: HiveReport, { key, sequence, subdirectories, log }: Choices): string =>
+  firn('hive upgrade', [report.table], { catalog, 'primary-key': key.join(','), 'sequence-field': sequence, subdirectories, property: pairsOf(logProperties(log)) });
 
 function Plan({ title, items, icon }: { title: string; items: ReactNode[]; icon: ReactNode }) {
   return (
@@ -336,7 +341,7 @@ function Plan({ title, items, icon }: { title: string; items: ReactNode[]; icon:
   );
 }
 
-function will(catalog: string, report: HiveReport, { key, sequence, subdirectories }: Choices): ReactNode[] {
+function will(catalog: string, report: HiveReport, { key, sequence, subdirectories, log }: Choices): ReactNode[] {
   const name = <span className="mono">{`${catalog}.${report.target}`}</span>;
   return [
     `Firn reads the footers of ${many(report.files, 'file')} (${bytes(report.bytes)} of data), not the data.`,
@@ -358,6 +363,13 @@ function will(catalog: string, report: HiveReport, { key, sequence, subdirectori
       : [
           <>
             For changes of the same key, the higher <span className="mono">{sequence}</span> wins.
+          </>,
+        ]),
+    ...(log === null
+      ? []
+      : [
+          <>
+            Drains bring the records of topic <span className="mono">{log.topic.trim()}</span> to it. The topic cannot be changed later.
           </>,
         ]),
     'Firn syncs later changes of Hive jobs into it, on a schedule and on request.',

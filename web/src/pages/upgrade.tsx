@@ -1,5 +1,6 @@
 import { Stepper } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 
 import { hiveReport, hiveTable } from '../api/hive-queries';
@@ -60,7 +61,9 @@ const STEPS = ['Table', 'Checks', 'Key and options', 'What will happen'];
 function Wizard({ catalog, table }: { catalog: string; table: string }) {
   const [get, set] = useUrlState();
   const key = get('key')?.split(',') ?? [];
-  const choices: Choices = { key, sequence: get('sequence') ?? '', subdirectories: get('subdirectories') ?? '' };
+  // The address follows what is typed, and not the reverse: it changes later than a text field may.
+  const [log, setLog] = useState(() => (get('log') === undefined ? null : { connection: get('connection') ?? '', topic: get('topic') ?? '', format: get('format') ?? '' }));
+  const choices: Choices = { key, sequence: get('sequence') ?? '', subdirectories: get('subdirectories') ?? '', log: key.length === 0 ? null : log };
   const plain = useQuery({ ...hiveReport(catalog, table, [], propertiesOf(choices.subdirectories)), placeholderData: keepPreviousData });
   const keyed = useQuery({ ...hiveReport(catalog, table, key, propertiesOf(choices.subdirectories)), enabled: key.length > 0 });
   const step = Math.min(Number(get('step') ?? 0), STEPS.length - 1);
@@ -92,7 +95,23 @@ function Wizard({ catalog, table }: { catalog: string; table: string }) {
             decide={(subdirectories) => set({ subdirectories })}
           />
         )}
-        {step === 2 && <KeyChoice {...parts} choose={(next) => set({ key: next.key.join(','), sequence: next.sequence, ...(next.key.join() === key.join() ? {} : { count: undefined }) })} />}
+        {step === 2 && (
+          <KeyChoice
+            {...parts}
+            choose={(next) => {
+              setLog(next.log);
+              set({
+                key: next.key.join(','),
+                sequence: next.sequence,
+                log: next.log === null ? undefined : 'yes',
+                connection: next.log?.connection,
+                topic: next.log?.topic,
+                format: next.log?.format,
+                ...(next.key.join() === key.join() ? {} : { count: undefined }),
+              });
+            }}
+          />
+        )}
         {step === 3 && <Consequences {...parts} started={(id) => set({ operation: id, step: undefined })} />}
       </div>
     </Panel>

@@ -14,7 +14,8 @@ from firn.protocol.avro.debezium import DebeziumAvroDecoder
 from firn.protocol.cdc.decoding import EnvelopeDecoder
 from firn.protocol.cdc.envelope import BadRecord
 from firn.protocol.cdc.rows import Row, RowColumns
-from tests.cdc_envelopes import MYSQL_SOURCE, debezium, field
+from tests.avro_envelopes import SOURCE, build_key_schema, build_schema
+from tests.cdc_envelopes import debezium, field
 from tests.schema_registry import encode, nullable, record
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
@@ -64,29 +65,13 @@ COLUMNS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 ROW = {"id": 1, "note": "ö", "amount": b"\x04\xd2", "day": 20_000, "at": 1_732_636_800_123_456, "clock": -5_000_000}
 ROW |= {"large": -1, "data": b"\x00\xff", "x": 0.5, "bits": b"\x05"}
-SOURCE = {name: value for name, value in MYSQL_SOURCE.items() if isinstance(value, str)}
 TARGET = RowColumns(
     types={name: type_ for name, (_, _, type_) in COLUMNS.items()}, keys=["id"], needed_by_deletes=["id"]
 )
 
 
-def build_schema(types: dict[str, Any]) -> Any:
-    """The schema of an envelope as Debezium 3.0.8.Final gives it to Confluent's Avro converter 7.7."""
-    value = {**record("Value", **types), "namespace": "shop.shop.orders", "connect.name": "shop.shop.orders.Value"}
-    source = record("Source", **dict.fromkeys(SOURCE, "string"))
-    envelope = record(
-        "Envelope",
-        before=nullable(value),
-        after=nullable("Value"),
-        source={**source, "namespace": "io.debezium.connector.mysql"},
-        op="string",
-        ts_ms=nullable("long"),
-    )
-    return {**envelope, "namespace": "shop.shop.orders", "connect.version": 2}
-
-
 SCHEMA = build_schema({name: nullable(avro) for name, (avro, _, _) in COLUMNS.items()})
-KEY = {**record("Key", id="long"), "namespace": "shop.shop.orders"}
+KEY = build_key_schema({"id": "long"})
 
 
 def decode(op: str, before: Any, after: Any, *, key: bool = True, columns: RowColumns = TARGET) -> list[Row]:
@@ -167,7 +152,9 @@ def test_a_short_schema_cannot_become_a_large_one() -> None:
     deep: Any = "long"
     for _ in range(200):
         deep = {"type": "array", "items": deep}
-    for text in (within, json.dumps(deep), "[" * 100_000, "{", "null"):
+    long_name = json.dumps(record("Long", **{"x" * 300: "long"}))
+    long_symbol = json.dumps(record("Long", x={"type": "enum", "name": "E", "symbols": ["y" * 300]}))
+    for text in (within, json.dumps(deep), "[" * 100_000, "{", "null", long_name, long_symbol):
         with pytest.raises(BadRecord):
             DebeziumAvroDecoder({1: [text]}, TARGET).decode(None, b"\x00\x00\x00\x00\x01\x02")
 

@@ -13,6 +13,7 @@ from firn.protocol.cdc.envelope import BadRecord, Kind
 from firn.protocol.cdc.formats import DMS_JSON, read_envelope
 from firn.protocol.cdc.observation import observe
 from firn.protocol.cdc.rows import Row, RowColumns, build_rows
+from firn.protocol.envelope_readers import build_reader
 from tests.cdc_envelopes import Record, dms
 
 TYPES = {"id": "long", "amount": "decimal(9,2)", "note": "string"}
@@ -79,7 +80,7 @@ def test_control_records_bring_no_rows_and_name_the_key_of_a_new_table() -> None
         assert (envelope.kind, envelope.source) == (Kind.SCHEMA, None)
     created = control("create-table", control={"table-def": TABLE})
     assert rows(created) == []
-    observed = observe(DMS_JSON, [created, dms("load", FULL)]).tables["public.orders"]
+    observed = observe(build_reader(DMS_JSON), [created, dms("load", FULL)]).tables["public.orders"]
     assert (observed.keys, observed.types) == (("id",), {"id": "long", "amount": "double", "note": "string"})
     own = {"schema-name": "", "table-name": "awsdms_apply_exceptions"}
     assert read_envelope(DMS_JSON, *control("create-table", control={}, metadata=own)).kind is Kind.NOTHING

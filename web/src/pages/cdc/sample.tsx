@@ -72,7 +72,7 @@ export function SampleStep({ draft, change, go }: StepProps) {
       {data?.records.length === 0 && <Note title="The topic has no records yet">Choose the format that your connector writes. Tables and types come from records, so the plan stays empty.</Note>}
       {data !== undefined && data.records.length > 0 && guessed === null && (
         <Note tone="warn" title="The records fit no format of change data capture">
-          The connector may write Avro, or plain rows. A keyed table with <code className="mono">firn.log.topic</code> reads those.
+          The connector may write plain rows, which a keyed table with <code className="mono">firn.log.topic</code> reads. Debezium in Avro needs a connection with a schema registry.
         </Note>
       )}
       {data !== undefined && data.records.length > 0 && (
