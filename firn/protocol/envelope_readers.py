@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from firn.lazy_names import load_name
 from firn.protocol.avro.wire_format import DEBEZIUM_AVRO, read_schema_id
 from firn.protocol.cdc.debezium import Reader
 from firn.protocol.cdc.formats import CDC_JSON_FORMATS, read_envelope
@@ -22,15 +22,15 @@ UNKNOWN_SCHEMAS = ("stop", "quarantine")
 """What `firn cdc` does with a record whose schema the registry does not have."""
 _NO_SCHEMAS: Mapping[int, Sequence[str]] = {}
 _NO_COLUMNS = RowColumns(types={}, keys=(), needed_by_deletes=())
-_AVRO_READERS = {"firn.protocol.avro.debezium": ("DebeziumAvroDecoder",)}
-"""They need fastavro, which a driver of Spark may lack."""
+_AVRO_READERS = "firn.protocol.avro.debezium"
+"""Loaded when it is needed: it needs fastavro, which a driver of Spark may lack."""
 
 
 def build_reader(format: str, schemas: Schemas = _NO_SCHEMAS) -> Reader:
     """The reader of a format, which Spark's Python tasks can take. `schemas` are those of Avro records."""
     if format != DEBEZIUM_AVRO:
         return partial(read_envelope, format)
-    decoder = cast("type[DebeziumAvroDecoder]", load_name(__name__, _AVRO_READERS, "DebeziumAvroDecoder"))
+    decoder = cast("type[DebeziumAvroDecoder]", import_module(_AVRO_READERS).DebeziumAvroDecoder)
     return decoder(schemas, _NO_COLUMNS).read_envelope
 
 

@@ -41,6 +41,7 @@ NAMED_ELSEWHERE = {
     "server/store/problem_facts.py": {"KEYS"},
     "server/service/pipelines/lineage_events.py": {"PIPELINE"},  # the runs that it tells about
     "server/service/pipelines/runs.py": {"PIPELINE"},
+    "server/service/pipelines/stopped_backfills.py": {"PIPELINE"},
     "server/store/pipeline_facts.py": {"PIPELINE"},
     # The server commits a merge that the optimizer has built without Spark.
     "server/service/images/adoption.py": {"MERGE"},

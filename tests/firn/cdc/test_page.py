@@ -9,17 +9,27 @@ from firn.cdc.config import read_config
 from firn.protocol.cdc.debezium_types import _LOGICAL
 from firn.protocol.cdc.observation import observe
 from firn.protocol.cdc.plan import plan_topic
+from firn.protocol.cdc.routing import CdcConfig
 from firn.protocol.envelope_readers import build_reader
 from tests.cdc_envelopes import debezium
 
 PAGE = Path("docs/cdc.md").read_text()
 
 
+def read_examples(folder: Path) -> list[CdcConfig]:
+    texts = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    for number, text in enumerate(texts):
+        (folder / f"{number}.yaml").write_text(text)
+    return [read_config(folder / f"{number}.yaml") for number in range(len(texts))]
+
+
+def test_the_example_of_avro_is_a_configuration(tmp_path: Path) -> None:
+    _, avro = read_examples(tmp_path)
+    assert (avro.format, avro.connection) == ("debezium-avro", "main")
+
+
 def test_the_example_plans_its_tables(tmp_path: Path) -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    path = tmp_path / "sync.yaml"
-    path.write_text(text)
-    config = read_config(path)
+    config, _ = read_examples(tmp_path)
     assert config.takes_topic("shop.shop.orders")
     customers = {"db": "shop_eu", "table": "customers"}
     records = [

@@ -166,11 +166,13 @@ def test_an_ended_job_is_sent_once(stage: Stage) -> None:
 
 
 def test_a_job_that_ends_after_the_clock_was_set_back_is_sent_once(stage: Stage, clock: Clock) -> None:
-    stage.create(kinds=["job_ended"])
-    for hours in (2, 1, 2, 1):
+    clock.wrong = -3 * HOUR  # the rules of other tests are younger than these jobs
+    table = TableName(("db",), "set_back")
+    stage.create(kinds=["job_ended"], tables=[str(table)])
+    for hours in (-1, -2, -1, -2):
         clock.wrong = hours * HOUR
         with stage.lake.services.database.writing() as uow:
-            uow.jobs.add(a_job(JobStatus.SUCCEEDED, table=PLAIN, ended_at=uow.now()))
+            uow.jobs.add(a_job(JobStatus.SUCCEEDED, table=table, ended_at=uow.now()))
         assert stage.restarted().run_once().written == 1
         assert stage.restarted().run_once().written == 0
 

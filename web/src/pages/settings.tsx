@@ -64,7 +64,7 @@ const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
 const TASKS: Column<BackgroundTask>[] = [
   { key: 'name', title: 'Task', cell: (task) => taskTitle(task.name) },
   { key: 'state', title: 'State', cell: (row) => <TaskState task={row} /> },
-  { key: 'does', title: 'Description', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 280 }}>{row.does}</div> },
+  { key: 'does', title: 'Description', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 'min(280px, 45vw)' }}>{row.does}</div> },
   { key: 'status', title: 'Last result', cell: (row) => <Outcome task={row} />, wide: true },
   { key: 'every', title: 'Every', cell: (row) => span(row.every_seconds), right: true },
   { key: 'took', title: 'Duration', cell: (row) => <Span seconds={row.last_seconds} />, right: true },
