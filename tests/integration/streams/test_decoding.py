@@ -83,6 +83,44 @@ def test_without_reasons_the_same_records_are_bad(format_: str) -> None:
     assert plain == named
 
 
+@pytest.mark.parametrize("with_reasons", [True, False])
+def test_a_value_without_a_column_is_found_however_its_name_is_written(with_reasons: bool) -> None:  # noqa: FBT001 -- a parameter of the test
+    """A drain counts colons before it looks for names: no way to write JSON hides one."""
+    unknown = [
+        b'{"id":1,"x":2}',
+        b'{"x":2,"id":1}',
+        b'{"id" : 1, "x" : 2}',
+        b'{"id"\t:1,"x":2}',
+        b'{"id":1,"x"\n:2}',
+        b'{"id":1,"x"\r\n:2}',
+        b"{'id':1,'x':2}",
+        b"{\"id\":1,'x':2}",
+        b'{"id":1,"\\u0078":2}',
+        b'{"id":1,"name":null,"x":2}',
+        b'{"id":1,"":2}',
+        b'{"id":1,"a\\":b":2}',
+        b'{"id":1,"ID":2}',
+        b'{"id":1,"id":1,"x":2}',
+        b'{"id":1,"place":{"x":1},"x":{"y":1}}',
+        '{"id":1,"\u00fc":2}'.encode(),
+    ]
+    known = [
+        b'{"id":1,"name":"a\\":b : c"}',
+        b'{"id" :1,"name":null,"n"\t:2}',
+        b"{'id':1}",
+        b'{"id":1,"x":null}',
+        b'{"id":1,"place":{"x":1},"list":[1]}',
+        b'{"id":1,"id":1}',
+        b'{"id":1,"_op":"U","name":"12:30:00"}',
+        b'{"id":1,"_op":"D","x":2}',
+    ]
+    rows = decode([*unknown, *known], with_reasons=with_reasons, schema_changes="stop").collect()
+    bad = {row[OFFSET] for row in rows if row[REASON] is not None}
+    assert bad == {*range(len(unknown))}
+    if with_reasons:
+        assert {row[REASON] for row in rows if row[OFFSET] in bad} == {"the table lacks the column"}
+
+
 def test_a_delete_is_bad_or_left_out_if_the_table_says_so() -> None:
     values: list[bytes | None] = [b'{"_op":"D","id":1}', b'{"id":2}']
     stopped = select_bad(decode(values, deletes="stop")).collect()
