@@ -54,15 +54,19 @@ _TYPES: dict[type[DataType], str] = {
 }
 
 
-def decode_rows(records: DataFrame, log: LogOut, target: Target, schemas: Schemas) -> DataFrame:
+def decode_rows(
+    records: DataFrame, log: LogOut, target: Target, schemas: Schemas, spark: SparkSession | None = None
+) -> DataFrame:
     """Decode records with Kafka's columns, see `firn.spark.decoded`. INDEX numbers the changes of a record.
 
-    `schemas` are those of Avro records.
+    `schemas` are those of Avro records, and `spark` is a session that has the table, by default that of the records.
     """
-    return decode_with(records, build_decoder(log, build_row_columns(log, target), schemas), target)
+    return decode_with(records, build_decoder(log, build_row_columns(log, target), schemas), target, spark)
 
 
-def decode_with(records: DataFrame, decoder: EnvelopeDecoder | AvroDecoder, target: Target) -> DataFrame:
+def decode_with(
+    records: DataFrame, decoder: EnvelopeDecoder | AvroDecoder, target: Target, spark: SparkSession | None = None
+) -> DataFrame:
     """Decode records with Kafka's columns by this decoder."""
     use_own_python(records.sparkSession)
     carried = records.select(*carry_record(), "key", "value")
@@ -73,7 +77,7 @@ def decode_with(records: DataFrame, decoder: EnvelopeDecoder | AvroDecoder, targ
     batch_decoder = BatchDecoder(
         decoder=decoder,
         added=added,
-        field_ids=read_field_ids(records.sparkSession, target) if target.has_partial_columns else {},
+        field_ids=read_field_ids(spark or records.sparkSession, target) if target.has_partial_columns else {},
         key=target.key,
     )
     schema = StructType([*(carried.schema[name] for name in _CARRIED), *added])

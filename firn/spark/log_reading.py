@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -117,15 +118,19 @@ class PinnedLog:
         """The records that the change store does not have.
 
         Spark takes records of Kafka for more than any memory holds, and then shuffles base to join it with the changed
-        keys. A session of its own tells it how many there are, so it broadcasts the keys of few.
+        keys. A copy of the session tells it how many there are, so it broadcasts the keys of few. The copy has the
+        settings of the session, among them its catalogs and its time zone.
         """
-        aside = self.spark.newSession()
+        java: Any = self.spark._jsparkSession
+        aside = SparkSession(self.spark.sparkContext, java.cloneSession())
         aside.conf.set("spark.sql.defaultSizeInBytes", str(_BYTES_OF_A_RECORD * self.tail.most_records))
         return read_records(aside, self.tail, self._options)
 
     def read_tail(self) -> DataFrame:
         """The records as rows of the change store, newer than all of its rows, in the order of partition and offset."""
-        decoded = decode_changes(self.load_tail(), self.log, self.target, with_reasons=False, schemas=self.schemas)
+        decoded = decode_changes(
+            self.load_tail(), self.log, self.target, with_reasons=False, schemas=self.schemas, spark=self.spark
+        )
         changes = fail_on_bad(decoded)
         # A row id of its own for each change: two of one key in two partitions would otherwise both be the newest, and
         # the changes of one record have one offset.

@@ -44,15 +44,18 @@ def decode_changes(
     *,
     with_reasons: bool = True,
     schemas: Mapping[int, Sequence[str]] | None = None,
+    spark: SparkSession | None = None,
 ) -> DataFrame:
     """Decode records with Kafka's columns, see `firn.spark.decoded`. `schemas` are those of Avro records.
+
+    `spark` is a session that has the table, by default that of the records.
 
     Without reasons, every bad record may have the same one. Whoever expects no bad record saves the code that tells
     reasons apart: it has a branch for each column, and costs even where it never runs.
     """
     json_decoder = _JSON_DECODERS.get(log.format)
     if json_decoder is None:
-        decoded = decode_rows(records, log, target, schemas or {})
+        decoded = decode_rows(records, log, target, schemas or {}, spark)
     else:
         explain = _explain if with_reasons else _detect
         decoded = json_decoder(records, target, explain, finds_unknown=log.schema_changes != IGNORE)
