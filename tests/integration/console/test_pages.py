@@ -75,7 +75,8 @@ def test_no_page_is_wider_than_its_window(
 def indexed(server: ServerProcess) -> ServerProcess:
     """The server, when its search has the tables."""
     end = time.monotonic() + 60
-    while not all(server.get(f"search?q={name}&kinds=table&kinds=hive_table")["hits"] for name in ("visits", "raw")):
+    names = {"table": "web.visits", "hive_table": "raw"}
+    while not all(server.get(f"search?q={name}&kinds={kind}")["hits"] for kind, name in names.items()):
         assert time.monotonic() < end
         time.sleep(0.2)
     return server
