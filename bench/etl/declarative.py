@@ -50,7 +50,7 @@ def _module(package: Any, name: str) -> Any:
 
 @dataclass
 class SparkPipeline(InLake):
-    """A materialized view. Spark computes all of its rows, after it has deleted those that were there."""
+    """A materialized view. Each run of Spark deletes its rows, and then computes all of them."""
 
     remote: str
     folder: Path

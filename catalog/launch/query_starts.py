@@ -40,9 +40,9 @@ def decide_fleets(
 ) -> Mapping[GroupName, FleetDecision]:
     """The decisions for all groups at `now`.
 
-    Nobody starts an optimizer for a query while there is room for one (`free_for_queries`), or while an optimizer that
-    will answer queries starts. Otherwise the group with the largest `sql` does; of equal ones the first by name. A
-    group that cannot start, because of its maximum or of failures, leaves it to the next.
+    No group starts an optimizer for a query while there is room for one (`free_for_queries`), or while an optimizer
+    that will answer queries starts. Otherwise the group with the largest `sql` does; of equal ones the first by name.
+    A group that cannot start, because of its maximum or of failures, leaves it to the next.
     """
     decisions = {group: _decide(situation, now, lease, starts_for_queries=False) for group, situation in groups.items()}
     answering = {group: situation for group, situation in groups.items() if situation.answers_queries}
@@ -56,7 +56,7 @@ def decide_fleets(
         if decision.start > decisions[group].start:
             return {**decisions, group: decision}
     for group, decision in candidates.items():
-        if decision.held_back:  # nobody can start: one group says why
+        if decision.held_back:  # no group can start: one says why
             return {**decisions, group: decision}
     return decisions
 
