@@ -147,6 +147,13 @@ class SparkProcess:
         """Whether no job can run in it any more: it did not start, or its context has stopped."""
         return self._failed or (self._session is not None and has_stopped(self._session))
 
+    def is_lost(self) -> bool:
+        """As `has_stopped`, and also if Java itself is gone, so that nobody can ask it."""
+        try:
+            return self.has_stopped()
+        except (Py4JError, OSError):
+            return True
+
     def wait_for_java(self) -> int | None:
         """As the function of this name; None also if it never started."""
         return None if self._session is None else wait_for_java()

@@ -1,4 +1,4 @@
-"""The loop of streams: while a stream slot is free take a stream; its thread runs it and tells how it ended."""
+"""The worker of streams: a slot runs a stream and tells how it ended."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-
-import httpx
-from py4j.protocol import Py4JError
 
 from firn.drains.engine import Engine
 from firn.drains.errors import DrainOvertaken
@@ -18,19 +14,13 @@ from firn.protocol.streams import LONGEST_REASON, StreamLease, StreamOutcome, St
 from firn.spark.errors import reason
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.drain_stream import DrainStream
-from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Unregistered
 from optimizer.failures import read_java_trace
+from optimizer.lease_loop import LeaseLoop, deliver_report
 from optimizer.registration import Registration
-from optimizer.slots import Slots
 from optimizer.spark import SparkProcess
 from optimizer.stream_keeper import StreamEnded, StreamKeeper
 
 log = logging.getLogger(__name__)
-
-RETRY_SECONDS = 5.0
-IDLE_SECONDS = 0.5
-FREE_SECONDS = 1.0
-REPORT_TRIES = 3
 
 RunStream = Callable[[ServerApi, SparkProcess, StreamLease, StreamKeeper], None]
 
@@ -55,35 +45,19 @@ class StreamWorker:
     run_stream: RunStream = run_drain
 
     def run(self) -> None:
-        """Work until `stopping` is set, the server dismisses this optimizer, or Spark has stopped."""
-        with Slots(self.count, name="stream") as slots:
-            while not self.stopping.is_set():
-                optimizer_id: str | None = None
-                try:
-                    optimizer_id = self.registration.get()
-                    self._fill(slots, optimizer_id)
-                except Unregistered:
-                    self.registration.forget(optimizer_id or "")
-                except (Dismissed, NotWelcome) as error:  # the loop of jobs hears the same, and ends the process
-                    log.info("no more streams: %s", error)
-                    self.stopping.wait(RETRY_SECONDS)
-                except httpx.HTTPError as error:
-                    log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
-                    self.stopping.wait(RETRY_SECONDS)
+        """Work until `stopping` is set. It takes no stream once Spark has stopped."""
+        LeaseLoop(
+            kind="stream",
+            registration=self.registration,
+            stopping=self.stopping,
+            slots=self.count,
+            take=self._take,
+            work=self._work,
+            decides=False,
+        ).run()
 
-    def _fill(self, slots: Slots, optimizer_id: str) -> None:
-        if not slots.take(FREE_SECONDS):
-            return
-        try:
-            lease = None if self._lost_spark() else self.api.take_stream(optimizer_id, wait_seconds=WAIT_SECONDS)
-        except BaseException:
-            slots.release()
-            raise
-        if lease is None:
-            slots.release()
-            self.stopping.wait(IDLE_SECONDS)
-        else:
-            slots.give(partial(self._work, lease))
+    def _take(self, optimizer_id: str) -> StreamLease | None:
+        return None if self.spark.is_lost() else self.api.take_stream(optimizer_id, wait_seconds=WAIT_SECONDS)
 
     def work_once(self, *, wait_seconds: float = WAIT_SECONDS) -> bool:
         """Take one stream and run it in this thread until it ends. False when none waited."""
@@ -110,32 +84,15 @@ class StreamWorker:
                 return None
             if self.stopping.is_set() or isinstance(error, StreamEnded):
                 return _build_report(keeper, StreamOutcome.HANDED_BACK, "the optimizer stops")
-            if self._lost_spark():
+            if self.spark.is_lost():
                 log.warning("Spark has stopped, so the stream is left to its lease", extra={"stream": lease.stream_id})
                 return None
             return _explain(error, keeper)
         return _build_report(keeper, StreamOutcome.HANDED_BACK, "the drain has ended")
 
-    def _lost_spark(self) -> bool:
-        try:
-            return self.spark.has_stopped()
-        except (Py4JError, OSError):  # Java itself is gone
-            return True
-
     def _report(self, lease: StreamLease, report: StreamReport) -> None:
-        """A report that is lost costs nothing but time: the server ends the lease."""
-        for _ in range(REPORT_TRIES):
-            try:
-                self.api.report_stream(lease, report)
-            except LeaseLost as error:
-                log.warning("too late to report: %s", error, extra={"stream": lease.stream_id})
-            except JobError as error:
-                log.warning("the report was refused: %s", error, extra={"stream": lease.stream_id})
-            except httpx.HTTPError as error:
-                log.warning("the report did not get through: %s", error, extra={"stream": lease.stream_id})
-                if not self.stopping.wait(IDLE_SECONDS):
-                    continue
-            return
+        about = {"stream": lease.stream_id}
+        deliver_report(lambda: self.api.report_stream(lease, report), self.stopping, about=about)
 
 
 def _explain(error: Exception, keeper: StreamKeeper) -> StreamReport:

@@ -1,4 +1,4 @@
-"""The loop: while a slot is free take a lease; the slot runs the job and tells how it ended."""
+"""The worker of jobs: a slot runs a job and tells how it ended."""
 
 from __future__ import annotations
 
@@ -6,34 +6,25 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import httpx
-from py4j.protocol import Py4JError
 
 from firn.protocol.leases import Lease, Outcome, Result
 from firn.spark.errors import is_uncertain
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.credentials import use_own_credentials
-from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
+from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown
 from optimizer.failures import explain_failure, explain_memory, read_java_trace
 from optimizer.job import OptimizerJob
 from optimizer.job_run import Attempt, JobRun
 from optimizer.lease_keeper import LeaseKeeper
+from optimizer.lease_loop import LeaseLoop, deliver_report
 from optimizer.progress import read_progress
 from optimizer.read_checks import JobReads, check_reads
 from optimizer.registration import Registration
-from optimizer.slots import Slots
 from optimizer.spark import OUT_OF_MEMORY_STATUS, SparkProcess, open_job_session, wait_for_java
 
 log = logging.getLogger(__name__)
-
-RETRY_SECONDS = 5.0
-REPORT_PAUSES = (1.0, 5.0)
-IDLE_SECONDS = 0.3
-"""Between two questions that were answered with nothing: a server with too many waiters answers at once."""
-FREE_SECONDS = 1.0
-"""The longest time until a stop is noticed while all slots are busy."""
 
 
 @dataclass(frozen=True)
@@ -57,41 +48,23 @@ class Worker:
     def run(self) -> None:
         """Work until `stopping` is set or the server dismisses this optimizer.
 
-        Raises NotWelcome if the server refuses this optimizer, SparkStopped if Spark has stopped. One thread leases
-        jobs for all slots, and only while a slot is free. It repeats requests that the server does not answer.
+        Raises NotWelcome if the server refuses this optimizer, SparkStopped if Spark has stopped.
         """
         registration = self.registration or Registration(self.api, self.about, self.slots)
-        with Slots(self.slots) as slots:
-            while not self.stopping.is_set():
-                optimizer_id = ""
-                try:
-                    optimizer_id = registration.get()
-                    self._fill(slots, optimizer_id)
-                except Unregistered:
-                    registration.forget(optimizer_id)
-                except Dismissed as error:
-                    log.info("leaving: %s", error)
-                    break
-                except httpx.HTTPError as error:
-                    log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
-                    self.stopping.wait(RETRY_SECONDS)
+        loop = LeaseLoop(
+            kind="job",
+            registration=registration,
+            stopping=self.stopping,
+            slots=self.slots,
+            take=lambda optimizer_id: self._take(optimizer_id, WAIT_SECONDS),
+            work=self._work,
+        )
+        try:
+            loop.run()
+        except Dismissed as error:
+            log.info("leaving: %s", error)
         if self.registration is None:
             registration.leave()
-
-    def _fill(self, slots: Slots, optimizer_id: str) -> None:
-        """Give a job to a free slot, if there are both."""
-        if not slots.take(FREE_SECONDS):
-            return
-        try:
-            lease = self._take(optimizer_id, WAIT_SECONDS)
-        except BaseException:
-            slots.release()
-            raise
-        if lease is None:
-            slots.release()
-            self.stopping.wait(IDLE_SECONDS)
-        else:
-            slots.give(partial(self._work, lease))
 
     def work_once(self, optimizer_id: str, *, wait_seconds: float = WAIT_SECONDS) -> bool:
         """Take one job and run it in this thread. False when there was nothing to do."""
@@ -113,7 +86,7 @@ class Worker:
         log.info("%s %s", lease.kind, lease.table, extra={"job": lease.job_id, "attempt": lease.attempt})
         with LeaseKeeper(self.api, lease, stopping=self.stopping) as keeper:
             result = self._attempt(lease, keeper)
-        if result is not None and result.outcome is Outcome.REFUSED and self._lost_spark():
+        if result is not None and result.outcome is Outcome.REFUSED and self.spark.is_lost():
             result = self._judge_lost_spark(lease, keeper)
         if result is not None:
             self._report(lease, result, keeper)
@@ -157,7 +130,7 @@ class Worker:
         """The end of a job that has raised an error; None if it goes back unfinished."""
         if keeper.is_lost or keeper.is_handed_back:
             return None
-        if not keeper.has_committed and self._lost_spark():  # Java can tell no more about the error
+        if not keeper.has_committed and self.spark.is_lost():  # Java can tell no more about the error
             return Result(outcome=Outcome.REFUSED, error="Spark has stopped")
         # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
         if is_uncertain(error) and not keeper.has_committed:
@@ -195,27 +168,10 @@ class Worker:
             self.check(work, job.reads(own))  # it is another session, which may find another state of the table
             return job.run(work)
 
-    def _lost_spark(self) -> bool:
-        try:
-            return self.spark.has_stopped()
-        except (Py4JError, OSError):  # Java itself is gone
-            return True
-
     def _lost_spark_again(self, lease: Lease) -> bool:
-        return lease.attempt > 1 and self._lost_spark()
+        return lease.attempt > 1 and self.spark.is_lost()
 
     def _report(self, lease: Lease, result: Result, keeper: LeaseKeeper) -> None:
         """A report that is lost costs nothing but time: the server ends the lease and reads the job's record."""
         lines = keeper.take_lines()
-        for pause in (*REPORT_PAUSES, None):
-            try:
-                self.api.report(lease, result, lines)
-            except LeaseLost as error:  # or it was heard the first time, and its answer lost
-                log.warning("too late to report: %s", error, extra={"job": lease.job_id})
-            except JobError as error:
-                log.warning("the report was refused: %s", error, extra={"job": lease.job_id})
-            except httpx.HTTPError as error:
-                log.warning("the report did not get through: %s", error, extra={"job": lease.job_id})
-                if pause is not None and not self.stopping.wait(pause):
-                    continue
-            return
+        deliver_report(lambda: self.api.report(lease, result, lines), self.stopping, about={"job": lease.job_id})

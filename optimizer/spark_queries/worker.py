@@ -1,4 +1,4 @@
-"""The loop of queries: while a slot is free take a query; its thread answers it and tells how it ended."""
+"""The worker of queries: a slot answers a query and tells how it ended."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-
-import httpx
-from py4j.protocol import Py4JError
 
 from firn.protocol.query_leases import QueryLease, QueryReport, QueryReportOutcome
 from optimizer.client import WAIT_SECONDS
-from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Unregistered
+from optimizer.errors import LeaseLost
+from optimizer.lease_loop import LeaseLoop, deliver_report
 from optimizer.registration import Registration
-from optimizer.slots import Slots
 from optimizer.spark import SparkProcess
 from optimizer.spark_queries.api import QueryApi
 from optimizer.spark_queries.execution import answer_query
@@ -25,10 +21,8 @@ from optimizer.spark_queries.keeper import QueryKeeper
 
 log = logging.getLogger(__name__)
 
-RETRY_SECONDS = 5.0
-IDLE_SECONDS = 0.3
-FREE_SECONDS = 1.0
-REPORT_TRIES = 3
+REPORT_PAUSES = (0.3, 0.3)
+"""Short ones: somebody waits for the answer."""
 
 _ASKED_TO_END = frozenset(
     status for number in (signal.SIGTERM, signal.SIGINT) for status in (-int(number), 128 + int(number))
@@ -51,35 +45,19 @@ class QueryWorker:
     answer: Answer = answer_query
 
     def run(self) -> None:
-        """Work until `stopping` is set."""
-        with Slots(self.count, name="query") as slots:
-            while not self.stopping.is_set():
-                optimizer_id: str | None = None
-                try:
-                    optimizer_id = self.registration.get()
-                    self._fill(slots, optimizer_id)
-                except Unregistered:
-                    self.registration.forget(optimizer_id or "")
-                except (Dismissed, NotWelcome) as error:  # the loop of jobs hears the same, and ends the process
-                    log.info("no more queries: %s", error)
-                    self.stopping.wait(RETRY_SECONDS)
-                except httpx.HTTPError as error:
-                    log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
-                    self.stopping.wait(RETRY_SECONDS)
+        """Work until `stopping` is set. It takes no query once Spark has stopped."""
+        LeaseLoop(
+            kind="query",
+            registration=self.registration,
+            stopping=self.stopping,
+            slots=self.count,
+            take=self._take,
+            work=self._work,
+            decides=False,
+        ).run()
 
-    def _fill(self, slots: Slots, optimizer_id: str) -> None:
-        if not slots.take(FREE_SECONDS):
-            return
-        try:
-            lease = None if self._lost_spark() else self.api.take(optimizer_id, wait_seconds=WAIT_SECONDS)
-        except BaseException:
-            slots.release()
-            raise
-        if lease is None:
-            slots.release()
-            self.stopping.wait(IDLE_SECONDS)
-        else:
-            slots.give(partial(self._work, lease))
+    def _take(self, optimizer_id: str) -> QueryLease | None:
+        return None if self.spark.is_lost() else self.api.take(optimizer_id, wait_seconds=WAIT_SECONDS)
 
     def work_once(self, *, wait_seconds: float = WAIT_SECONDS) -> bool:
         """Take one query and answer it in this thread. False when none waited."""
@@ -104,7 +82,7 @@ class QueryWorker:
             if keeper.is_lost:
                 log.info("query %s was ended: %s", lease.query_id, error)
                 return None
-            has_lost_spark = self._lost_spark()
+            has_lost_spark = self.spark.is_lost()
             status = self.spark.wait_for_java() if has_lost_spark else None
             # When Java ends, the process stops, too. A query that may have ended Java must not end the next one.
             if self.stopping.is_set() and (not has_lost_spark or status in _ASKED_TO_END):
@@ -117,21 +95,7 @@ class QueryWorker:
                 return None
             return explain_failure(error, lease)
 
-    def _lost_spark(self) -> bool:
-        try:
-            return self.spark.has_stopped()
-        except (Py4JError, OSError):  # Java itself is gone
-            return True
-
     def _report(self, lease: QueryLease, report: QueryReport) -> None:
         """A report that is lost costs the query: the server ends it with its lease."""
-        for _ in range(REPORT_TRIES):
-            try:
-                self.api.report(lease, report)
-            except JobError as error:
-                log.warning("the report of query %s was refused: %s", lease.query_id, error)
-            except httpx.HTTPError as error:
-                log.warning("the report of query %s did not get through: %s", lease.query_id, error)
-                if not self.stopping.wait(IDLE_SECONDS):
-                    continue
-            return
+        about = {"query": lease.query_id}
+        deliver_report(lambda: self.api.report(lease, report), self.stopping, about=about, pauses=REPORT_PAUSES)

@@ -12,10 +12,11 @@ import pytest
 from firn.protocol.leases import Outcome, Result
 from optimizer.client import ServerApi, connect
 from optimizer.job import OptimizerJob
+from optimizer.lease_loop import IDLE_SECONDS
 from optimizer.read_checks import reads_nothing
 from optimizer.slots import Slots
 from optimizer.spark import SparkProcess
-from optimizer.worker import IDLE_SECONDS, Worker
+from optimizer.worker import Worker
 from tests.answer_documents import REGISTERED
 from tests.waiting import LONG
 

@@ -79,7 +79,7 @@ class Server:
 class Spark:
     """A Spark that has not stopped."""
 
-    def has_stopped(self) -> bool:
+    def is_lost(self) -> bool:
         return False
 
 

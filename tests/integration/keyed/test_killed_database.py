@@ -95,7 +95,7 @@ def outages(database: PostgresServer) -> Iterator[Outage]:
 def test_a_job_survives_the_death_of_the_database(
     mortal: PostgresServer, server: RunningServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("optimizer.worker.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("optimizer.lease_loop.RETRY_SECONDS", 0.2)
     for number, outage in enumerate(outages(mortal)):
         table = KINDS[kind].make(server, a_worker(server.url))
         before = table.rows()

@@ -55,7 +55,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Superviso
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Optimizers ask again sooner than people need it."""
-    monkeypatch.setattr("optimizer.worker.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("optimizer.lease_loop.RETRY_SECONDS", 0.2)
 
 
 def merged_once(table: Table) -> bool:

@@ -125,7 +125,7 @@ def test_a_job_survives_the_death_of_the_server(
     mortal: tuple[Supervisor, RunningServer], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     supervisor, server = mortal
-    monkeypatch.setattr("optimizer.worker.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("optimizer.lease_loop.RETRY_SECONDS", 0.2)
     moments = [f"{when} {step} 1" for step in SERVER_STEPS for when in ("before", "after")]
     for moment in moments if IS_SOAK else ["after Committer._move 1"]:
         if kind == "remove-orphans" and moment.split()[1].startswith(COMMITTING):

@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Optimizers ask again sooner than people need it."""
-    monkeypatch.setattr("optimizer.worker.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("optimizer.lease_loop.RETRY_SECONDS", 0.2)
 
 
 def build(server: RunningServer) -> Derived:
