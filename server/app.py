@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Lifespan
 
 from catalog.errors import CatalogError, CommitUnknown
 from server import body_limits
-from server.api import audit as api_audit
+from server.api import audit_log as api_audit_log
 from server.api import backfills as api_backfills
 from server.api import blockers as api_blockers
 from server.api import catalogs as api_catalogs
@@ -159,7 +159,7 @@ _API = (
     api_principals,
     api_roles,
     api_tokens,
-    api_audit,
+    api_audit_log,
 )
 _ICEBERG = (
     iceberg_tables,  # the router tries routes in order, so these four come first as the most frequent ones

@@ -15,7 +15,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
-from catalog.planning.dry_run import AffectedItems, DryRunResult
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind
 from firn.protocol.tasks.keys import KeysTask

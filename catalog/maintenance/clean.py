@@ -14,7 +14,7 @@ from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.merge import build_merge_policy
-from catalog.planning.dry_run import AffectedItems, DryRunResult
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.tables.relation import RelationKind

@@ -16,7 +16,7 @@ from catalog.iceberg.summaries import read_number
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.names import TableName
-from catalog.planning.dry_run import AffectedItems, DryRunResult
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.ports.manifest_reading import ManifestReading
 from firn.protocol.base import Task
 

@@ -14,7 +14,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, measure_gain
 from catalog.maintenance.kind import WITH_QUARANTINES, MaintenanceKind
 from catalog.names import TableName
-from catalog.planning.dry_run import AffectedItems, DryRunResult
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.schedules import find_due_times
 from catalog.planning.trigger_result import NotYet, format_count

@@ -13,7 +13,7 @@ from catalog.jobs.job import JobKind
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun
 from catalog.maintenance.estimate import Estimate, reads_metadata
-from catalog.planning.dry_run import DryRunResult
+from catalog.planning.dry_run_result import DryRunResult
 from catalog.planning.facts import TableFacts
 from catalog.planning.trigger_result import JobTrigger
 from catalog.tables.relation import Relation, RelationKind

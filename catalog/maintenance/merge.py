@@ -16,7 +16,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain, read_totals
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
-from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_partitions
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.schedules import find_due_times
 from catalog.planning.trigger_result import NotYet, format_count, format_time

@@ -20,7 +20,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import WITH_QUARANTINES, JobOptions, MaintenanceKind
-from catalog.planning.dry_run import NOTHING_TO_DO, AffectedItems, DryRunResult, list_largest_partitions
+from catalog.planning.dry_run_result import NOTHING_TO_DO, AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.file_rules import rewrite_policy
 from catalog.planning.schedules import find_due_times

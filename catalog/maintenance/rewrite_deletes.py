@@ -26,7 +26,7 @@ from catalog.maintenance.dry_run import (
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import WITH_QUARANTINES, JobOptions, MaintenanceKind
 from catalog.maintenance.rewrite import WITH_VECTORS
-from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_partitions
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind

@@ -16,7 +16,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_size_property
 from catalog.maintenance.kind import WITH_QUARANTINES, JobOptions, MaintenanceKind
 from catalog.names import TableName
-from catalog.planning.dry_run import AffectedItems, DryRunResult
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind

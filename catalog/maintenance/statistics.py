@@ -11,7 +11,7 @@ from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
-from catalog.planning.dry_run import AffectedItems, DryRunResult
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.retention.statistics import build_statistics_task, choose_statistics_columns

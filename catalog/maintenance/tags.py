@@ -10,7 +10,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
-from catalog.planning.dry_run import AffectedItems, DryRunResult
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.retention.tags import TagPlan, TagPolicy, build_tags_task, plan_tags

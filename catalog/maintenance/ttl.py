@@ -16,7 +16,7 @@ from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
-from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_partitions
+from catalog.planning.dry_run_result import AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotApplicable, NotYet, format_count
 from catalog.policy.units import format_duration

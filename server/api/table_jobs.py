@@ -14,7 +14,7 @@ from pydantic import RootModel, create_model
 
 from catalog.jobs.job import JobKind
 from catalog.maintenance import KINDS, JobOptions, MaintenanceKind, kind_of
-from catalog.planning.dry_run import DryRunResult
+from catalog.planning.dry_run_result import DryRunResult
 from firn.protocol.answers.jobs import AffectedItemsOut, DryRunOut, JobOut
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep

@@ -41,7 +41,7 @@ from catalog.ports import (
 )
 from catalog.tables.relation import LocatedRelation
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
-from server.store.audit import SqlAudit
+from server.store.audit_log import SqlAudit
 from server.store.backfills import SqlBackfills
 from server.store.blockers import SqlBlockers
 from server.store.catalogs import SqlCatalogs, SqlNamespaces

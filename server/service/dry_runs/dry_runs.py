@@ -11,7 +11,7 @@ from catalog.maintenance import kind_of
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, summarize
 from catalog.names import CatalogName, TableName
-from catalog.planning.dry_run import DryRunResult
+from catalog.planning.dry_run_result import DryRunResult
 from catalog.ports.manifest_reading import ManifestReading
 from server.service.jobs.tasks import Tasks
 from server.service.locations.location_rule import build_file_rule

@@ -18,7 +18,7 @@ from catalog.jobs.job import AFTER_A_LOOK, JobKind
 from catalog.locations.location_rule import FileRule
 from catalog.maintenance import KINDS, dry_run
 from catalog.names import TableName
-from catalog.planning.dry_run import DryRunResult
+from catalog.planning.dry_run_result import DryRunResult
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from tests.factories import LAKE
