@@ -19,7 +19,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.base import Out
 from firn.protocol.operations import OperationKind
-from server.service.planning.planner import load_facts
+from server.service.planning.policies import load_stored_policy
 
 
 class BlockerOut(Out):
@@ -256,7 +256,7 @@ def load_column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: st
     link = None if relation is None else uow.baselines.link(relation.id)
     if relation is None or link is None:
         return []
-    policy = load_facts(uow, relation).policy
+    policy = load_stored_policy(uow, relation)
     authority, push = SchemaAuthority(policy["firn.hive.schema-conflict"]), SchemaPush(policy["firn.hive.schema-push"])
     return [
         ColumnDifferenceOut(

@@ -37,7 +37,6 @@ from server.service.hive.results import PublishOutcome, SyncOutcome
 from server.service.hive.sync_planner import SyncPlanner
 from server.service.hive.upgrade_attempt import Canceled, Overtaken, running
 from server.service.jobs.blockers import put_blocker
-from server.service.planning.planner import load_facts
 from server.service.tables.metadata_files import MetadataFiles
 
 log = logging.getLogger(__name__)
@@ -347,7 +346,7 @@ def _blocker(relation: Relation, now: datetime) -> Blocker:
 def _is_unmoved(uow: UnitOfWork, before: LinkedTable) -> bool:
     """Whether no commit, sync, publish or job came since the table stood on the files that Hive lists."""
     now = load_linked_table(uow, uow.relations.get(before.relation.id))
-    keyed = load_facts(uow, now.relation).keyed
+    keyed = uow.keyed.get(now.relation.id) if now.is_keyed else None
     return (
         now.busy is None
         and now.link.generation == before.link.generation

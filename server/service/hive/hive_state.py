@@ -25,14 +25,14 @@ from catalog.hive.publishing import find_published_sequence
 from catalog.jobs.job import Job
 from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName
-from catalog.planning import TableFacts
 from catalog.planning.trigger_result import format_count
+from catalog.policy.policy import Policy
 from catalog.ports.files import TableFiles
 from catalog.ports.metastore import Metastore, PartitionLocation
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.locations import normalize_location
-from server.service.planning.planner import load_facts
+from server.service.planning.policies import load_stored_policy
 
 WHOLE_TABLE = ""
 """The name of an unpartitioned table's one unit."""
@@ -204,26 +204,27 @@ def load_linked_table(uow: UnitOfWork, relation: Relation) -> LinkedTable:
     link = uow.baselines.link(relation.id)
     if link is None:
         raise NotFound(f"{relation.name} is not linked to a Hive table")
-    facts = load_facts(uow, relation)
+    keyed = uow.keyed.get(relation.id) if relation.kind is RelationKind.KEYED else None
+    policy = load_stored_policy(uow, relation)
     return LinkedTable(
         relation=relation,
-        target=relation if facts.keyed is None else uow.relations.get(facts.keyed.base_id),
+        target=relation if keyed is None else uow.relations.get(keyed.base_id),
         baselines={unit: PartitionBaseline.from_json(stored) for unit, stored in uow.baselines.of(relation.id).items()},
         link=link,
         busy=uow.jobs.active_of(relation.id),
-        when=GracePeriods() if facts.keyed is None and link.published_at is None else _times(facts),
-        spec=None if facts.keyed is None else facts.keyed.spec,
-        decides=SchemaAuthority(facts.policy["firn.hive.schema-conflict"]),
-        gives=SchemaPush(facts.policy["firn.hive.schema-push"]),
-        overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
-        trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "append-without-check",
-        subdirectories=Subdirectories(facts.policy["firn.hive.subdirectories"]),
+        when=GracePeriods() if keyed is None and link.published_at is None else _load_grace_periods(policy),
+        spec=None if keyed is None else keyed.spec,
+        decides=SchemaAuthority(policy["firn.hive.schema-conflict"]),
+        gives=SchemaPush(policy["firn.hive.schema-push"]),
+        overwrite_wins=keyed is None and policy["firn.hive.overwrite-wins"],
+        trusts=keyed is not None and policy["firn.hive.keyed-sync"] == "append-without-check",
+        subdirectories=Subdirectories(policy["firn.hive.subdirectories"]),
     )
 
 
-def _times(facts: TableFacts) -> GracePeriods:
-    lasts: timedelta = facts.policy["firn.hive.overwrite-window"]
-    watch: timedelta = facts.policy["firn.hive.superseded-dir-grace"]
+def _load_grace_periods(policy: Policy) -> GracePeriods:
+    lasts: timedelta = policy["firn.hive.overwrite-window"]
+    watch: timedelta = policy["firn.hive.superseded-dir-grace"]
     tick = timedelta(microseconds=1)
     return GracePeriods(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
 

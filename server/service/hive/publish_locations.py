@@ -15,7 +15,7 @@ from catalog.ports.hadoop import FileSystems
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation
 from firn.protocol.locations import lies_in, normalize_location
-from server.service.planning.planner import load_facts
+from server.service.planning.policies import load_stored_policy
 
 NEARER = "set firn.hive.publish.location to a directory behind the table's own mount point and name service"
 
@@ -28,7 +28,7 @@ def get_publish_directory(uow: UnitOfWork, relation: Relation) -> str:
 
 def publish_location(uow: UnitOfWork, relation: Relation) -> str | None:
     """The publish location of the table's policy; None stands for the warehouse."""
-    location: str | None = load_facts(uow, relation).policy[PUBLISH_LOCATION]
+    location: str | None = load_stored_policy(uow, relation)[PUBLISH_LOCATION]
     return location
 
 

@@ -39,7 +39,7 @@ from server.service.hive.hive_state import read_some, split_name
 from server.service.hive.publisher import Publishers, explain_other_publisher
 from server.service.hive.schema_sync import explain_unfit
 from server.service.hive.table_index import HiveIndex
-from server.service.planning.planner import load_facts
+from server.service.planning.policies import load_stored_policy
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Repointer:
             names = [name for name, stored in uow.baselines.of(relation.id).items() if stored["publishing"]]
             if link is None:
                 return Switched()
-            subdirectories = Subdirectories(load_facts(uow, relation).policy["firn.hive.subdirectories"])
+            subdirectories = Subdirectories(load_stored_policy(uow, relation)["firn.hive.subdirectories"])
         total = Switched()
         for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
             # Others are waited for once: what they have locked then, they will hold for longer.

@@ -23,7 +23,8 @@ from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.sync_hints import Hints
 from server.service.hive.sync_planner import MetastoreAway, SyncPlanner, build_waiting_result
 from server.service.jobs.admission import find_blocker
-from server.service.planning.planner import load_facts, load_past_jobs
+from server.service.planning.planner import load_past_jobs
+from server.service.planning.policies import load_stored_policy
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool
     link = uow.baselines.link(relation.id)
     if link is None:
         return False
-    return hinted or uow.now() - link.synced_at >= load_facts(uow, relation).policy["firn.hive.sync.interval"]
+    return hinted or uow.now() - link.synced_at >= load_stored_policy(uow, relation)["firn.hive.sync.interval"]
 
 
 def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
@@ -118,5 +119,5 @@ def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
     link = uow.baselines.link(relation.id)
     if link is None:
         return False
-    sweep: timedelta = load_facts(uow, relation).policy["firn.hive.sync.sweep"]
+    sweep: timedelta = load_stored_policy(uow, relation)["firn.hive.sync.sweep"]
     return uow.now() - link.swept_at >= sweep

@@ -16,7 +16,7 @@ from firn.protocol.locations import lies_in, normalize_location
 from server.service.commit.commit_target import load_metadata
 from server.service.locations.ownership import explain_not_own, find_images_directory, list_stores
 from server.service.orphans.published_locations import PublishedLocation, find_published_location
-from server.service.planning.planner import load_facts
+from server.service.planning.policies import load_stored_policy
 from server.service.tables.metadata_files import MetadataFiles
 
 
@@ -80,7 +80,7 @@ def load_context(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> OrphanCo
             f"the server removes no orphans of {relation.name}: {reason}",
             hint="see docs/self-optimizing.md, Deleting safely",
         )
-    policy = load_facts(uow, relation).policy
+    policy = load_stored_policy(uow, relation)
     return OrphanContext(
         job=job,
         relation=relation,

@@ -42,7 +42,7 @@ from server.service.orphans.context import OrphanContext, load_context, load_lea
 from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Check, Quarantine
 from server.service.orphans.reachable_files import ReachableNames, explain_foreign_metadata
-from server.service.planning.planner import load_facts
+from server.service.planning.policies import load_stored_policy
 from server.service.tables.metadata_files import MetadataFiles
 
 _ENDING = (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING)
@@ -271,7 +271,7 @@ def _list_file_names(files: Sequence[SeenFile]) -> set[str]:
 def _load_quarantine_period(uow: UnitOfWork, relation_id: RelationId) -> timedelta | None:
     """How long a table's files stay in quarantine; None for a table that is gone: its files stay for ever."""
     try:
-        return cast("timedelta", load_facts(uow, uow.relations.get(relation_id)).policy["firn.orphans.quarantine"])
+        return cast("timedelta", load_stored_policy(uow, uow.relations.get(relation_id))["firn.orphans.quarantine"])
     except NotFound:
         return None
 
