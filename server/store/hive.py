@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
 import orjson
-from sqlalchemy import delete, false, insert, not_, or_, select, update
+from sqlalchemy import bindparam, delete, false, insert, not_, or_, select, update
 
 from catalog.hive.checkpoint import PublishPlan, SyncPlan, plan_from_json
 from catalog.hive.events import HiveEvent, HiveEventKind
@@ -22,10 +22,14 @@ from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.catalogs import starts_with
 from server.store.hive_rows import HiveEventRow, HiveLinkRow, PartitionBaselineRow, StagedBaselinesRow
+from server.store.prepared_statements import PreparedStatement
 from server.store.session import ReadSession
 
 EVENTS_KEPT = 2_000
 """The number of events that the server keeps per table."""
+_LINK = PreparedStatement(
+    select(HiveLinkRow.link, HiveLinkRow.synced_at).where(HiveLinkRow.relation_id == bindparam("relation_id"))
+)
 _EVENT = tuple(field.name for field in fields(HiveEvent))
 
 
@@ -74,7 +78,7 @@ class SqlBaselines:
 
     def link(self, relation_id: RelationId) -> HiveLink | None:
         """Get the link as of the last sync or publish; None for a table that is not linked."""
-        row = self.session.get(HiveLinkRow, relation_id, populate_existing=True)
+        row = _LINK.first(self.session, {"relation_id": relation_id})
         return None if row is None else HiveLink.from_json(row.link, row.synced_at)
 
     def put_link(self, relation_id: RelationId, link: HiveLink) -> None:

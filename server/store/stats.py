@@ -50,6 +50,9 @@ class SqlStats:
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]:
         """Get existing counters, in one query."""
+        if len(relation_ids) == 1:  # as most callers ask
+            row = _GET.first(self.session, {"relation_id": next(iter(relation_ids))})
+            return {} if row is None else {RelationId(row.relation_id): _stats(row)}
         rows = self.session.scalars(select(TableStatsRow).where(TableStatsRow.relation_id.in_(relation_ids)))
         return {RelationId(row.relation_id): _stats(row) for row in rows}
 

@@ -355,6 +355,23 @@ def test_policies_belong_to_one_scope(database: Database) -> None:
         assert uow.policies.get(LAKE, ("db", "x")) == {}
 
 
+@pytest.mark.parametrize("depth", [1, 2, 4, 7])
+def test_policies_of_all_scopes_of_a_table_come_at_once(database: Database, depth: int) -> None:
+    """Up to three levels of namespaces one statement serves all tables; deeper ones and two catalogs have another."""
+    other = CatalogName("other")
+    namespaces = [tuple("abcdefg"[:length]) for length in range(depth)]
+    wanted = {(LAKE, namespace): {"depth": str(len(namespace))} for namespace in namespaces}
+    with database.writing() as uow:
+        for (catalog, namespace), settings in wanted.items():
+            uow.policies.put(catalog, namespace, settings)
+        uow.policies.put(LAKE, ("b",), {"of": "nobody"})
+        uow.policies.put(other, (), {"of": "another catalog"})
+        assert uow.policies.get_many(wanted) == wanted
+        assert uow.policies.get_many([*wanted, (LAKE, ("'; --",))]) == wanted
+        assert len(uow.policies.get_many([*wanted, (other, ())])) == depth + 1
+        assert uow.policies.get_many([]) == {}
+
+
 def test_an_answer_is_kept_once_and_forgotten_by_age(database: Database) -> None:
     answer = StoredResponse(key="k", fingerprint="f", status=200, body=b"\x00\xff", created_at=NOW)
     with database.writing() as uow:
