@@ -31,6 +31,7 @@ from server.store.session import ReadSession, is_writing
 
 _CATALOGS, _NAMESPACES = CatalogRow.__table__, NamespaceRow.__table__
 _GET = PreparedStatement(select(_CATALOGS).where(_CATALOGS.c.name == bindparam("name")))
+_LIST = PreparedStatement(select(_CATALOGS).order_by(_CATALOGS.c.name))
 _EXISTS = select(_NAMESPACES.c.path).where(
     _NAMESPACES.c.catalog == bindparam("catalog"), _NAMESPACES.c.path == bindparam("path")
 )
@@ -70,7 +71,7 @@ class SqlCatalogs:
 
     def list(self) -> Sequence[Catalog]:
         """List all catalogs by name, without pages since there are few."""
-        return [_catalog(row) for row in self.session.scalars(select(CatalogRow).order_by(CatalogRow.name))]
+        return [_catalog(row) for row in _LIST.named(self.session, {})]
 
     def change_properties(self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]) -> Catalog:
         """Set and remove properties; of two concurrent requests the second sees the changes of the first."""

@@ -83,6 +83,11 @@ class PreparedStatement:
         """Fetch all rows, with values in the order of the columns, in the session's transaction."""
         return self._run(session, values)[1]
 
+    def named(self, session: ReadSession, values: Mapping[str, Any]) -> list[Any]:
+        """As `all`, with the columns of each row as attributes."""
+        compiled, rows = self._run(session, values)
+        return [compiled.row._make(row) for row in rows]
+
     def _run(self, session: ReadSession, values: Mapping[str, Any]) -> tuple[Compiled, list[tuple[Any, ...]]]:
         connection = session.connection()
         compiled = self.on(connection.dialect)

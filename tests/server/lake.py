@@ -24,9 +24,9 @@ from server.service.commit.commit_path import CommitRequest, Committed
 from server.service.optimizers.optimizers import Registration
 from server.service.services import Services
 from server.service.tables.tables import TableDefinition
-from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.asgi import Client, client_of
+from tests.server.default_settings import settings_in
 from tests.server.faults import FaultyDatabase
 
 COLUMNS: Json = {
@@ -55,7 +55,7 @@ class Lake:
     @cached_property
     def client(self) -> Client:
         """A client of a server with these services; take it once before threads do."""
-        return client_of(self.services, Settings(data_dir=self.warehouse.parent / "data"))
+        return client_of(self.services, settings_in(self.warehouse.parent / "data"))
 
     @cached_property
     def elsewhere(self) -> Lake:
@@ -117,7 +117,7 @@ def a_lake(database: Database, directory: Path) -> Lake:
     """Services as the server builds them, over a database that can be told to fail."""
     warehouse = directory / "warehouse"
     faulty = FaultyDatabase(database)
-    services = build_services(Settings(data_dir=directory / "data"), cast("Database", faulty))
+    services = build_services(settings_in(directory / "data"), cast("Database", faulty))
     if not services.namespaces.catalogs():
         services.namespaces.create_catalog(LAKE, warehouse.as_uri(), None, {})
         services.namespaces.create(LAKE, ("db",), {})

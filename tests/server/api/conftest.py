@@ -14,6 +14,7 @@ from server.background.registry import build_background
 from server.container import build_services
 from server.settings import AccessSettings, Settings
 from tests.server.api.client import Api
+from tests.server.default_settings import settings_in
 from tests.server.guarded import bearer
 from tests.server.lake import a_lake
 from tests.server.listening import listening
@@ -38,7 +39,7 @@ def administered(database: Database, tmp_path: Path) -> Iterator[Api]:
 @pytest.fixture
 def api(database: Database, tmp_path: Path) -> Iterator[Api]:
     lake = a_lake(database, tmp_path)
-    configured = Settings(data_dir=tmp_path / "data")
+    configured = settings_in(tmp_path / "data")
     app = create_app(configured, lake.services, build_background(configured, lake.services))
     with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
         yield Api(client, lake)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from server.service.services import Services
-from server.settings import Settings
 from tests.avro_envelopes import DAYS, AvroSource
 from tests.cdc_envelopes import Record, debezium
 from tests.databases import OpenDatabase
 from tests.firn.cdc.test_config import read
 from tests.schema_registry import Registry, running_registry
 from tests.server.asgi import Client, client_of
+from tests.server.default_settings import settings_in
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import Lake, a_lake
 
@@ -48,7 +48,7 @@ def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
 def http(lake: Lake, clusters: FakeClusters) -> Client:
     own: Services = lake.services
     services = replace(own, connections=replace(own.connections, clusters=clusters))
-    http = client_of(services, Settings(data_dir=lake.warehouse.parent / "data"))
+    http = client_of(services, settings_in(lake.warehouse.parent / "data"))
     http.post("/api/v1/connections", json={"name": "main", "brokers": ["kafka:9092"]})
     return http
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from server.service.services import Services
-from server.settings import Settings
 from tests.schema_registry import running_registry
 from tests.server.asgi import Client, client_of
+from tests.server.default_settings import settings_in
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import Lake
 
@@ -39,7 +39,7 @@ def services(plain_lake: Lake) -> Services:
 
 @pytest.fixture
 def http(services: Services, plain_lake: Lake) -> Client:
-    return client_of(services, Settings(data_dir=plain_lake.warehouse.parent / "data"))
+    return client_of(services, settings_in(plain_lake.warehouse.parent / "data"))
 
 
 def test_a_connection_is_created_listed_checked_and_dropped(http: Client, services: Services) -> None:

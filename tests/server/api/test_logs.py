@@ -14,10 +14,10 @@ from catalog.history.commit import TableCommit
 from catalog.ports.images import SentRows
 from firn.protocol.streams import StreamKind, StreamStatus
 from server.service.services import Services
-from server.settings import Settings
 from tests.databases import OpenDatabase
 from tests.schema_registry import Registry, encode, nullable, record, running_registry
 from tests.server.asgi import Client, client_of
+from tests.server.default_settings import settings_in
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import CHANGE, ORDERS, Lake, a_lake, appended
 
@@ -45,7 +45,7 @@ def http(lake: Lake, clusters: FakeClusters) -> Client:
     schemas = replace(own.log_schemas, connections=connections)
     stores = replace(own.log_stores, connections=connections, schemas=schemas)
     services = replace(own, connections=connections, log_stores=stores, log_schemas=schemas)
-    return client_of(services, Settings(data_dir=lake.warehouse.parent / "data"))
+    return client_of(services, settings_in(lake.warehouse.parent / "data"))
 
 
 def create(http: Client, name: str = "db.orders", **properties: str) -> Any:

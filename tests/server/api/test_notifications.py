@@ -21,10 +21,10 @@ from firn.protocol.streams import StreamStatus
 from server.service.notifications import outbox as outbox_module
 from server.service.notifications.outbox import MOST_MESSAGES
 from server.service.notifications.problem_sources import table_key
-from server.settings import Settings
 from tests.factories import a_job, an_operation, an_optimizer
 from tests.receivers import HttpReceiver, http_receiver
 from tests.server.asgi import client_of
+from tests.server.default_settings import settings_in
 from tests.server.lake import PLAIN, Lake
 from tests.server.notification_stage import AT, RULE, RULES, Clock, FakeCourier, Stage, a_stream, late_table
 
@@ -46,7 +46,7 @@ def stage(plain_lake: Lake) -> Iterator[Stage]:
     sources = replace(own.outbox.sources, clock=clock, _began=None, _last=None, _slow_at=None)
     outbox = replace(own.outbox, rules=replace(own.outbox.rules, courier=courier), sources=sources)
     services = replace(own, outbox=outbox)
-    http = client_of(services, Settings(data_dir=plain_lake.warehouse.parent / "data"))
+    http = client_of(services, settings_in(plain_lake.warehouse.parent / "data"))
     yield Stage(services, courier, http, clock)
     for rule in services.notification_rules.list():
         services.notification_rules.drop(rule.rule.name)

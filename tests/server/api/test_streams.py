@@ -17,10 +17,10 @@ from catalog.jobs.stream import StreamId
 from catalog.names import TableName
 from firn.protocol.leases import PROTOCOL
 from server.service.services import Services
-from server.settings import Settings
 from tests.databases import OpenDatabase
 from tests.server.asgi import Client, client_of
 from tests.server.clocks import HOUR, Clock, clock
+from tests.server.default_settings import settings_in
 from tests.server.kafka.fake import FakeClusters
 from tests.server.lake import CHANGE, Lake, a_lake, appended
 
@@ -100,7 +100,7 @@ def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Site:
         streams=replace(own.streams, log_stores=log_stores),
         stream_leases=replace(own.stream_leases, connections=connections),
     )
-    http = client_of(services, Settings(data_dir=tmp_path / "data"))
+    http = client_of(services, settings_in(tmp_path / "data"))
     return Site(http, lake, services, clusters)
 
 

@@ -20,9 +20,9 @@ from server.app import create_api, create_iceberg, create_site
 from server.container import build_services
 from server.guard import route_rules
 from server.guard.authentication import OPEN as OPEN_PATHS
-from server.settings import Settings
 from tests.databases import open_database
 from tests.factories import LAKE
+from tests.server.default_settings import settings_in
 from tests.server.guard.route_requests import BODIES, QUERIES, ROUTES, RULES
 from tests.server.guarded import Guarded, bearer, client_of, guarded, on
 from tests.server.listening import listening
@@ -255,7 +255,7 @@ def routes_of(router: FastAPI | APIRouter) -> set[tuple[str, str]]:
 
 
 def test_the_rules_are_for_exactly_the_routes_that_there_are(tmp_path: Path, migrated_sqlite: Path) -> None:
-    settings = Settings(data_dir=tmp_path)
+    settings = settings_in(tmp_path)
     with open_database(f"sqlite:///{migrated_sqlite}") as opened:
         services = build_services(settings, opened.database)
         assert routes_of(create_iceberg(services)) == set(route_rules.ICEBERG)

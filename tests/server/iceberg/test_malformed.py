@@ -22,9 +22,9 @@ from catalog.names import TableName
 from server.app import create_app
 from server.background.registry import build_background
 from server.service.tables.metadata_files import Document, MetadataFiles
-from server.settings import Settings
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
+from tests.server.default_settings import settings_in
 from tests.server.iceberg.malformed import DIGITS, spoiled, text_of
 from tests.server.lake import COLUMNS, Lake, a_lake, appended, set_property, snapshot_ids, snapshot_of
 from tests.server.listening import listening
@@ -68,7 +68,7 @@ class Wire:
 @pytest.fixture
 def wire(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Wire]:
     lake = a_lake(opened_sqlite.database, tmp_path)
-    configured = Settings(data_dir=tmp_path / "data")
+    configured = settings_in(tmp_path / "data")
     app = create_app(configured, lake.services, build_background(configured, lake.services))
     with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
         yield Wire(client, lake)

@@ -9,8 +9,8 @@ import pytest
 from catalog.ports.store import Database
 from server.app import create_app
 from server.background.registry import build_background
-from server.settings import Settings
 from tests.factories import LAKE
+from tests.server.default_settings import settings_in
 from tests.server.lake import PLAIN, Lake, a_lake
 from tests.server.listening import listening
 from tests.server.scans.lake_table import LakeTable, a_row
@@ -24,7 +24,7 @@ def lake(database: Database, tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def client(lake: Lake) -> Iterator[httpx.Client]:
-    settings = Settings(data_dir=lake.warehouse.parent / "data")
+    settings = settings_in(lake.warehouse.parent / "data")
     app = create_app(settings, lake.services, build_background(settings, lake.services))
     with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
         yield http

@@ -50,9 +50,9 @@ from server.service.jobs.admission import find_blocker
 from server.service.services import Services
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.tables import Tables
-from server.settings import Settings
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
+from tests.server.default_settings import settings_in
 from tests.server.faults import Killed
 from tests.server.metastore.fake import FakeMetastore
 from tests.server.service.hive.mortal import (
@@ -248,7 +248,7 @@ def beside_hive(database: Database, directory: Path, *, of: BesideHive | None = 
 def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers: Iterator[int]) -> BesideHive:
     fuse = Fuse()
     database = cast("Database", MortalDatabase(real, fuse))
-    services = build_services(Settings(data_dir=directory / "data"), database)
+    services = build_services(settings_in(directory / "data"), database)
     storage = MortalStorage(fuse)
     metadata = MetadataFiles(storage)
     files = TableFiles(storage, Listings(), footer_threads=2)

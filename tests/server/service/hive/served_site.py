@@ -10,9 +10,9 @@ import pytest
 
 from server.app import create_app
 from server.background.registry import build_background
-from server.settings import Settings
 from tests.command_line import Command
 from tests.factories import LAKE
+from tests.server.default_settings import settings_in
 from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.text_tables import a_text_table
@@ -39,7 +39,7 @@ def site(beside: BesideHive) -> Iterator[Site]:
     hive = beside.services.hive
     hive.index, hive.checks, hive.operations = beside.upgrades.index, beside.upgrades.checks, beside.operations
     hive.index.refresh(beside.services.namespaces.catalog(LAKE))
-    settings = Settings(data_dir=beside.directory / "data")
+    settings = settings_in(beside.directory / "data")
     background = build_background(settings, beside.services)
     hive.poke = lambda: None
     with listening(create_app(settings, beside.services, background)) as url:

@@ -12,9 +12,9 @@ from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import TableName
 from server.app import create_app
 from server.background.registry import build_background
-from server.settings import Settings
 from tests.command_line import Command
 from tests.factories import LAKE
+from tests.server.default_settings import settings_in
 from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.converted_tables import Optimizer, rows, text_table
@@ -33,7 +33,7 @@ class Site:
 def site(beside: BesideHive) -> Iterator[Site]:
     hive = beside.services.hive
     hive.index, hive.checks, hive.conversions = beside.upgrades.index, beside.upgrades.checks, beside.conversions
-    settings = Settings(data_dir=beside.directory / "data")
+    settings = settings_in(beside.directory / "data")
     with listening(create_app(settings, beside.services, build_background(settings, beside.services))) as url:
         yield Site(beside, Command(url), text_table(beside))
 

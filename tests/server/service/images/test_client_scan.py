@@ -22,6 +22,7 @@ from server.service.services import Services
 from server.service.tables.tables import Loaded
 from server.settings import AccessSettings, Settings
 from tests.databases import ON_SQLITE
+from tests.server.default_settings import settings_in
 from tests.server.lake import BASE, altered, set_property
 from tests.server.listening import listening
 from tests.server.service.images.keyed_lake import KeyedLake
@@ -32,7 +33,7 @@ pytestmark = ON_SQLITE
 @contextmanager
 def connected(orders: KeyedLake, **parts: object) -> Iterator[firn.Client]:
     """A client of a server over the table's services, some of which may be others."""
-    configured = Settings(data_dir=orders.lake.warehouse.parent / "data")
+    configured = settings_in(orders.lake.warehouse.parent / "data")
     services: Services = replace(orders.lake.services, **parts)  # type: ignore[arg-type]
     app = create_app(configured, services, build_background(configured, services))
     with listening(app) as url, firn.connect(url) as client:

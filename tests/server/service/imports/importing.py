@@ -26,8 +26,8 @@ from firn.protocol.imports import EntryKind, SourceKind
 from server.container import build_services
 from server.service.imports.imports import Imports
 from server.service.services import Services
-from server.settings import Settings
 from tests.factories import LAKE
+from tests.server.default_settings import settings_in
 from tests.server.lake import COLUMNS
 from tests.server.metastore.fake import FakeMetastore
 from tests.server.service.hive.mortal import Fuse, MortalDatabase, OneMetastore
@@ -212,7 +212,7 @@ def importing(database: Database, directory: Path) -> Importing:
 def _composed(real: Database, directory: Path, other: FakeCatalog, metastore: FakeMetastore) -> Importing:
     fuse = Fuse()
     database = cast("Database", MortalDatabase(real, fuse))
-    services = build_services(Settings(data_dir=directory / "data"), database)
+    services = build_services(settings_in(directory / "data"), database)
     sources = replace(services.imports.sources, foreign=other, metastores=OneMetastore(metastore))
     imports = replace(services.imports, sources=sources)
     return Importing(services, imports, real, directory, fuse, Elsewhere(directory / "elsewhere"), other, metastore)
