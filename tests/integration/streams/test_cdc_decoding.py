@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -12,7 +11,6 @@ from pyspark.sql.types import (
     BinaryType,
     DoubleType,
     FloatType,
-    StructField,
     TimestampNTZType,
     TimestampType,
 )
@@ -21,12 +19,12 @@ from firn.spark.decoded import COLUMN, INDEX, OFFSET, REASON, select_bad, select
 from firn.spark.log_records import decode_changes, keep_newest
 from tests.cdc_envelopes import Record, canal, debezium, field
 from tests.firn.test_logs import log
-from tests.integration.streams.test_decoding import FIELDS, KAFKA, TARGET
+from tests.integration.streams.decoding import FIELDS, KAFKA, target_of
 from tests.spark_fixtures import shared_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 MORE = {"at": TimestampType(), "local": TimestampNTZType(), "data": BinaryType(), "x": DoubleType(), "y": FloatType()}
-WIDE = replace(TARGET, fields=tuple(StructField(name, type_) for name, type_ in {**FIELDS, **MORE}.items()))
+WIDE = target_of({**FIELDS, **MORE})
 
 
 def decode(records: list[Record], **changes: Any) -> Any:

@@ -8,51 +8,18 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import lit
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
 
 from firn.spark.decoded import COLUMN, OFFSET, REASON, select_bad, select_changes
 from firn.spark.log_records import decode_changes
 from firn.spark.stream_changes import Shape, build_changes, keep_one
 from firn.spark.target import Target
 from tests.firn.test_logs import log
+from tests.integration.streams.decoding import FIELDS, KAFKA, target_of
 from tests.json_records import BAD, GOOD
 from tests.spark_fixtures import shared_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-KAFKA = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
-)
-FIELDS = {
-    "id": LongType(),
-    "n": IntegerType(),
-    "amount": DecimalType(9, 2),
-    "day": DateType(),
-    "name": StringType(),
-    "ok": BooleanType(),
-    "list": ArrayType(IntegerType()),
-    "place": StructType([StructField("x", IntegerType())]),
-}
-TARGET = Target(
-    name="lake.db.t",
-    change="lake.db.t.change",
-    key=("id",),
-    sequence_field=None,
-    is_partition_scoped=False,
-    has_partial_columns=False,
-    fields=tuple(StructField(name, type_) for name, type_ in FIELDS.items()),
-    partition_columns=(),
-)
+TARGET = target_of(FIELDS)
 
 
 def decode(values: list[bytes | None], *, with_reasons: bool = True, target: Target = TARGET, **changes: Any) -> Any:

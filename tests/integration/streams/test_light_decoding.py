@@ -7,18 +7,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
     DoubleType,
     FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
@@ -29,40 +20,21 @@ from firn.spark.decoded import COLUMN, OFFSET, REASON
 from firn.spark.log_records import decode_changes
 from firn.spark.target import Target
 from tests.firn.test_logs import log
+from tests.integration.streams.decoding import FIELDS as COMMON_FIELDS
+from tests.integration.streams.decoding import KAFKA, target_of
 from tests.json_records import BAD, GOOD
 from tests.light_records import TYPES, Message, make_layout
 from tests.spark_fixtures import shared_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-KAFKA = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
-)
-FIELDS = {
-    "id": LongType(),
-    "n": IntegerType(),
-    "amount": DecimalType(9, 2),
-    "day": DateType(),
-    "name": StringType(),
-    "ok": BooleanType(),
-    "list": ArrayType(IntegerType()),
-    "place": StructType([StructField("x", IntegerType())]),
+FIELDS = dict(COMMON_FIELDS) | {
     "ratio": DoubleType(),
     "small": FloatType(),
     "at": TimestampNTZType(),
     "seen": TimestampType(),
     "data": BinaryType(),
 }
-TARGET = Target(
-    name="lake.db.t",
-    change="lake.db.t.change",
-    key=("id",),
-    sequence_field=None,
-    is_partition_scoped=False,
-    has_partial_columns=False,
-    fields=tuple(StructField(name, type_) for name, type_ in FIELDS.items()),
-    partition_columns=(),
-)
+TARGET = target_of(FIELDS)
 VALUES = (
     *("null", "true", "false", "0", "-0", "1", "-1", "2147483647", "2147483648", "9223372036854775807"),
     *("9223372036854775808", "1.0", "1.5", "1.005", "-1.005", "2.675", "1e2", "1e-9", "1e400", "123456789.5", "0.1"),
