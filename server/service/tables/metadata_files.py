@@ -21,8 +21,8 @@ MOST_BYTES = 128 * 1024 * 1024
 CACHE_BYTES = 256 * 1024 * 1024
 SMALL_CACHE_BYTES = 32 * 1024 * 1024
 _MEMORY_PER_BYTE = 8
-"""Most memory of a document as a multiple of its text: the text, and the parsed document, whose small objects take up to
-7 times their text. Where most of it are snapshots, both together take 3.7 times the text.
+"""Most memory of a document as a multiple of its text: the text and the parsed document, whose small objects take
+up to 7 times their text. If most of it are snapshots, both take 3.7 times the text.
 """
 
 
