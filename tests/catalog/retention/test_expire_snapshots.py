@@ -60,6 +60,27 @@ def test_refs_needed_snapshots_the_last_ones_and_history_above_the_watermark_sta
     assert gone(metadata, last=2, needed={3}, needed_above=4) == [1, 4]
 
 
+def test_a_table_with_too_many_snapshots_keeps_the_newest_and_those_of_the_last_hour() -> None:
+    policy = ExpirePolicy(max_age=60 * DAY, keep_last=1, max_snapshots=3)
+
+    def expire(metadata: Json, **more: Any) -> list[int]:
+        return [*select_expired(metadata, policy, now=NOW, **more).snapshot_ids]
+
+    metadata = a_table(LINE, {"main": branch(7)})
+    assert expire(metadata) == [1, 2, 3, 4]
+    assert expire(metadata, needed={1}, needed_above=3) == [2, 3]
+    assert expire(a_table(LINE[:3], {"main": branch(3)})) == []
+    young = [(1, 2, None), (2, 0, 1), (3, 0, 2), (4, 0, 3), (5, 0, 4)]
+    assert expire(a_table(young, {"main": branch(5)})) == []
+
+
+def test_a_branch_with_a_retention_of_its_own_is_not_cut_by_number() -> None:
+    policy = ExpirePolicy(max_age=60 * DAY, keep_last=1, max_snapshots=3)
+    months = to_milliseconds(datetime(1970, 3, 1, tzinfo=UTC))
+    metadata = a_table(LINE, {"main": branch(7, max_snapshot_age_ms=months)})
+    assert not select_expired(metadata, policy, now=NOW)
+
+
 def test_a_branch_keeps_its_own_history() -> None:
     """Peers counted the newest snapshots of all branches together, and expired what one of them stood on."""
     side = [(8, 30, 3), (9, 30, 8), (10, 30, 9)]
