@@ -29,8 +29,8 @@ RECORDS, BATCH = 60, 20
 COLUMNS = [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}]
 DRAIN_DEATHS = [("after LightDrain.add_columns 2", 20), ("after LightDrain.append 2", 40)]
 """When the process dies, and how many records the table has by then."""
-CDC_DEATHS = [("after CdcRun._change 1", 5, 0), ("after LogDrain.append 1", 12, 0)]
-"""When the process dies, and how many records the old and the new table have by then."""
+CDC_DEATHS = [("after CdcRun._change 1", 5, 4), ("after LogDrain.append 2", 12, 4)]
+"""When the process dies, and how many records the old and the new table have by then. The new one comes first."""
 if "SOAK_SECONDS" in os.environ:
     DRAIN_DEATHS += [
         ("after LightDrain.read 1", 0),
@@ -39,9 +39,9 @@ if "SOAK_SECONDS" in os.environ:
     ]
     CDC_DEATHS += [
         ("after CdcRun._observe 1", 5, 0),
+        ("after CdcRun._create 1", 5, 0),
         ("before LogDrain.append 1", 5, 0),
-        ("after CdcRun._create 1", 12, 0),
-        ("after LogDrain.append 2", 12, 4),
+        ("after LogDrain.append 1", 5, 4),
     ]
 
 
