@@ -96,9 +96,10 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
 def find_max_snapshots(policy: Policy, properties: Mapping[str, str]) -> int | None:
     """The number of snapshots that a table with these properties may have; None for no limit."""
     most: int | None = policy["firn.expire.max-snapshots"]
+    least: int = policy["firn.expire.min-snapshots"]
     if most is None:
-        return MAX_SNAPSHOTS_WITH_LOG if LOG_TOPIC in properties else None
-    return max(most, policy["firn.expire.min-snapshots"])
+        most = MAX_SNAPSHOTS_WITH_LOG if LOG_TOPIC in properties else None
+    return None if most is None else max(most, least)
 
 
 def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json, ExpiredSnapshots]]:
