@@ -83,7 +83,7 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
         return None
     state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // RETRY_SNAPSHOTS}"
     most = find_max_snapshots(facts.policy, facts.stats.properties)
-    if most is not None and stats.snapshots > most + most // SLACK_SHARE and now > since + LEAST_AGE:
+    if most is not None and stats.snapshots > most + most // SLACK_SHARE and now > since + LEAST_AGE + MAX_SLACK:
         return Due(kind=JobKind.EXPIRE, reason=f"{stats.snapshots:,} snapshots (limit {most:,})", state=state)
     age, limit = format_duration(now - since), format_duration(oldest)
     reason = f"{stats.snapshots:,} snapshots, the oldest superseded {age} ago (limit {limit})"

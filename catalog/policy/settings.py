@@ -197,7 +197,7 @@ _KEEPING = (
         "firn.expire.max-snapshots",
         "",
         parse_optional(parse_count),
-        "most snapshots of a table or store; more go once they are an hour old; empty: 500 for tables with a log, no "
+        "most snapshots of a table or store; more go once they are two hours old; empty: 500 for tables with a log, no "
         "limit for others",
     ),
     Setting(

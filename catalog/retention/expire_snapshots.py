@@ -1,7 +1,7 @@
 """Selects expired snapshots and refs, and builds the task of an expiry.
 
 Each branch keeps its own history: the number and age of snapshots come from the branch, or else from the policy. A
-table with more snapshots than the policy allows keeps the newest ones, and all that were heads within the last hour.
+table with more snapshots than the policy allows keeps the newest ones, and all that were heads in the last two hours.
 Snapshots outside of all branches, staged or rolled back, stay as long as the policy says. A ref with an age of its own
 goes when it is older, as in the table specification.
 """
@@ -21,7 +21,7 @@ from catalog.names import TableName
 from catalog.timestamps import to_milliseconds
 from firn.protocol.tasks.retention import ExpireTable, ExpireTask
 
-LEAST_AGE = timedelta(hours=1)
+LEAST_AGE = timedelta(hours=2)
 """No snapshot goes earlier because of the number of snapshots: somebody may be reading it."""
 
 

@@ -16,7 +16,7 @@ DAY = timedelta(days=1)
 
 
 def a_table(
-    ages: Sequence[tuple[int, int, int | None]], refs: dict[str, Any], log: Sequence[int] | None = None
+    ages: Sequence[tuple[int, float, int | None]], refs: dict[str, Any], log: Sequence[int] | None = None
 ) -> Json:
     """Snapshots as (id, days old, parent); main's log has those of `log`, or all."""
     snapshots = [
@@ -60,7 +60,7 @@ def test_refs_needed_snapshots_the_last_ones_and_history_above_the_watermark_sta
     assert gone(metadata, last=2, needed={3}, needed_above=4) == [1, 4]
 
 
-def test_a_table_with_too_many_snapshots_keeps_the_newest_and_those_of_the_last_hour() -> None:
+def test_a_table_with_too_many_snapshots_keeps_the_newest_and_those_of_two_hours() -> None:
     policy = ExpirePolicy(max_age=60 * DAY, keep_last=1, max_snapshots=3)
 
     def expire(metadata: Json, **more: Any) -> list[int]:
@@ -70,8 +70,9 @@ def test_a_table_with_too_many_snapshots_keeps_the_newest_and_those_of_the_last_
     assert expire(metadata) == [1, 2, 3, 4]
     assert expire(metadata, needed={1}, needed_above=3) == [2, 3]
     assert expire(a_table(LINE[:3], {"main": branch(3)})) == []
-    young = [(1, 2, None), (2, 0, 1), (3, 0, 2), (4, 0, 3), (5, 0, 4)]
-    assert expire(a_table(young, {"main": branch(5)})) == []
+    hours = [(1, 9, None), (2, 3, 1), (3, 1.9, 2), (4, 1.5, 3), (5, 1, 4), (6, 0.5, 5)]
+    young = [(name, number / 24, parent) for name, number, parent in hours]
+    assert expire(a_table(young, {"main": branch(6)})) == [1]
 
 
 def test_a_branch_with_a_retention_of_its_own_is_not_cut_by_number() -> None:
