@@ -65,7 +65,7 @@ def build_adapters(settings: Settings, database: Database) -> Adapters:
         settings=settings,
         database=database,
         storage=storage,
-        metadata=MetadataFiles(storage, settings.reading.metadata_bytes),
+        metadata=MetadataFiles(storage, settings.reading.metadata_bytes, settings.reading.cached_metadata_bytes),
         manifests=StoredManifests(storage),
         column_statistics=StoredColumnStatistics(storage),
         manifest_lists=ManifestLists(storage),

@@ -21,6 +21,7 @@ from server.kerberos.tickets import CACHE, KeytabTickets
 from server.metastore.locks import Locking, LockSettings
 from server.metastore.registry import MetastoreWays
 from server.metastore.security import Authentication, MetastoreSecurity
+from server.reading_settings import ReadingSettings
 from server.service.access.credential_vending import StaticKeys
 from server.service.access.tokens import TokenTimes
 from server.service.jobs.leases import LeaseTimes
@@ -28,7 +29,6 @@ from server.service.optimizers.fleet_values import LaunchEnvironment
 from server.settings import (
     AccessSettings,
     LeaseSettings,
-    ReadingSettings,
     ScanSettings,
     Settings,
     StorageSettings,

@@ -27,6 +27,7 @@ from catalog.locations.paths import check_warehouse, parse_metastore_uris
 from server.hive_settings import HadoopSettings, HiveSettings
 from server.lineage_settings import LineageSettings
 from server.notification_settings import MailSettings, NotificationSettings
+from server.reading_settings import ReadingSettings
 from server.settings_group import Group
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -163,21 +164,6 @@ class PipelineSettings(Group):
     allow_code: bool | None = Field(
         default=None,
         description="Whether pipelines may have Python; by default only while access control is off.",
-    )
-
-
-class ReadingSettings(Group):
-    """Limits on files that metadata names: size and time."""
-
-    metadata_bytes: PositiveInt = Field(
-        default=128 * 1024 * 1024, description="Largest metadata file that the server reads or writes, uncompressed."
-    )
-    manifest_bytes: PositiveInt = Field(
-        default=128 * 1024 * 1024, description="Largest manifest or manifest list; uncompressed 8 times that."
-    )
-    footer_bytes: PositiveInt = Field(default=128 * 1024 * 1024, description="Largest footer of a Parquet or ORC file.")
-    seconds: PositiveFloat = Field(
-        default=60, description="Time-out for a read from a network file system, an object store or HDFS."
     )
 
 

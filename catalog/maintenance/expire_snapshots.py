@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from catalog.files.manifest_entries import ManifestFile
 from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobKind, JobStatus
-from catalog.keyed.spec import CHANGE
+from catalog.keyed.spec import CHANGE, LOG_TOPIC
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, measure_gain
 from catalog.maintenance.kind import WITH_QUARANTINES, MaintenanceKind
@@ -18,8 +18,15 @@ from catalog.planning.dry_run_result import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.schedules import find_due_times
 from catalog.planning.trigger_result import NotYet, format_count
+from catalog.policy.policy import Policy
 from catalog.policy.units import format_duration
-from catalog.retention.expire_snapshots import ExpiredSnapshots, ExpirePolicy, build_expire_task, select_expired
+from catalog.retention.expire_snapshots import (
+    LEAST_AGE,
+    ExpiredSnapshots,
+    ExpirePolicy,
+    build_expire_task,
+    select_expired,
+)
 from catalog.tables.relation import TableStats
 from firn.protocol.tasks.retention import ExpireTask
 
@@ -29,6 +36,10 @@ minute.
 """
 _AND = " and "
 """Joins the states of two stores."""
+MAX_SNAPSHOTS_WITH_LOG = 500
+"""Of each store, unless the policy names a number. Each commit writes all of them again, and drains commit for ever."""
+SLACK_SHARE = 2
+"""A table waits for half as many more snapshots as it may have, so that one job expires many."""
 RETRY_SNAPSHOTS = 100
 """The number of new snapshots after which the planner tries again to expire ones that a job had to keep."""
 
@@ -70,13 +81,25 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
     since = stats.oldest_superseded_at
     if stats.snapshots <= keep or since is None:
         return None
+    state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // RETRY_SNAPSHOTS}"
+    most = find_max_snapshots(facts.policy, facts.stats.properties)
+    if most is not None and stats.snapshots > most + most // SLACK_SHARE and now > since + LEAST_AGE + MAX_SLACK:
+        return Due(kind=JobKind.EXPIRE, reason=f"{stats.snapshots:,} snapshots (limit {most:,})", state=state)
     age, limit = format_duration(now - since), format_duration(oldest)
     reason = f"{stats.snapshots:,} snapshots, the oldest superseded {age} ago (limit {limit})"
     ripe_at = since + oldest + min(oldest / 10, MAX_SLACK)
     if now <= ripe_at:
         return NotYet(kind=JobKind.EXPIRE, reason=reason, next_at=ripe_at + timedelta(seconds=1))
-    state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // RETRY_SNAPSHOTS}"
     return Due(kind=JobKind.EXPIRE, reason=reason, state=state)
+
+
+def find_max_snapshots(policy: Policy, properties: Mapping[str, str]) -> int | None:
+    """The number of snapshots that a table with these properties may have; None for no limit."""
+    most: int | None = policy["firn.expire.max-snapshots"]
+    least: int = policy["firn.expire.min-snapshots"]
+    if most is None:
+        most = MAX_SNAPSHOTS_WITH_LOG if LOG_TOPIC in properties else None
+    return None if most is None else max(most, least)
 
 
 def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json, ExpiredSnapshots]]:
@@ -86,7 +109,9 @@ def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json,
     rule 3.2).
     """
     policy = ExpirePolicy(
-        max_age=context.policy["firn.expire.max-age"], keep_last=context.policy["firn.expire.min-snapshots"]
+        max_age=context.policy["firn.expire.max-age"],
+        keep_last=context.policy["firn.expire.min-snapshots"],
+        max_snapshots=find_max_snapshots(context.policy, context.main_store[1].get("properties", {})),
     )
     return [
         (

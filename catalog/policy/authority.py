@@ -18,7 +18,7 @@ FOR_WRITERS = frozenset(
         # It hides rows by age.
         "firn.ttl.at-read",
         # These expire snapshots, and the tags that would keep them.
-        *("firn.expire.max-age", "firn.expire.min-snapshots", "firn.expire.schedule"),
+        *("firn.expire.max-age", "firn.expire.min-snapshots", "firn.expire.max-snapshots", "firn.expire.schedule"),
         *("firn.tags.schedule", "firn.tags.name", "firn.tags.max-age"),
         # Expiry keeps what consumers of changes need, for this long.
         "firn.consumers.max-age",

@@ -194,6 +194,13 @@ _KEEPING = (
     Setting("firn.expire.max-age", "5 d", parse_duration, "how long a snapshot stays after it stopped being the head"),
     Setting("firn.expire.min-snapshots", "10", parse_count, "newest snapshots that stay at any age"),
     Setting(
+        "firn.expire.max-snapshots",
+        "",
+        parse_optional(parse_count),
+        "most snapshots of a table or store; more go once they are two hours old; empty: 500 for tables with a log, no "
+        "limit for others",
+    ),
+    Setting(
         "firn.expire.schedule", "", _WHEN, "cron schedule of snapshot expiry; empty: as soon as snapshots may expire"
     ),
     Setting(

@@ -1,6 +1,7 @@
 """Selects expired snapshots and refs, and builds the task of an expiry.
 
-Each branch keeps its own history: the number and age of snapshots come from the branch, or else from the policy.
+Each branch keeps its own history: the number and age of snapshots come from the branch, or else from the policy. A
+table with more snapshots than the policy allows keeps the newest ones, and all that were heads in the last two hours.
 Snapshots outside of all branches, staged or rolled back, stay as long as the policy says. A ref with an age of its own
 goes when it is older, as in the table specification.
 """
@@ -20,6 +21,9 @@ from catalog.names import TableName
 from catalog.timestamps import to_milliseconds
 from firn.protocol.tasks.retention import ExpireTable, ExpireTask
 
+LEAST_AGE = timedelta(hours=2)
+"""No snapshot goes earlier because of the number of snapshots: somebody may be reading it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpirePolicy:
@@ -27,6 +31,7 @@ class ExpirePolicy:
 
     max_age: timedelta = timedelta(days=5)
     keep_last: int = 10
+    max_snapshots: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +65,11 @@ def select_expired(
     refs = {name: ref for name, ref in (metadata.get("refs") or {}).items() if name not in aged}
     branches = [ref for ref in refs.values() if ref["type"] == "branch"]
     ends = _find_ends(metadata)
+    limit = _find_limit(policy, now, ends)
     kept = {*needed, *(ref["snapshot-id"] for ref in refs.values())}
     for ref in branches:
-        kept |= _list_kept(ref, policy, now, lineage, ends)
+        kept |= _list_kept(ref, policy.keep_last, limit, to_milliseconds(now), lineage, ends)
     kept |= _list_last_heads(metadata, policy.keep_last)
-    limit = to_milliseconds(now - policy.max_age)
     on_branches = {snapshot_id for ref in branches for snapshot_id in lineage.ancestors(ref["snapshot-id"])}
     expired = [
         snapshot_id
@@ -92,13 +97,23 @@ def build_expire_task(tables: Sequence[tuple[TableName, Json, ExpiredSnapshots]]
     )
 
 
+def _find_limit(policy: ExpirePolicy, now: datetime, ends: Mapping[int, int]) -> int:
+    """Snapshots that stopped being a head before this time may go, in milliseconds."""
+    limit = to_milliseconds(now - policy.max_age)
+    if policy.max_snapshots is None or len(ends) <= policy.max_snapshots:
+        return limit
+    newest = sorted(ends.values())[-policy.max_snapshots]
+    return max(limit, min(newest, to_milliseconds(now - LEAST_AGE)))
+
+
 def _list_kept(
-    branch: Mapping[str, Any], policy: ExpirePolicy, now: datetime, lineage: Lineage, ends: Mapping[int, int]
+    branch: Mapping[str, Any], keep_last: int, limit: int, now_ms: int, lineage: Lineage, ends: Mapping[int, int]
 ) -> set[int]:
     """The snapshots of a branch's history that it keeps."""
-    min_snapshots = branch.get("min-snapshots-to-keep") or policy.keep_last
+    min_snapshots = branch.get("min-snapshots-to-keep") or keep_last
     age = branch.get("max-snapshot-age-ms")
-    limit = to_milliseconds(now - policy.max_age) if age is None else to_milliseconds(now) - int(age)
+    if age is not None:
+        limit = now_ms - int(age)
     ancestors = lineage.ancestors(branch["snapshot-id"])
     return {
         snapshot_id

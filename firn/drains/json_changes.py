@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, cast
 
 import orjson
@@ -78,9 +79,11 @@ class JsonDecoder:
         """Decode some records; NeedsSpark if one of them is neither a change nor bad for certain."""
         bad = list[BadRecord]()
         records, objects = self._parse(messages, bad)
-        columns, good = self._convert(records, objects, bad)
+        usual = self._read_usual(objects)
+        columns, good = self._convert(records, self._read_columns(objects) if usual is None else usual, bad)
         ops = self._read_ops(records, objects)
-        good = self._leave_out_unknown(records, objects, ops, good, bad)
+        if usual is None:
+            good = self._leave_out_unknown(records, objects, ops, good, bad)
         if self._may_have_bad_rows(ops, columns):
             good = self._check(records, ops, columns, good, bad)
         kept = [number for number in good if ops[number] != "D" or self.log.deletes != "ignore"]
@@ -147,17 +150,34 @@ class JsonDecoder:
             return [default if op is None else op for op in ops]
         return [default if op is None else op if isinstance(op, str) else "no text" for op in ops]
 
+    def _read_usual(self, objects: Sequence[Mapping[str, Any]]) -> list[Sequence[Any]] | None:
+        """The values by column if each object has all columns and no field that is none; None for other objects."""
+        names = [column.name for column in self.layout.columns]
+        fields = len(names) + (OP in objects[0] if objects else 0)
+        if sum(map(len, objects)) != len(objects) * fields:
+            return None
+        if fields > len(names) and not all(OP in values for values in objects):
+            return None
+        try:
+            return [[*map(itemgetter(name), objects)] for name in names]  # half the time of `get` for each value
+        except KeyError:
+            return None
+
+    def _read_columns(self, objects: Sequence[Mapping[str, Any]]) -> list[Sequence[Any]]:
+        """The values by column; a field that an object lacks is null."""
+        return [[values.get(column.name) for values in objects] for column in self.layout.columns]
+
     def _convert(
-        self, records: Sequence[Any], objects: Sequence[Mapping[str, Any]], bad: list[BadRecord]
+        self, records: Sequence[Any], values_of_columns: Sequence[Sequence[Any]], bad: list[BadRecord]
     ) -> tuple[dict[str, pa.Array], list[int]]:
         """The columns of all objects, and the numbers of those that fit them; values that do not fit are null."""
         columns, faults = dict[str, pa.Array](), dict[int, str]()
         is_delete = [record.value() is None for record in records] if self._is_upsert else []
         has_deletes = any(is_delete)
-        for column, kind in zip(self.layout.columns, self.layout.target, strict=False):
-            values = [values_of_record.get(column.name) for values_of_record in objects]
+        for column, kind, given in zip(self.layout.columns, self.layout.target, values_of_columns, strict=False):
+            values = given
             if has_deletes and column.name not in self.layout.key:
-                values = [None if gone else value for value, gone in zip(values, is_delete, strict=True)]
+                values = [None if gone else value for value, gone in zip(given, is_delete, strict=True)]
             array = _convert_plain(values, column.field_type, kind.type)
             columns[column.name] = _convert_each(values, column, kind.type, faults) if array is None else array
         for number, name in faults.items():
@@ -235,7 +255,7 @@ def _find_fault(part: str, data: bytes) -> _NoChangeError:
     raise NeedsSpark(f"a record's {part} is JSON that only Spark may read")
 
 
-def _convert_plain(values: list[Any], kind: IcebergType, target: pa.DataType) -> pa.Array | None:
+def _convert_plain(values: Sequence[Any], kind: IcebergType, target: pa.DataType) -> pa.Array | None:
     """All values at once; None if one of them is unusual."""
     types = set(map(type, values))
     try:
@@ -248,14 +268,14 @@ def _convert_plain(values: list[Any], kind: IcebergType, target: pa.DataType) ->
         return None
 
 
-def _convert_texts(values: list[Any], pattern: str, target: pa.DataType) -> pa.Array | None:
+def _convert_texts(values: Sequence[Any], pattern: str, target: pa.DataType) -> pa.Array | None:
     texts = pa.array(values, pa.string())
     if not pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py():
         return None
     return texts.cast(target)
 
 
-def _convert_each(values: list[Any], column: NestedField, target: pa.DataType, faults: dict[int, str]) -> pa.Array:
+def _convert_each(values: Sequence[Any], column: NestedField, target: pa.DataType, faults: dict[int, str]) -> pa.Array:
     """Convert one value after the other. `faults` gets the numbers of records that are bad for certain."""
     convert, converted = build_converter(column.field_type), list[Any]()
     for number, value in enumerate(values):

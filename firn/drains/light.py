@@ -24,6 +24,7 @@ from firn.drains.drain import LOG_WRITER, Drain, refuse_running
 from firn.drains.files import write_files
 from firn.drains.json_changes import JsonDecoder
 from firn.drains.layout import ChangeLayout, require_light
+from firn.drains.memory import releasing_memory
 from firn.drains.new_columns import NewColumns
 from firn.drains.order import keep_one
 from firn.drains.quarantine import LightQuarantine
@@ -86,6 +87,7 @@ class LightDrain(Drain):
         )
         self.bad_records = LightQuarantine(stores=self.stores, writer=writer)
 
+    @releasing_memory()
     def commit(self, log: LogOut, batch: LogBatch) -> LogBatch:
         """Append the changes of a batch, or of as much of it as memory allows; after an error, ask for the position.
 

@@ -10,7 +10,8 @@ from typing import Annotated
 from cachetools import LRUCache
 from fastapi import Depends, Request, Response
 
-CACHE_BYTES = 64 * 1024 * 1024
+CACHE_BYTES = 16 * 1024 * 1024
+"""About 160 MiB of metadata. Each commit makes a new answer, so streams fill the cache whatever its size is."""
 WORTH_BYTES = 32 * 1024
 """Smaller answers need few packets without compression."""
 _LEVEL = 1  # compresses to a tenth; higher levels take several times as long for little gain

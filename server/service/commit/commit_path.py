@@ -264,6 +264,8 @@ class Committer:
             raise
         for moved in (metadata.change.relation for metadata in written):
             self.contention.note_version_after(f"{request.catalog} {moved.name}", moved.version + 1)
+            if moved.metadata_location is not None:
+                self.metadata.forget(moved.metadata_location)
         return committed
 
     @property

@@ -205,6 +205,28 @@ def test_snapshots_of_age_wait_an_hour_for_others() -> None:
     assert due(plain(QUIET, **old(oldest_superseded_at=NOW)), now=waits.next_at).kind is JobKind.EXPIRE
 
 
+def test_too_many_snapshots_are_expired_at_any_age_but_at_most_once_an_hour() -> None:
+    limit = {"firn.expire.max-snapshots": "100"}
+    many = old(snapshots=151, oldest_superseded_at=NOW - timedelta(hours=3, seconds=1))
+    assert "151 snapshots (limit 100)" in due(plain(QUIET | limit, **many)).reason
+    not_due(plain(QUIET | limit, **many | {"snapshots": 150}))
+    not_due(plain(QUIET | limit, **many | {"oldest_superseded_at": NOW - 3 * HOUR}))
+    not_due(plain(QUIET, **many))
+
+
+def test_a_table_with_a_log_has_a_limit_of_snapshots_by_default() -> None:
+    """Drains commit for ever, and each commit writes all snapshots again."""
+    many = {"snapshots": 751, "oldest_superseded_at": NOW - DAY}
+    plenty = keyed({"firn.merge.trigger": "rows >= 1000"}, many)
+    not_due(plenty)
+    with_log = replace(plenty, stats=replace(plenty.stats, properties={"firn.log.topic": "orders"}))
+    assert "limit 500" in due(with_log).reason
+    more = merge_layers(
+        [("table", QUIET | {"firn.merge.trigger": "rows >= 1000", "firn.expire.max-snapshots": "5000"})]
+    )
+    not_due(replace(with_log, policy=more))
+
+
 def test_expiry_with_a_schedule_waits_for_it() -> None:
     policy = QUIET | {"firn.expire.schedule": "0 3 * * *"}
     waits = not_due(plain(policy, **old()))

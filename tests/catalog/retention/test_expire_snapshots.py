@@ -16,7 +16,7 @@ DAY = timedelta(days=1)
 
 
 def a_table(
-    ages: Sequence[tuple[int, int, int | None]], refs: dict[str, Any], log: Sequence[int] | None = None
+    ages: Sequence[tuple[int, float, int | None]], refs: dict[str, Any], log: Sequence[int] | None = None
 ) -> Json:
     """Snapshots as (id, days old, parent); main's log has those of `log`, or all."""
     snapshots = [
@@ -58,6 +58,28 @@ def test_refs_needed_snapshots_the_last_ones_and_history_above_the_watermark_sta
     metadata = a_table(LINE, {"main": branch(7), "audit": tag(2)})
     assert gone(metadata, last=2, needed={3}) == [1, 4, 5]
     assert gone(metadata, last=2, needed={3}, needed_above=4) == [1, 4]
+
+
+def test_a_table_with_too_many_snapshots_keeps_the_newest_and_those_of_two_hours() -> None:
+    policy = ExpirePolicy(max_age=60 * DAY, keep_last=1, max_snapshots=3)
+
+    def expire(metadata: Json, **more: Any) -> list[int]:
+        return [*select_expired(metadata, policy, now=NOW, **more).snapshot_ids]
+
+    metadata = a_table(LINE, {"main": branch(7)})
+    assert expire(metadata) == [1, 2, 3, 4]
+    assert expire(metadata, needed={1}, needed_above=3) == [2, 3]
+    assert expire(a_table(LINE[:3], {"main": branch(3)})) == []
+    hours = [(1, 9, None), (2, 3, 1), (3, 1.9, 2), (4, 1.5, 3), (5, 1, 4), (6, 0.5, 5)]
+    young = [(name, number / 24, parent) for name, number, parent in hours]
+    assert expire(a_table(young, {"main": branch(6)})) == [1]
+
+
+def test_a_branch_with_a_retention_of_its_own_is_not_cut_by_number() -> None:
+    policy = ExpirePolicy(max_age=60 * DAY, keep_last=1, max_snapshots=3)
+    months = to_milliseconds(datetime(1970, 3, 1, tzinfo=UTC))
+    metadata = a_table(LINE, {"main": branch(7, max_snapshot_age_ms=months)})
+    assert not select_expired(metadata, policy, now=NOW)
 
 
 def test_a_branch_keeps_its_own_history() -> None:

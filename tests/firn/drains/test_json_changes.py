@@ -7,12 +7,14 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from firn.drains.changes import OFFSET, Changes
 from firn.drains.errors import NeedsSpark
 from firn.drains.json_changes import JsonDecoder
 from firn.drains.layout import ChangeLayout
+from firn.protocol.cdc.rows import LACKS_COLUMN
 from tests.firn.test_logs import log
 from tests.json_records import BAD, GOOD
 from tests.light_records import Message, make_layout
@@ -159,3 +161,18 @@ def test_upserts_without_a_value_delete_their_key(tmp_path: Path) -> None:
 def test_changes_of_a_partial_table_set_all_columns(tmp_path: Path) -> None:
     changes = decode(make_layout(tmp_path, "id", "n", **{"firn.partial": "true"}), [b'{"id":1}'])
     assert changes.rows["_set"].null_count == 1
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_field_without_a_column_is_found_among_records_of_the_same_length(layout: ChangeLayout, order: int) -> None:
+    """Records with all columns and no other field are read faster; the number of fields alone does not tell them."""
+    names = [column.name for column in layout.columns if column.name != "id"]
+    usual = {"id": 1, **dict.fromkeys(names), "_op": "U"}
+    for other in (
+        {"id": 2, **dict.fromkeys(names), "more": 5},
+        {"id": 2, **dict.fromkeys(names[1:]), "_op": "U", "more": 5},
+    ):
+        values = [orjson.dumps(record) for record in (usual, other)[::order]]
+        changes = decode(layout, [*values], schema_changes="add")
+        assert [(record.reason, record.column) for record in changes.bad] == [(LACKS_COLUMN, "more")]
+        assert rows_of(changes) == [{"_op": "U", "id": 1}]
