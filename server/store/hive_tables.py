@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, cast
@@ -40,8 +40,14 @@ class SqlHiveTables:
 
     session: ReadSession
 
-    def replace(self, catalog: CatalogName, database: str, tables: Sequence[IndexedTable]) -> int:
-        """Replace the index of one database; returns the number of changed tables."""
+    def replace(
+        self,
+        catalog: CatalogName,
+        database: str,
+        tables: Sequence[IndexedTable],
+        sizes: Mapping[str, TableFacts] | None = None,
+    ) -> int:
+        """Replace the index of one database; returns the number of changed tables. See the port for `sizes`."""
         mine = (HiveTableRow.catalog == catalog, HiveTableRow.database == database)
         old = {row.name: row for row in self.session.scalars(select(HiveTableRow).where(*mine))}
         gone = old.keys() - {table.name for table in tables}
@@ -51,6 +57,11 @@ class SqlHiveTables:
         merged = [
             listed.with_findings_of(before[listed.name]) if listed.name in before else listed for listed in tables
         ]
+        known = sizes or {}
+        merged = [
+            replace(table, facts=known[table.full_name].or_else(table.facts)) if table.full_name in known else table
+            for table in merged
+        ]
         changed = [
             table
             for table in merged
@@ -58,7 +69,7 @@ class SqlHiveTables:
         ]
         with self.session.no_autoflush:
             for table in changed:
-                self.session.merge(_row(table))
+                self.session.merge(HiveTableRow(**to_row_values(table)))
         self.session.flush()
         if tables:  # most listings change nothing: one statement, where a merge takes milliseconds for each table
             self.session.execute(update(HiveTableRow).where(*mine).values(seen_at=tables[0].seen_at))
@@ -182,7 +193,8 @@ class SqlHiveTables:
         table = self.find(catalog, database, name)
         if table is not None:
             facts = facts.or_else(table.facts)
-            self.session.merge(_row(replace(table, facts=facts, checked=tuple(blockers), checked_at=now)))
+            table = replace(table, facts=facts, checked=tuple(blockers), checked_at=now)
+            self.session.merge(HiveTableRow(**to_row_values(table)))
             self.session.flush()
 
     def note_failure(self, catalog: CatalogName, full_name: str, failure: str | None) -> None:
@@ -280,10 +292,11 @@ def _in_state(state: HiveTableState) -> Sequence[ColumnElement[bool]]:
     return (~is_linked, ~upgrading, ~downgrading, blocked)
 
 
-def _row(table: IndexedTable) -> HiveTableRow:
+def to_row_values(table: IndexedTable) -> dict[str, Any]:
+    """The columns of the row of a table."""
     blockers = table.all_blockers
     numbers = {name: getattr(table.facts, name) for name in _NUMBERS}
-    return HiveTableRow(
+    return dict(
         catalog=table.catalog,
         database=table.database,
         name=table.name,
