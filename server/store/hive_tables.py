@@ -214,6 +214,7 @@ _LINKED = (
     .where(RelationRow.catalog == HiveTableRow.catalog, RelationRow.hive_name == _FULL)
     .correlate(HiveTableRow)
 )
+_TARGETS = select(OperationRow.target).where(OperationRow.status.in_(_UNFINISHED))
 _UNDER_WAY = (
     select(OperationRow.number)
     .where(
@@ -241,12 +242,12 @@ def _conditions(catalog: CatalogName, only: HiveTableFilter) -> list[ColumnEleme
         if value is not None:
             conditions.append(getattr(HiveTableRow, name) == value)
     if only.search:
-        conditions.append(_FULL.icontains(only.search, autoescape=True))
+        conditions.append(_FULL.contains(only.search.lower(), autoescape=True))  # metastores keep names in lower case
     if only.state is not None:
-        conditions.extend(_in_state(only.state))
+        conditions.extend(_in_state(catalog, only.state))
     if only.out_of_sync is not None:
-        differs = _LINKED.where(HiveLinkRow.out_of_sync).exists()
-        conditions.append(differs if only.out_of_sync else ~differs)
+        in_sync = ~_LINKED.where(HiveLinkRow.out_of_sync).exists()
+        conditions.append(_FULL.in_(_list_out_of_sync(catalog)) if only.out_of_sync else in_sync)
     if only.failed is not None:
         has_failed = and_(HiveTableRow.failure.is_not(None), ~_LINKED.exists())
         conditions.append(has_failed if only.failed else ~has_failed)
@@ -277,15 +278,25 @@ def _bounds(only: HiveTableFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _in_state(state: HiveTableState) -> Sequence[ColumnElement[bool]]:
-    """Build the conditions of a state: running operations take precedence, then upgraded tables."""
+def _list_out_of_sync(catalog: CatalogName) -> Select[str | None]:
+    """List the Hive tables that differ: from the few links that do, not from all tables of the catalog."""
+    query = select(RelationRow.hive_name).join(HiveLinkRow, HiveLinkRow.relation_id == RelationRow.id)
+    no_index = RelationRow.catalog + ""  # SQLite would rather begin with the catalog's index
+    return query.where(HiveLinkRow.out_of_sync, no_index == catalog)
+
+
+def _in_state(catalog: CatalogName, state: HiveTableState) -> Sequence[ColumnElement[bool]]:
+    """Build the conditions of a state: running operations take precedence, then upgraded tables.
+
+    Few tables have a running operation: their names are read once. Most tables have none, so a page of them needs few
+    look-ups.
+    """
+    running = {HiveTableState.UPGRADING: OperationKind.UPGRADE, HiveTableState.DOWNGRADING: OperationKind.DOWNGRADE}
+    if state in running:
+        return (_FULL.in_(_TARGETS.where(OperationRow.catalog == catalog, OperationRow.kind == running[state])),)
     is_linked = _LINKED.exists()
     upgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.UPGRADE).exists()
     downgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.DOWNGRADE).exists()
-    if state is HiveTableState.UPGRADING:
-        return (upgrading,)
-    if state is HiveTableState.DOWNGRADING:
-        return (downgrading,)
     if state is HiveTableState.UPGRADED:
         return (is_linked, ~upgrading, ~downgrading)
     blocked = HiveTableRow.blocked.is_(True) if state is HiveTableState.BLOCKED else HiveTableRow.blocked.is_(False)
