@@ -181,6 +181,7 @@ function duckdb(subject: Subject, server: string): Snippet[] {
       title: 'Read',
       ...tokenNote(subject),
       code: [
+        'INSTALL httpfs;',
         'INSTALL iceberg;',
         'LOAD httpfs;',
         'LOAD iceberg;',
