@@ -11,7 +11,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from server.store.rows import BigKey, Row
 
-
 FAILED = text("failure IS NOT NULL")
 _ORDERED = ("bytes", "rows", "partitions", "last_write", "format", "writer", "blocker")
 
@@ -69,7 +68,12 @@ class HiveLinkRow(Row):
 
     __tablename__ = "hive_link"
     __table_args__ = (
-        Index("ix_hive_link_out_of_sync", "relation_id", sqlite_where=text("out_of_sync = 1"), postgresql_where=text("out_of_sync")),
+        Index(
+            "ix_hive_link_out_of_sync",
+            "relation_id",
+            sqlite_where=text("out_of_sync = 1"),
+            postgresql_where=text("out_of_sync"),
+        ),
     )
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     link: Mapped[dict[str, Any]]

@@ -177,3 +177,12 @@ def _remaining(beside: BesideHive, batch: BatchId) -> float | None:
         shown = build_wave(uow, wave)
     assert shown is not None
     return shown.remaining_seconds
+
+
+def test_the_history_of_an_upgraded_table_begins_with_the_upgrade(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    start(beside, Wanted(tables=[table.name]))
+    beside.upgrades.activate()
+    with beside.database.reading() as uow:
+        events = uow.events.list(LAKE, None, limit=9).items
+    assert {event.engine for event in events} == {"firn upgrade"}
