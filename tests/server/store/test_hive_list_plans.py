@@ -1,4 +1,4 @@
-"""The lists of Hive tables use indexes, as SQLite's query plans tell: with 100,000 tables a sort or a scan takes seconds."""
+"""The lists of Hive tables use indexes, as the query plans of SQLite tell: sorts of 100,000 tables take seconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Plans:
         with Session(self.connection) as session:
             SqlHiveTables(ReadSession(session)).list(LAKE, only, order=order, limit=10)
         statement, parameters = self.statements[0]
-        return "\n".join(row[3] for row in self.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters))
+        return "\n".join(
+            row[3] for row in self.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        )
 
 
 @pytest.fixture
