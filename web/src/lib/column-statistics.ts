@@ -28,7 +28,7 @@ export function endOf(column: ColumnStatistics, end: 'lower' | 'upper'): Figure 
 }
 
 export function sizeOf({ bytes }: ColumnStatistics): Figure {
-  return bytes === null ? { text: '–', note: 'Unknown: ORC and Avro files do not tell the sizes of columns.' } : { text: formatBytes(bytes), note: 'Compressed, in the files.' };
+  return bytes === null ? { text: '–', note: 'The files do not tell: ORC and Avro files have no sizes of columns, and files lack the columns of partitions.' } : { text: formatBytes(bytes), note: 'Compressed, in the files.' };
 }
 
 export function distinctOf({ distinct, distinct_is_current: isCurrent }: ColumnStatistics): Figure {

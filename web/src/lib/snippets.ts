@@ -52,7 +52,7 @@ export const shell = (text: string): string => (/^[\w.:/=-]+$/.test(text) ? text
 const TOKEN = 'firn_…';
 
 /** Where a token goes; Firn's own package and commands take it from the environment. */
-const tokenNote = ({ needsToken }: Subject, text = 'Put your token in the place of firn_….'): { note?: string } => (needsToken ? { note: text } : {});
+const tokenNote = ({ needsToken }: Subject, text = 'Write your token for firn_… first.'): { note?: string } => (needsToken ? { note: text } : {});
 
 const fromEnvironment = (subject: Subject): { note?: string } => tokenNote(subject, 'Set FIRN_TOKEN to your token first.');
 

@@ -120,12 +120,13 @@ function PerhapsView({ catalog, name, error }: { catalog: string; name: string; 
 
 /** Nobody learns whether a table exists that they may not see: so all reasons are named. */
 function Missing({ catalog, error }: { catalog: string; error: unknown }) {
+  const { access, admin } = useMe();
   return (
     <>
       <ProblemNote error={error} />
       {asProblem(error).code === 'not_found' && (
         <p className="dim">
-          Somebody may have renamed it: search for it. It may be among the <Link to={paths.dropped(catalog)}>dropped tables</Link>. Or you lack the privilege “list” on it: ask an administrator.
+          Somebody may have renamed it: search for it. It may be among the <Link to={paths.dropped(catalog)}>dropped tables</Link>.{access && !admin && ' Or you lack the privilege “list” on it: ask an administrator.'}
         </p>
       )}
     </>
