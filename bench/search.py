@@ -126,7 +126,7 @@ def _fill(database: SqlDatabase, tables: int, report: Report) -> None:
         tables=tables,
         per_second=round(tables / sum(seconds)),
         cpu_ms=round(cpu / tables * 1_000, 2),
-        transaction_ms=_summarize(seconds),
+        transaction_ms=summarize(seconds),
     )
 
 
@@ -153,11 +153,11 @@ def _measure(database: SqlDatabase, repeats: int, report: Report) -> None:
                 seconds.append(time.perf_counter() - start)
             cpu_ms = round((time.process_time() - cpu) / repeats * 1_000, 1)
             report.line(
-                "search", who=scope, kind=kind, hits=round(hits / repeats, 1), ms=_summarize(seconds), cpu_ms=cpu_ms
+                "search", who=scope, kind=kind, hits=round(hits / repeats, 1), ms=summarize(seconds), cpu_ms=cpu_ms
             )
 
 
-def _summarize(seconds: Sequence[float]) -> dict[str, float]:
+def summarize(seconds: Sequence[float]) -> dict[str, float]:
     ordered = sorted(seconds)
     p99 = ordered[min(len(ordered) - 1, round(len(ordered) * 0.99))]
     values = {"median": statistics.median(ordered), "p99": p99, "most": ordered[-1]}

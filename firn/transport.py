@@ -207,5 +207,5 @@ def build_error(status: int, problem: Mapping[str, Json]) -> FirnError:
         kind = OutcomeUnknown
     hint = problem.get("hint")
     if kind is Unauthenticated:
-        hint = "name a token by --token, FIRN_TOKEN or firn.connect(token=…)"
+        hint = "name a token by --token, FIRN_TOKEN or firn.connect(token=…); administrators create tokens"
     return kind(problem["message"], hint=hint, request_id=problem.get("request_id"), code=problem.get("code"))

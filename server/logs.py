@@ -45,3 +45,5 @@ def configure(level: str) -> None:
         logger.propagate = name != "uvicorn.access"
     for chatty in ("httpx", "alembic.runtime.migration"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+    # Thrift logs each refused connection twice, with a traceback; the server says itself that a metastore is away.
+    logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)

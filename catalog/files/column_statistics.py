@@ -56,7 +56,8 @@ class ColumnCounter:
     rows: int = 0
     """Rows of the files that count the column's nulls."""
     nulls: int = 0
-    size: int = 0
+    size: int | None = None
+    """The compressed bytes in the files that tell; None if none does, such as ORC files."""
     lower: Any = None
     upper: Any = None
     is_unbounded: bool = False
@@ -67,7 +68,8 @@ class ColumnCounter:
         if file.nulls is not None:
             self.rows += file.rows
             self.nulls += file.nulls
-        self.size += file.size or 0
+        if file.size is not None:
+            self.size = (self.size or 0) + file.size
         self.widen(file.lower, file.upper)
         has_values = file.nulls is None or file.values is None or file.nulls < file.values
         if has_values and (file.lower is None or file.upper is None):

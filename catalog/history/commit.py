@@ -15,6 +15,9 @@ from catalog.iceberg.json import Json
 from catalog.names import CatalogName, RelationId, TableName
 from firn.protocol.history import Topic
 
+UPGRADE = "firn upgrade"
+"""The engine of the commits that upgrade a Hive table."""
+
 
 class Outcome(StrEnum):
     """The outcome of a commit, as far as the server knows it."""

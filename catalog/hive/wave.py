@@ -49,9 +49,12 @@ def estimate_remaining(unfinished: int, ended: Sequence[datetime]) -> timedelta 
     """Estimate the remaining time from the times at which the last operations ended; None if they say too little."""
     if not unfinished:
         return timedelta(0)
-    if len(ended) < _FEWEST or (passed := max(ended) - min(ended)) <= timedelta(0):
-        return None
-    return passed / (len(ended) - 1) * unfinished
+    return (max(ended) - min(ended)) / (len(ended) - 1) * unfinished if tells_pace(ended) else None
+
+
+def tells_pace(ended: Sequence[datetime]) -> bool:
+    """Whether the times at which operations ended say how long one takes."""
+    return len(ended) >= _FEWEST and max(ended) > min(ended)
 
 
 _FEWEST = 3

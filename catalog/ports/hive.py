@@ -32,8 +32,17 @@ from catalog.ports.page import Page
 class HiveTables(Protocol):
     """The index of a metastore's tables; a background task maintains it."""
 
-    def replace(self, catalog: CatalogName, database: str, tables: Sequence[IndexedTable]) -> int:
-        """Replace the index of one database; returns the number of changed rows."""
+    def replace(
+        self,
+        catalog: CatalogName,
+        database: str,
+        tables: Sequence[IndexedTable],
+        sizes: Mapping[str, TableFacts] | None = None,
+    ) -> int:
+        """Replace the index of one database; returns the number of changed rows.
+
+        `sizes` of tables, by DATABASE.TABLE, replace those of statistics and checks.
+        """
 
     def keep_databases(self, catalog: CatalogName, databases: Collection[str]) -> None:
         """Remove the tables of all other databases."""

@@ -53,6 +53,12 @@ class Operations(Protocol):
     def last_ends(self, batch: BatchId, *, limit: int) -> Sequence[datetime]:
         """The times at which the last operations of a batch ended, newest first."""
 
+    def batch_before(self, batch: BatchId, catalog: CatalogName, kind: OperationKind) -> BatchId | None:
+        """The last other batch of this kind in the catalog of which an operation has ended."""
+
+    def count_ahead(self, batch: BatchId) -> int:
+        """The number of running operations that began or wait before those of a batch."""
+
     def targets(self, batch: BatchId) -> Collection[tuple[CatalogName, str]]:
         """The targets of a batch's operations."""
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from firn.cli.context import CliContext, command
+from firn.cli.roles import note_access_is_off
 from firn.cli.show import moment
 
 
@@ -42,7 +43,9 @@ def audit(
         for entry in entries
     ]
     titles = ("at", "who", "verdict", "method", "route", "on", "status")
-    show.emit(entries, lambda: show.table(titles, rows, none="no requests"))
+    show.emit(entries, lambda: show.table(titles, rows, none="no matching requests"))
+    if not entries:
+        note_access_is_off(ctx, "the server then keeps no audit log")
 
 
 def _describe_target(entry: Mapping[str, Any]) -> str:

@@ -64,7 +64,7 @@ def plan(
             for topic in cluster.list_topics(config)
         ]
     )
-    ctx.show.emit([_write_topic(topic) for topic in plans], lambda: _print_plan(ctx, plans))
+    ctx.show.emit([_write_topic(topic) for topic in plans], lambda: _print_plan(ctx, config, plans))
     if any(topic.problem or any(table.problem for table in topic.tables) for topic in plans):
         raise typer.Exit(1)
 
@@ -141,7 +141,7 @@ def _loader(ctx: CliContext) -> Any:
     return load
 
 
-def _print_plan(ctx: CliContext, plans: list[TopicPlan]) -> None:
+def _print_plan(ctx: CliContext, config: CdcConfig, plans: list[TopicPlan]) -> None:
     show = ctx.show
     for topic in plans:
         show.line(f"topic {topic.topic}, by {topic.records:,} records")
@@ -155,6 +155,9 @@ def _print_plan(ctx: CliContext, plans: list[TopicPlan]) -> None:
             show.line(f"  {count:,} bad record{'' if count == 1 else 's'}: {reason}")
     if not plans:
         show.line("no topic matches")
+        where = f"connection {config.connection}" if config.connection else ", ".join(config.brokers)
+        patterns = ", ".join(topic.pattern for topic in config.topics)
+        show.note(f"{where} has no topic whose whole name matches `topics` of the file: {patterns}")
 
 
 def _print_table(ctx: CliContext, table: TablePlan) -> None:

@@ -93,13 +93,17 @@ def show_columns(
         return
     show, statistics = ctx.show, ctx.client.tables[table].columns()
     rows = [
-        (column.name, column.type, *_describe_figures(column), size(column.bytes), _describe_distinct(column))
+        (column.name, column.type, *_describe_figures(column), _describe_size(column), _describe_distinct(column))
         for column in statistics.columns
     ]
     heads = ("column", "type", "nulls", "smallest", "largest", "size", "distinct")
     show.emit(statistics.json_value(), lambda: show.table(heads, rows, none="no columns"))
     for note in statistics.notes:
         show.note(note)
+
+
+def _describe_size(column: ColumnStatisticsOut) -> str:
+    return "–" if column.bytes is None else size(column.bytes)
 
 
 def _describe_figures(column: ColumnStatisticsOut) -> tuple[str, str, str]:

@@ -109,14 +109,14 @@ def _describe_selection(selection: Json) -> str:
 
 def _show_migration(ctx: CliContext, migration: Json) -> None:
     states = [
-        (state["state"], state["tables"], size(state["bytes"]), state["rows"])
+        (state["state"], state["tables"], _size(state["bytes"]), state["rows"])
         for state in migration["states"]
         if state["tables"]
     ]
     ctx.show.table(("state", "tables", "bytes", "rows"), states, none="no matching Hive tables")
     if migration["blockers"]:
         rows = [
-            (blocker["code"], blocker["tables"], size(blocker["bytes"]), blocker["example"], blocker["advice"])
+            (blocker["code"], blocker["tables"], _size(blocker["bytes"]), blocker["example"], blocker["advice"])
             for blocker in migration["blockers"]
         ]
         ctx.show.line("")
@@ -130,13 +130,18 @@ def _show_migration(ctx: CliContext, migration: Json) -> None:
         )
 
 
+def _size(count: int | None) -> str | None:
+    """None, which the table shows as a dash, if the metastore does not know the size."""
+    return None if count is None else size(count)
+
+
 def _show_tables(ctx: CliContext, tables: Sequence[Json]) -> None:
     rows = [
         (
             f"{table['database']}.{table['name']}",
             table["state"],
             table["format"],
-            None if table["bytes"] is None else size(table["bytes"]),
+            _size(table["bytes"]),
             table["rows"],
             table["partitions"],
             moment(table["last_write"]),

@@ -89,8 +89,10 @@ def _list_code(spark: SparkSession, pipeline: Pipeline, plans: Mapping[str, pipe
 
 def _run_cases(show: Show, local: LocalPipeline, cases: list[Case]) -> tuple[bool, list[dict[str, Any]]]:
     documents, failed = [], 0
-    for case in cases:
-        results = list(firn.spark.run_case(local, case))
+    for number, case in enumerate(cases):
+        with show.progress(f"test {number + 1} of {len(cases)}") as report:
+            report(case.title, number, len(cases))
+            results = list(firn.spark.run_case(local, case))
         passed = all(result.has_passed for result in results)
         failed += not passed
         documents.append(_write_case(case, results, passed=passed))

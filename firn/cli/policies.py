@@ -10,6 +10,7 @@ import typer
 from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
 from firn.errors import Invalid
+from firn.names import split_name
 
 app = typer.Typer(help="Show and set policies: how the server maintains tables.", no_args_is_help=True)
 
@@ -23,6 +24,7 @@ def show_policy(
     """Show the effective settings of a table, a namespace or the catalog, and their sources."""
     if table is not None and namespace is not None:
         raise Invalid("a table and --namespace exclude each other", hint="give one of them, or neither for the catalog")
+    _refuse_namespace(table)
     if table is not None:
         settings = ctx.client.tables[table].get("/policy")
     else:
@@ -30,6 +32,14 @@ def show_policy(
     rows = [(setting["key"], setting["value"], _describe_source(setting), setting["does"]) for setting in settings]
     columns = ("setting", "value", "from", "does")
     ctx.show.emit(settings, lambda: ctx.show.table(columns, rows, none="no settings"))
+
+
+def _refuse_namespace(table: str | None) -> None:
+    """A single name is no table; here it probably is that of a namespace."""
+    if table is not None and len(split_name(table)) == 1:
+        raise Invalid(
+            f"{table!r} names no table", hint=f"write NAMESPACE.TABLE, or `--namespace {table}` for all of its tables"
+        )
 
 
 def _describe_source(setting: Mapping[str, Any]) -> str:
@@ -55,6 +65,7 @@ def set_policy(
         raise Invalid(f"{table} is a table without settings", hint="add at least one KEY=VALUE")
     if table is not None and namespace is not None:
         raise Invalid("a table and --namespace exclude each other", hint="give one of them, or neither for the catalog")
+    _refuse_namespace(table)
     pairs = parse_pairs(settings)
     removed = [key for key, value in pairs.items() if not value]
     kept = {key: value for key, value in pairs.items() if value}

@@ -9,6 +9,7 @@ import typer
 
 from firn.access import Kind
 from firn.cli.context import CliContext, command
+from firn.cli.roles import note_access_is_off
 from firn.transport import Json
 
 users = typer.Typer(help="Manage users: people with roles.", no_args_is_help=True)
@@ -29,6 +30,7 @@ def create_user(
     show, created = ctx.show, ctx.client.access.create_user(name, subject=subject)
     hint = f"`firn token create … --owner {name}` creates a token for the user"
     show.emit(created, lambda: show.line(f"created user {name}; {hint}"))
+    note_access_is_off(ctx, "users have all privileges")
 
 
 @command(services, "create")

@@ -30,6 +30,7 @@ def create_role(
     """Create a role without privileges."""
     show, created = ctx.show, ctx.client.access.create_role(name, description)
     show.emit(created, lambda: show.line(f"created role {name}; grant it privileges with `firn role grant {name} …`"))
+    note_access_is_off(ctx, "roles have no effect yet")
 
 
 @command(app, "list")
@@ -103,6 +104,12 @@ def drop_role(ctx: CliContext, name: RoleArg) -> None:
     show = ctx.show
     ctx.client.access.drop_role(name)
     show.emit({"dropped": name}, lambda: show.line(f"dropped role {name}"))
+
+
+def note_access_is_off(ctx: CliContext, effect: str) -> None:
+    """Say so on standard error if the server has no access control."""
+    if not ctx.client.access.me()["access"]:
+        ctx.show.note(f"access control is off: {effect}; FIRN_ACCESS__ENABLED=true switches it on")
 
 
 def who_am_i(ctx: CliContext) -> None:

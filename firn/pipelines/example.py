@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +11,9 @@ from firn.errors import Invalid
 from firn.protocol.pipeline_schema import FIRN_PIPELINE_SCHEMA
 
 SCHEMA_FILE: Final = "firn-pipeline.schema.json"
+SPARK_FILE: Final = "spark-pipeline.yml"
 FILES: Final = {
-    "spark-pipeline.yml": """\
+    SPARK_FILE: """\
 name: orders
 catalog: lake
 database: mart
@@ -70,13 +72,27 @@ expect:
 }
 
 
+_NAME: Final = re.compile(r"[A-Za-z][\w.+-]{0,127}", re.ASCII)
+"""A name of a pipeline that YAML also reads as a text."""
+
+
+def name_after(folder: Path) -> str:
+    """The name of the pipeline in a new folder: that of the folder, if a pipeline may have it."""
+    name = folder.resolve().name
+    return name if _NAME.fullmatch(name) and name.lower() not in _NO_TEXTS else "orders"
+
+
+_NO_TEXTS: Final = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+
+
 def write_example(folder: Path) -> list[Path]:
     """Write the example into a folder that is empty or does not exist. Raises Invalid for any other."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Invalid(f"{folder} is not empty", hint="name a new folder")
     paths = []
     schema = json.dumps(FIRN_PIPELINE_SCHEMA, indent=2) + "\n"
-    for name, text in (FILES | {SCHEMA_FILE: schema}).items():
+    spark = FILES[SPARK_FILE].replace("name: orders", f"name: {name_after(folder)}", 1)
+    for name, text in (FILES | {SPARK_FILE: spark, SCHEMA_FILE: schema}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -63,7 +63,7 @@ def _build_column(statistics: ColumnStatistics, field: Json, labels: list[str]) 
         lower=lower,
         upper=upper,
         range_is=Certainty(judge_range(counts, counter, hides_rows=statistics.hides_rows)),
-        bytes=counter.size,
+        bytes=counter.size if counter.size is not None or counts.rows_read else 0,
         distinct=None if distinct is None else distinct.estimate,
         distinct_snapshot_id=None if distinct is None else format_snapshot_id(distinct.snapshot_id),
         distinct_is_current=distinct is not None
@@ -84,6 +84,8 @@ def _list_notes(statistics: ColumnStatistics) -> list[str]:
             f"{statistics.pending_rows:,} pending changes are counted beside the rows that they replace; a merge makes "
             "the figures exact"
         )
+    if counts.rows_read and all(counter.size is None for counter in counts.columns.values()):
+        notes.append("the sizes of columns are unknown: ORC and Avro files do not tell them")
     if counts.has_deletes:
         notes.append("delete files hide rows that are counted here; a rewrite of deletes makes the figures exact")
     return notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from catalog.access.privileges import Securable
 from catalog.errors import NotFound
 from catalog.hive.table_index import HiveTableFilter, MigrationCount, MigrationState
-from catalog.hive.wave import Wave, estimate_remaining
+from catalog.hive.wave import Wave, estimate_remaining, tells_pace
 from catalog.jobs.operation import BatchId, Operation
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import UnitOfWork
@@ -36,30 +37,36 @@ _ENDS = 200
 
 
 class MigrationStateOut(Out):
-    """The tables in one state, with their known bytes and rows."""
+    """The tables in one state, with their known bytes and rows. The bytes are null if no size is known."""
 
     state: MigrationState
     tables: int
-    bytes: int
+    bytes: int | None
     rows: int
 
 
 class MigrationBlockerOut(Out):
-    """The tables whose first blocker has this code. The advice is that of the example."""
+    """The tables whose first blocker has this code. The bytes are null if no size is known.
+
+    The advice is that of the example.
+    """
 
     code: str
     tables: int
-    bytes: int
+    bytes: int | None
     message: str
     advice: str
     example: str
 
 
 class MigrationOut(Out):
-    """How far the matching tables are. `unknown_size` tables have no size in the metastore and no check yet."""
+    """How far the matching tables are. `unknown_size` tables have no size in the metastore and no check yet.
+
+    The bytes are null if no size is known.
+    """
 
     tables: int
-    bytes: int
+    bytes: int | None
     rows: int
     unknown_size: int
     checked: int
@@ -96,7 +103,7 @@ def show_migration(
         ]
         return MigrationOut(
             tables=sum(count.tables for count in counts),
-            bytes=sum(count.bytes for count in counts),
+            bytes=_sum_bytes(counts),
             rows=sum(count.rows for count in counts),
             unknown_size=sum(count.unknown for count in counts),
             checked=sum(count.checked for count in counts),
@@ -123,7 +130,7 @@ def list_waves(services: ServicesDep, visible: VisibilityDep, catalog: CatalogDe
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         waves = uow.waves.list(catalog, limit=page.size, cursor=page.cursor)
-        items = [_build_wave(uow, wave) for wave in waves.items if _may_see(uow, visible, wave)]
+        items = [build_wave(uow, wave) for wave in waves.items if _may_see(uow, visible, wave)]
     return PageOut(items=[wave for wave in items if wave is not None], next_cursor=waves.next_cursor)
 
 
@@ -132,7 +139,7 @@ def show_wave(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> WaveOu
     """Show a wave in numbers; `GET /operations?batch=` lists its tables."""
     with services.database.reading() as uow:
         stored = uow.waves.find(BatchId(batch))
-        wave = None if stored is None or stored.catalog != catalog else _build_wave(uow, stored)
+        wave = None if stored is None or stored.catalog != catalog else build_wave(uow, stored)
     if wave is None:
         raise NotFound(f"catalog {catalog} has no wave {batch}", hint="`firn hive waves` lists the waves")
     return wave
@@ -152,11 +159,22 @@ def _may_count(visible: Visibility, catalog: CatalogName, database: str) -> bool
 
 
 def _count_states(counts: Sequence[MigrationCount]) -> list[MigrationStateOut]:
-    def total(state: MigrationState, name: str) -> int:
-        return sum(getattr(count, name) for count in counts if count.state is state)
+    by_state = {state: [count for count in counts if count.state is state] for state in MigrationState}
+    return [
+        MigrationStateOut(
+            state=state,
+            tables=sum(count.tables for count in same),
+            bytes=_sum_bytes(same),
+            rows=sum(count.rows for count in same),
+        )
+        for state, same in by_state.items()
+    ]
 
-    names = ("tables", "bytes", "rows")
-    return [MigrationStateOut(state=state, **{name: total(state, name) for name in names}) for state in MigrationState]
+
+def _sum_bytes(counts: Sequence[MigrationCount]) -> int | None:
+    """The known bytes; None if there are tables, and the size of none of them is known."""
+    tables, unknown = (sum(getattr(count, name) for count in counts) for name in ("tables", "unknown"))
+    return None if tables and tables == unknown else sum(count.bytes for count in counts)
 
 
 def _count_blockers(
@@ -174,7 +192,7 @@ def _count_blockers(
             MigrationBlockerOut(
                 code=code,
                 tables=sum(count.tables for count in same),
-                bytes=sum(count.bytes for count in same),
+                bytes=_sum_bytes(same),
                 message="" if blocker is None else blocker.message,
                 advice="" if blocker is None else blocker.advice,
                 example="" if example is None else example.full_name,
@@ -236,23 +254,34 @@ def _may_see(uow: UnitOfWork, visible: Visibility, wave: Wave) -> bool:
     return all(_may_count(visible, wave.catalog, database) for database in databases)
 
 
-def _build_wave(uow: UnitOfWork, wave: Wave) -> WaveOut | None:
+def build_wave(uow: UnitOfWork, wave: Wave) -> WaveOut | None:
     """Build the answer; None for a wave whose operations are too old to be kept."""
     try:
         batch = build_batch_out(wave.batch, uow.operations.tally(wave.batch))
     except NotFound:
         return None
     is_going_on = batch.unfinished > batch.outcomes.get("paused", 0)
-    ends = uow.operations.last_ends(wave.batch, limit=_ENDS) if is_going_on else []
-    remaining = estimate_remaining(batch.unfinished, ends)
+    remaining = _estimate_remaining(uow, wave, batch.unfinished) if is_going_on else None
     return WaveOut(
         **dict(batch),
         name=wave.name,
         selection=dict(wave.selection),
         stop_after=wave.stop_after,
         stopped=wave.stopped,
-        remaining_seconds=None if remaining is None or not is_going_on else remaining.total_seconds(),
+        remaining_seconds=None if remaining is None else remaining.total_seconds(),
     )
+
+
+def _estimate_remaining(uow: UnitOfWork, wave: Wave, unfinished: int) -> timedelta | None:
+    """Estimate by the pace of the wave; at its beginning, by that of the wave before and by what runs first."""
+    ends = uow.operations.last_ends(wave.batch, limit=_ENDS)
+    if tells_pace(ends):
+        return estimate_remaining(unfinished, ends)
+    before = uow.operations.batch_before(wave.batch, wave.catalog, wave.kind)
+    if before is None:
+        return None
+    ahead = uow.operations.count_ahead(wave.batch)
+    return estimate_remaining(unfinished + ahead, uow.operations.last_ends(before, limit=_ENDS))
 
 
 def _list_operations(services: Services, batch: BatchId) -> Iterator[Operation]:

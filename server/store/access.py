@@ -55,7 +55,10 @@ class SqlPrincipals:
         """Get a principal by name; NotFound."""
         row = self.session.scalar(select(PrincipalRow).where(PrincipalRow.name == name))
         if row is None:
-            raise NotFound(f"there is no user or service {name!r}")
+            raise NotFound(
+                f"there is no user or service {name!r}",
+                hint="`firn user list` and `firn service list` list them; `firn user create NAME` creates a user",
+            )
         return _principal(row)
 
     def find(self, principal_id: PrincipalId) -> Principal | None:

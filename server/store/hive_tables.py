@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, cast
@@ -40,8 +40,14 @@ class SqlHiveTables:
 
     session: ReadSession
 
-    def replace(self, catalog: CatalogName, database: str, tables: Sequence[IndexedTable]) -> int:
-        """Replace the index of one database; returns the number of changed tables."""
+    def replace(
+        self,
+        catalog: CatalogName,
+        database: str,
+        tables: Sequence[IndexedTable],
+        sizes: Mapping[str, TableFacts] | None = None,
+    ) -> int:
+        """Replace the index of one database; returns the number of changed tables. See the port for `sizes`."""
         mine = (HiveTableRow.catalog == catalog, HiveTableRow.database == database)
         old = {row.name: row for row in self.session.scalars(select(HiveTableRow).where(*mine))}
         gone = old.keys() - {table.name for table in tables}
@@ -51,6 +57,11 @@ class SqlHiveTables:
         merged = [
             listed.with_findings_of(before[listed.name]) if listed.name in before else listed for listed in tables
         ]
+        known = sizes or {}
+        merged = [
+            replace(table, facts=known[table.full_name].or_else(table.facts)) if table.full_name in known else table
+            for table in merged
+        ]
         changed = [
             table
             for table in merged
@@ -58,7 +69,7 @@ class SqlHiveTables:
         ]
         with self.session.no_autoflush:
             for table in changed:
-                self.session.merge(_row(table))
+                self.session.merge(HiveTableRow(**to_row_values(table)))
         self.session.flush()
         if tables:  # most listings change nothing: one statement, where a merge takes milliseconds for each table
             self.session.execute(update(HiveTableRow).where(*mine).values(seen_at=tables[0].seen_at))
@@ -182,7 +193,8 @@ class SqlHiveTables:
         table = self.find(catalog, database, name)
         if table is not None:
             facts = facts.or_else(table.facts)
-            self.session.merge(_row(replace(table, facts=facts, checked=tuple(blockers), checked_at=now)))
+            table = replace(table, facts=facts, checked=tuple(blockers), checked_at=now)
+            self.session.merge(HiveTableRow(**to_row_values(table)))
             self.session.flush()
 
     def note_failure(self, catalog: CatalogName, full_name: str, failure: str | None) -> None:
@@ -202,6 +214,7 @@ _LINKED = (
     .where(RelationRow.catalog == HiveTableRow.catalog, RelationRow.hive_name == _FULL)
     .correlate(HiveTableRow)
 )
+_TARGETS = select(OperationRow.target).where(OperationRow.status.in_(_UNFINISHED))
 _UNDER_WAY = (
     select(OperationRow.number)
     .where(
@@ -229,12 +242,12 @@ def _conditions(catalog: CatalogName, only: HiveTableFilter) -> list[ColumnEleme
         if value is not None:
             conditions.append(getattr(HiveTableRow, name) == value)
     if only.search:
-        conditions.append(_FULL.icontains(only.search, autoescape=True))
+        conditions.append(_FULL.contains(only.search.lower(), autoescape=True))  # metastores keep names in lower case
     if only.state is not None:
-        conditions.extend(_in_state(only.state))
+        conditions.extend(_in_state(catalog, only.state))
     if only.out_of_sync is not None:
-        differs = _LINKED.where(HiveLinkRow.out_of_sync).exists()
-        conditions.append(differs if only.out_of_sync else ~differs)
+        in_sync = ~_LINKED.where(HiveLinkRow.out_of_sync).exists()
+        conditions.append(_FULL.in_(_list_out_of_sync(catalog)) if only.out_of_sync else in_sync)
     if only.failed is not None:
         has_failed = and_(HiveTableRow.failure.is_not(None), ~_LINKED.exists())
         conditions.append(has_failed if only.failed else ~has_failed)
@@ -265,25 +278,36 @@ def _bounds(only: HiveTableFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _in_state(state: HiveTableState) -> Sequence[ColumnElement[bool]]:
-    """Build the conditions of a state: running operations take precedence, then upgraded tables."""
+def _list_out_of_sync(catalog: CatalogName) -> Select[str | None]:
+    """List the Hive tables that differ: from the few links that do, not from all tables of the catalog."""
+    query = select(RelationRow.hive_name).join(HiveLinkRow, HiveLinkRow.relation_id == RelationRow.id)
+    no_index = RelationRow.catalog + ""  # SQLite would rather begin with the catalog's index
+    return query.where(HiveLinkRow.out_of_sync, no_index == catalog)
+
+
+def _in_state(catalog: CatalogName, state: HiveTableState) -> Sequence[ColumnElement[bool]]:
+    """Build the conditions of a state: running operations take precedence, then upgraded tables.
+
+    Few tables have a running operation: their names are read once. Most tables have none, so a page of them needs few
+    look-ups.
+    """
+    running = {HiveTableState.UPGRADING: OperationKind.UPGRADE, HiveTableState.DOWNGRADING: OperationKind.DOWNGRADE}
+    if state in running:
+        return (_FULL.in_(_TARGETS.where(OperationRow.catalog == catalog, OperationRow.kind == running[state])),)
     is_linked = _LINKED.exists()
     upgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.UPGRADE).exists()
     downgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.DOWNGRADE).exists()
-    if state is HiveTableState.UPGRADING:
-        return (upgrading,)
-    if state is HiveTableState.DOWNGRADING:
-        return (downgrading,)
     if state is HiveTableState.UPGRADED:
         return (is_linked, ~upgrading, ~downgrading)
     blocked = HiveTableRow.blocked.is_(True) if state is HiveTableState.BLOCKED else HiveTableRow.blocked.is_(False)
     return (~is_linked, ~upgrading, ~downgrading, blocked)
 
 
-def _row(table: IndexedTable) -> HiveTableRow:
+def to_row_values(table: IndexedTable) -> dict[str, Any]:
+    """The columns of the row of a table."""
     blockers = table.all_blockers
     numbers = {name: getattr(table.facts, name) for name in _NUMBERS}
-    return HiveTableRow(
+    return dict(
         catalog=table.catalog,
         database=table.database,
         name=table.name,

@@ -191,7 +191,7 @@ class OperationRow(Row):
 
     __tablename__ = "operation"
     __table_args__ = (
-        Index("ix_operation_status", "status"),
+        Index("ix_operation_status", "status", "catalog", "kind"),
         Index("ix_operation_target", "catalog", "target"),
         Index("ix_operation_batch", "batch", "number"),
     )

@@ -142,6 +142,24 @@ class SqlOperations:
         query = select(OperationRow.ended_at).where(*ended).order_by(OperationRow.ended_at.desc()).limit(limit)
         return [at for at in self.session.scalars(query) if at is not None]
 
+    def batch_before(self, batch: BatchId, catalog: CatalogName, kind: OperationKind) -> BatchId | None:
+        """Find the last other batch of this kind in the catalog of which an operation has ended."""
+        query = select(OperationRow.batch).where(
+            OperationRow.catalog == catalog,
+            OperationRow.kind == kind,
+            OperationRow.batch.is_not(None),
+            OperationRow.batch != batch,
+            OperationRow.ended_at.is_not(None),
+        )
+        other = self.session.scalar(query.order_by(OperationRow.number.desc()).limit(1))
+        return None if other is None else BatchId(other)
+
+    def count_ahead(self, batch: BatchId) -> int:
+        """Count the running operations that began or wait before those of a batch."""
+        first = select(func.min(OperationRow.number)).where(OperationRow.batch == batch).scalar_subquery()
+        ahead = (OperationRow.status == OperationStatus.RUNNING, OperationRow.number < first)
+        return self.session.scalar(select(func.count()).select_from(OperationRow).where(*ahead)) or 0
+
     def targets(self, batch: BatchId) -> Sequence[tuple[CatalogName, str]]:
         """List the tables of a batch's operations."""
         rows = self.session.execute(

@@ -34,8 +34,8 @@ class ColumnStatisticsOut(Out):
     lower: str | None
     upper: str | None
     range_is: Open[Certainty]
-    bytes: int
-    """The compressed size in the files, as far as they tell."""
+    bytes: int | None
+    """The compressed size in the files, as far as they tell; None if none of them does, such as files of ORC."""
     distinct: int | None
     """An estimate, from a statistics file; None if no job has counted the column."""
     distinct_snapshot_id: str | None

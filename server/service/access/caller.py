@@ -6,6 +6,8 @@ no caller; its events name the job.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -32,3 +34,13 @@ class Caller:
 
 NOBODY = Caller()
 caller: ContextVar[Caller] = ContextVar("caller", default=NOBODY)
+
+
+@contextmanager
+def working_as(engine: str) -> Iterator[None]:
+    """Name background work as the engine of the events that it makes."""
+    token = caller.set(Caller(engine=engine))
+    try:
+        yield
+    finally:
+        caller.reset(token)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,12 +13,13 @@ from catalog.hive.upgrade_check import find_blockers
 from catalog.names import CatalogName
 from catalog.ports.hive import Metastores
 from catalog.ports.metastore import Metastore
-from catalog.ports.store import Database
+from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Catalog, Relation
 from server.service.hive.hive_state import split_name
 from server.service.search.hive_documents import index_hive_tables
 from server.service.search.indexing import remove_hive_databases
 
+_NAMES = 1_000
 _SPARK = "spark.sql.statistics"
 _DIGITS = 18
 """The length of a number that fits into 64 bits."""
@@ -103,11 +104,23 @@ class HiveIndex:
             tables = []
         with self.database.writing() as uow:
             now = uow.now()
-            changed = uow.hive.replace(
-                catalog.name, name, [_to_index_row(catalog.name, table, now) for table in tables]
-            )
+            indexed = [_to_index_row(catalog.name, table, now) for table in tables]
+            sizes = _load_sizes(uow, catalog.name, [table.full_name for table in indexed])
+            changed = uow.hive.replace(catalog.name, name, indexed, sizes)
         index_hive_tables(self.database, catalog.name, name, tables)
         return IndexStatus(tables=len(tables), changed=changed)
+
+
+def _load_sizes(uow: UnitOfWork, catalog: CatalogName, names: Sequence[str]) -> Mapping[str, TableFacts]:
+    """The sizes of upgraded tables as Firn counts them: Hive's statistics end with Firn's first own commit."""
+    sizes = dict[str, TableFacts]()
+    for begin in range(0, len(names), _NAMES):  # databases limit the parameters of a query
+        linked = uow.relations.of_hives(catalog, names[begin : begin + _NAMES])
+        statuses = uow.table_statuses.get_many([relation.id for relation in linked.values()])
+        for name, relation in linked.items():
+            if (status := statuses.get(relation.id)) is not None:
+                sizes[name] = TableFacts(files=status.data_files, bytes=status.bytes, rows=status.rows)
+    return sizes
 
 
 def _sum(status: IndexStatus, other: IndexStatus) -> IndexStatus:

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.files.data_file import DataFileEntry, FileFormat, FileStats, order_partition
+from catalog.history.commit import UPGRADE
 from catalog.hive.baseline import PartitionBaseline, build_first_baseline
 from catalog.hive.link import HiveLink
 from catalog.hive.listing import Subdirectories
@@ -36,6 +37,7 @@ from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
 from firn.protocol.operations import OperationKind, OperationStatus
+from server.service.access.caller import working_as
 from server.service.hive.hive_state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
 from server.service.hive.key_count import CountedFiles, KeyCounter, describe_count
 from server.service.hive.key_nulls import KeyNulls
@@ -366,12 +368,13 @@ class Upgrades:
             uow.operations.put(replace(done, done=current.total, ended_at=now, updated_at=now))
             uow.hive.note_failure(operation.catalog, operation.target, None)
 
-        if spec is None:
-            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, hive_name=operation.target)
-            self.tables.add(operation.catalog, [new], also=lambda uow: finish(uow, new.id))
-            return
-        root, hive_name = attempt.root, operation.target
-        self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
+        with working_as(UPGRADE):
+            if spec is None:
+                new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, hive_name=operation.target)
+                self.tables.add(operation.catalog, [new], also=lambda uow: finish(uow, new.id))
+                return
+            root, hive_name = attempt.root, operation.target
+            self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
 
 
 def report_listing(attempt: UpgradeAttempt, listings: Iterable[T], total: int) -> Iterator[T]:

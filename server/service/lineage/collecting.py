@@ -14,6 +14,7 @@ from datetime import timedelta
 
 from catalog.commits.writers import PIPELINE
 from catalog.errors import CatalogError
+from catalog.history.commit import UPGRADE
 from catalog.lineage.node import LONGEST_NAME, Definition, Edge, Node
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.pipelines.pipeline import PipelineId
@@ -134,6 +135,8 @@ def _add_commits(uow: UnitOfWork, after: int, until: int) -> int:
     edges = []
     for group in groups:
         if group.relation_id not in owners:
+            continue
+        if group.engine == UPGRADE:  # the link to Hive is the edge
             continue
         if group.writer_id is not None and group.writer_id.startswith(PIPELINE):
             _touch_pipeline(uow, group)

@@ -68,7 +68,9 @@ def test_a_file_is_validated_alone(run: Command, file: Path) -> None:
 def test_a_plan_shows_what_a_run_would_do(
     run: Command, client: firn.Client, file: Path, topics: dict[str, list[Record]]
 ) -> None:
-    assert run("cdc", "plan", str(file)).out == "no topic matches\n"
+    nothing = run("cdc", "plan", str(file))
+    assert nothing.out == "no topic matches\n"
+    assert "127.0.0.1:1 has no topic whose whole name matches `topics` of the file: captured.*" in nothing.err
     topics |= {"captured.orders": ORDERS, "other": ORDERS}
     (planned,) = run("cdc", "plan", str(file), "--json").json
     assert planned["topic"] == "captured.orders"

@@ -105,7 +105,7 @@ def test_the_pipeline_is_named_or_that_of_a_folder(requested_urls: list[httpx.UR
     assert run("pipeline", "plan", str(tmp_path / "trips"), "--analyze").code == 0
     assert (len(requested_urls), requested_urls[-1].path) == (
         3,
-        "/api/v1/pipelines/orders/plan",
+        "/api/v1/pipelines/trips/plan",
     )  # the name in the folder
 
 

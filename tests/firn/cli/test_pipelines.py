@@ -92,3 +92,9 @@ def test_columns_come_from_the_server(run: Command, folder: Path, client: firn.C
     finally:
         for name in ("raw.trip", "dim.driver"):
             client.tables[name].drop()
+
+
+def test_a_new_pipeline_has_the_name_of_its_folder_if_it_may(run: Command, tmp_path: Path) -> None:
+    for folder, name in [("fares", "fares"), ("two words", "orders"), ("on", "orders"), ("2026", "orders")]:
+        run("pipeline", "init", str(tmp_path / folder))
+        assert run("pipeline", "validate", str(tmp_path / folder), "--json").json["name"] == name

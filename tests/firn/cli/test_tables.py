@@ -345,3 +345,18 @@ def test_columns_have_figures_and_say_why_they_are_not_exact(run: Command, keyed
     ]
     assert "largest" in run("table", "columns", keyed).out
     assert client.tables[keyed].columns().files == 0
+
+
+def test_a_namespace_in_the_place_of_a_table_is_refused_with_the_option_that_takes_it(run: Command) -> None:
+    for args in (["set", "sales", "firn.merge.max-pending-rows=7"], ["show", "sales"]):
+        refused = run("policy", *args)
+        assert refused.code != 0
+        assert "`--namespace sales`" in refused.err, refused.err
+
+
+def test_without_access_control_users_roles_and_the_audit_log_say_that_they_have_no_effect(run: Command) -> None:
+    for args in (["user", "create", "ada"], ["role", "create", "analysts"], ["audit"]):
+        done = run(*args)
+        assert done.code == 0, done.err
+        assert "access control is off: " in done.err, args
+    assert "access control" not in run("audit", "--json").err, "programs get no notes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,3 +194,15 @@ def test_bounds_of_before_a_promotion_are_read(lake: Lake) -> None:
     write(lake, [a_file(nulls={1: 0}, lower={1: struct.pack("<i", 3)}, upper={1: struct.pack("<i", 4)})])
     ids = column(ask(lake), "id")
     assert (ids.lower, ids.upper, ids.range_is) == ("3", "4", "exact")
+
+
+def test_files_that_do_not_tell_sizes_have_no_size_instead_of_none(lake: Lake) -> None:
+    make(lake)
+    without = a_file(nulls={1: 0})
+    write(lake, [replace(without, stats=replace(without.stats, column_sizes={}))])
+    columns_out = ask(lake)
+    assert [found.bytes for found in columns_out.columns] == [None] * len(columns_out.columns)
+    assert "the sizes of columns are unknown" in columns_out.notes[0]
+    write(lake, [a_file(nulls={1: 0})])
+    columns_out = ask(lake)
+    assert (column(columns_out, "id").bytes, column(columns_out, "at.x").bytes, columns_out.notes) == (40, None, [])

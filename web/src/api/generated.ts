@@ -5878,7 +5878,7 @@ export interface components {
          */
         ColumnStatisticsOut: {
             /** Bytes */
-            bytes: number;
+            bytes: number | null;
             /** Comment */
             comment: string | null;
             /** Counted Rows */
@@ -8819,13 +8819,15 @@ export interface components {
         };
         /**
          * MigrationBlockerOut
-         * @description The tables whose first blocker has this code. The advice is that of the example.
+         * @description The tables whose first blocker has this code. The bytes are null if no size is known.
+         *
+         *     The advice is that of the example.
          */
         MigrationBlockerOut: {
             /** Advice */
             advice: string;
             /** Bytes */
-            bytes: number;
+            bytes: number | null;
             /** Code */
             code: string;
             /** Example */
@@ -8838,12 +8840,14 @@ export interface components {
         /**
          * MigrationOut
          * @description How far the matching tables are. `unknown_size` tables have no size in the metastore and no check yet.
+         *
+         *     The bytes are null if no size is known.
          */
         MigrationOut: {
             /** Blockers */
             blockers: components["schemas"]["MigrationBlockerOut"][];
             /** Bytes */
-            bytes: number;
+            bytes: number | null;
             /** Checked */
             checked: number;
             /** Published */
@@ -8865,11 +8869,11 @@ export interface components {
         MigrationState: "upgraded" | "upgrading" | "failed" | "blocked" | "eligible";
         /**
          * MigrationStateOut
-         * @description The tables in one state, with their known bytes and rows.
+         * @description The tables in one state, with their known bytes and rows. The bytes are null if no size is known.
          */
         MigrationStateOut: {
             /** Bytes */
-            bytes: number;
+            bytes: number | null;
             /** Rows */
             rows: number;
             state: components["schemas"]["MigrationState"];

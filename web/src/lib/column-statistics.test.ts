@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { ColumnStatistics } from '../api/types';
-import { distinctOf, endOf, nullsOf } from './column-statistics';
+import { distinctOf, endOf, nullsOf, sizeOf } from './column-statistics';
 
 const COLUMN: ColumnStatistics = {
   id: 1, name: 'amount', type: 'long', required: false, comment: null, labels: [], nulls: 1200, counted_rows: 5000, nulls_are: 'exact', lower: '1', upper: '9', range_is: 'exact', bytes: 10,
@@ -24,6 +24,7 @@ describe('figures of a column', () => {
 
   it('are missing where nobody has counted', () => {
     expect([nullsOf({ ...COLUMN, nulls: null }).text, endOf({ ...COLUMN, lower: null }, 'lower').text, distinctOf(COLUMN).text]).toEqual(['–', '–', '–']);
+    expect([sizeOf(COLUMN).text, sizeOf({ ...COLUMN, bytes: null }).text]).toEqual(['10 B', '–']);
     expect(distinctOf({ ...COLUMN, distinct: 7 })).toEqual({ text: '~ 7', note: 'Estimated for an earlier snapshot.' });
   });
 });

@@ -1,5 +1,6 @@
 /** Figures of columns: how they are shown, and what their signs mean. */
 import type { ColumnStatistics } from '../api/types';
+import { bytes as formatBytes } from './format';
 
 export interface Figure {
   text: string;
@@ -24,6 +25,10 @@ export function endOf(column: ColumnStatistics, end: 'lower' | 'upper'): Figure 
   if (column.range_is === 'exact') return { text, note: null };
   if (column.range_is === 'bound') return { text: `${end === 'lower' ? '≥' : '≤'} ${text}`, note: 'A bound: no value is outside of it. Long texts are cut, and rows with this value may be deleted or replaced.' };
   return { text: `~ ${text}`, note: `${PARTIAL} There may be values outside of it.` };
+}
+
+export function sizeOf({ bytes }: ColumnStatistics): Figure {
+  return bytes === null ? { text: '–', note: 'The files do not tell: ORC and Avro files have no sizes of columns, and files lack the columns of partitions.' } : { text: formatBytes(bytes), note: 'Compressed, in the files.' };
 }
 
 export function distinctOf({ distinct, distinct_is_current: isCurrent }: ColumnStatistics): Figure {

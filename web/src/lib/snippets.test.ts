@@ -13,6 +13,7 @@ const orders: Subject = {
     { name: 'region', type: 'string' },
     { name: 'amount', type: 'double' },
   ],
+  needsToken: false,
   log: null,
 };
 
@@ -23,6 +24,20 @@ const text = (subject: Subject): string =>
     .join('\n');
 
 describe('snippets', () => {
+  it('have a place for the token of each engine, only with access control', () => {
+    const withToken = text({ ...orders, needsToken: true });
+    for (const line of [
+      '--conf spark.sql.catalog.lake.token=firn_…',
+      'iceberg.rest-catalog.oauth2.token=firn_…',
+      "'token' = 'firn_…'",
+      "CREATE SECRET firn (TYPE iceberg, TOKEN 'firn_…');",
+      'token="firn_…")',
+    ])
+      expect(withToken).toContain(line);
+    expect(withToken).not.toContain("AUTHORIZATION_TYPE 'none'");
+    expect(text(orders)).not.toContain('firn_…');
+  });
+
   it('delete by the whole key', () => {
     expect(text(orders)).toContain('df.select("id", "region"), "lake.shop.orders"');
   });

@@ -9,6 +9,8 @@ export interface Subject {
   view: boolean;
   key: string[];
   columns: { name: string; type: string }[];
+  /** Whether the server has access control, so that engines need a token. */
+  needsToken: boolean;
   /** The topic in front of the table. */
   log: { topic: string; format: string; brokers: string | null } | null;
 }
@@ -47,9 +49,17 @@ export const python = (text: string): string => JSON.stringify(text);
 
 export const shell = (text: string): string => (/^[\w.:/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
+const TOKEN = 'firn_…';
+
+/** Where a token goes; Firn's own package and commands take it from the environment. */
+const tokenNote = ({ needsToken }: Subject, text = 'Write your token for firn_… first.'): { note?: string } => (needsToken ? { note: text } : {});
+
+const fromEnvironment = (subject: Subject): { note?: string } => tokenNote(subject, 'Set FIRN_TOKEN to your token first.');
+
 function pysparkRead(subject: Subject, server: string): Snippet {
   return {
     title: 'Read',
+    ...fromEnvironment(subject),
     code: [
       'import firn',
       '',
@@ -78,6 +88,7 @@ function sparkShell(subject: Subject, server: string): Snippet {
   const conf = `spark.sql.catalog.${subject.catalog}`;
   return {
     title: 'Plain Spark, without Firn’s packages',
+    ...tokenNote(subject),
     code: [
       'spark-sql \\',
       `  --packages ${RUNTIME} \\`,
@@ -86,6 +97,7 @@ function sparkShell(subject: Subject, server: string): Snippet {
       `  --conf ${conf}.type=rest \\`,
       `  --conf ${conf}.uri=${server}/iceberg \\`,
       `  --conf ${conf}.warehouse=${subject.catalog} \\`,
+      ...(subject.needsToken ? [`  --conf ${conf}.token=${TOKEN} \\`] : []),
       `  --conf ${conf}.cache-enabled=false \\`,
       `  --conf ${conf}.rest-catalog-purge=true \\`,
       `  -e ${shell(`SELECT count(*) FROM ${sql(subject)}`)}`,
@@ -127,6 +139,7 @@ function trino(subject: Subject, server: string): Snippet[] {
         `iceberg.rest-catalog.uri=${server}/iceberg`,
         `iceberg.rest-catalog.warehouse=${subject.catalog}`,
         'iceberg.rest-catalog.nested-namespace-enabled=true',
+        ...(subject.needsToken ? ['iceberg.rest-catalog.security=OAUTH2', `iceberg.rest-catalog.oauth2.token=${TOKEN}`] : []),
       ].join('\n'),
     },
     { title: 'Read', code: `SELECT count(*) FROM ${inSchema(subject)};` },
@@ -142,12 +155,13 @@ function flink(subject: Subject, server: string): Snippet[] {
     uri: `${server}/iceberg`,
     warehouse: subject.catalog,
     ...(above === '' ? {} : { 'base-namespace': above }),
+    ...(subject.needsToken ? { token: TOKEN } : {}),
   };
   const name = sqlName([subject.catalog, ...parts.slice(-2)]);
   const columns = subject.columns.map((column) => sqlName([column.name])).join(', ');
   const assignments = Object.entries(options).map(([key, value]) => `  ${sqlText(key)} = ${sqlText(value)}`);
   return [
-    { title: 'Connect', code: [`CREATE CATALOG ${sqlName([subject.catalog])} WITH (`, assignments.join(',\n'), ');'].join('\n') },
+    { title: 'Connect', ...tokenNote(subject), code: [`CREATE CATALOG ${sqlName([subject.catalog])} WITH (`, assignments.join(',\n'), ');'].join('\n') },
     { title: 'Read', code: `SELECT count(*) FROM ${name};` },
     ...(subject.keyed
       ? [
@@ -165,14 +179,17 @@ function duckdb(subject: Subject, server: string): Snippet[] {
   return [
     {
       title: 'Read',
+      ...tokenNote(subject),
       code: [
+        'INSTALL httpfs;',
         'INSTALL iceberg;',
         'LOAD httpfs;',
         'LOAD iceberg;',
+        ...(subject.needsToken ? [`CREATE SECRET firn (TYPE iceberg, TOKEN ${sqlText(TOKEN)});`] : []),
         `ATTACH ${sqlText(subject.catalog)} AS ${doubleQuoted(subject.catalog)} (`,
         '  TYPE iceberg,',
         `  ENDPOINT ${sqlText(`${server}/iceberg`)},`,
-        "  AUTHORIZATION_TYPE 'none',",
+        subject.needsToken ? '  SECRET firn,' : "  AUTHORIZATION_TYPE 'none',",
         '  SUPPORT_NESTED_NAMESPACES true',
         ');',
         `SELECT count(*) FROM ${inSchema(subject)};`,
@@ -184,6 +201,7 @@ function duckdb(subject: Subject, server: string): Snippet[] {
 function arrow(subject: Subject, server: string): Snippet {
   return {
     title: 'Merged rows as Arrow, without Spark',
+    ...fromEnvironment(subject),
     code: ['import firn', '', `client = firn.connect("${server}")`, `table = client.scan(${python(full(subject))}).to_arrow()`].join('\n'),
   };
 }
@@ -192,10 +210,11 @@ function pyiceberg(subject: Subject, server: string): Snippet {
   return {
     title: 'PyIceberg',
     ...(subject.keyed ? { note: 'Other Iceberg engines read the merged rows too: Trino, Flink, DuckDB, Polars and more.' } : {}),
+    ...tokenNote(subject),
     code: [
       'from pyiceberg.catalog import load_catalog',
       '',
-      `catalog = load_catalog("${subject.catalog}", type="rest", uri="${server}/iceberg", warehouse="${subject.catalog}")`,
+      `catalog = load_catalog("${subject.catalog}", type="rest", uri="${server}/iceberg", warehouse="${subject.catalog}"${subject.needsToken ? `, token="${TOKEN}"` : ''})`,
       `table = catalog.load_table((${partsOf(subject.name).map(python).join(', ')})).scan().to_arrow()`,
     ].join('\n'),
   };
@@ -204,6 +223,7 @@ function pyiceberg(subject: Subject, server: string): Snippet {
 function commands(subject: Subject): Snippet {
   return {
     title: 'firn',
+    ...fromEnvironment(subject),
     code: [
       `firn table show ${shell(full(subject))}`,
       `firn sql ${shell(`SELECT count(*) FROM ${sql(subject)}`)}`,

@@ -2,6 +2,7 @@ import { useState } from 'react';
 
 import type { Table } from '../api/types';
 import { Choice } from '../components/choice';
+import { useMe } from '../components/current-user';
 import { Snippet } from '../components/snippet';
 import { fullName } from '../lib/paths';
 import { snippetsFor } from '../lib/snippets';
@@ -9,7 +10,9 @@ import { logOf } from '../lib/streams';
 
 /** Snippets for each engine, with this table's own names. */
 export function HowToUse({ table }: { table: Table }) {
+  const { access } = useMe();
   const subject = {
+    needsToken: access,
     catalog: table.catalog,
     name: fullName(table),
     keyed: table.kind === 'keyed',

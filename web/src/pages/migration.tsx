@@ -87,7 +87,13 @@ function Progress({ found }: { found: Migration }) {
       title={many(found.tables, 'table')}
       aside={
         <span className="dim">
-          <Bytes value={found.bytes} />, <Count value={found.rows} /> rows known
+          {found.bytes === null ? (
+            <span title="The metastore has no statistics of these tables. A check counts their files.">sizes unknown until a check</span>
+          ) : (
+            <>
+              <Bytes value={found.bytes} />, <Count value={found.rows} /> rows known
+            </>
+          )}
         </span>
       }
     >
@@ -110,7 +116,7 @@ function Progress({ found }: { found: Migration }) {
               <dd>
                 <Count value={count?.tables} />
                 <span className="dim">
-                  <Bytes value={count?.bytes} />
+                  {count !== undefined && count.tables > 0 && <Bytes value={count.bytes} />}
                 </span>
               </dd>
             </div>

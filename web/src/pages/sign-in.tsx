@@ -79,7 +79,7 @@ function WithToken({ focused }: { focused: boolean }) {
       <PasswordInput
         size="sm"
         label="Token"
-        description="Create one with firn token create. The browser keeps it only until you close this tab."
+        description="An administrator gives you one: firn token create NAME --owner YOU. The browser keeps it until you close this tab."
         placeholder="firn_…"
         autoComplete="off"
         value={typed}

@@ -31,7 +31,7 @@ export function StartWave({ catalog, filter }: StartWaveProps) {
   return (
     <div className="row row-wrap">
       <span className="grow" style={{ flexBasis: 200 }}>
-        {many(data.tables, 'matching table')}, <Bytes value={data.bytes} />
+        {many(data.tables, 'matching table')}, {data.bytes === null ? 'size unknown' : <Bytes value={data.bytes} />}
       </span>
       <ActionButton variant="default" needs={need(scope, 'read')} disabledReason={open === 0 ? 'All matching tables are upgraded.' : null} onClick={() => setOpened('check')}>
         {`Check all ${many(open, 'table')}`}

@@ -115,7 +115,22 @@ function PerhapsView({ catalog, name, error }: { catalog: string; name: string; 
   const view = useQuery(viewQuery(catalog, name));
   useRecent(catalog, name, { isThere: view.data !== undefined, isGone: view.error !== null && asProblem(view.error).code === 'not_found' });
   if (view.data) return <ViewPage view={view.data} />;
-  return <Page title={<TableName table={name} />}>{view.isPending ? <Panel>…</Panel> : <ProblemNote error={error} />}</Page>;
+  return <Page title={<TableName table={name} />}>{view.isPending ? <Panel>…</Panel> : <Missing catalog={catalog} error={error} />}</Page>;
+}
+
+/** Nobody learns whether a table exists that they may not see: so all reasons are named. */
+function Missing({ catalog, error }: { catalog: string; error: unknown }) {
+  const { access, admin } = useMe();
+  return (
+    <>
+      <ProblemNote error={error} />
+      {asProblem(error).code === 'not_found' && (
+        <p className="dim">
+          Somebody may have renamed it: search for it. It may be among the <Link to={paths.dropped(catalog)}>dropped tables</Link>.{access && !admin && ' Or you lack the privilege “list” on it: ask an administrator.'}
+        </p>
+      )}
+    </>
+  );
 }
 
 function Kind({ table }: { table: Table }) {

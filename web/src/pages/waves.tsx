@@ -30,7 +30,7 @@ function columns(catalog: string): Column<Wave>[] {
   return [
     { key: 'name', title: 'Wave', cell: (wave) => <Link to={reportOf(catalog, wave)} className={`wrap-anywhere ${styles.wave}`}>{wave.name}</Link> },
     { key: 'progress', title: 'Progress', wide: true, cell: (wave) => <Progress wave={wave} /> },
-    { key: 'remaining', title: 'Remaining', cell: (wave) => (wave.remaining_seconds === null || wave.unfinished === 0 ? <span className="dim">–</span> : `about ${span(wave.remaining_seconds)}`), right: true },
+    { key: 'remaining', title: 'Remaining', cell: (wave) => <Remaining wave={wave} />, right: true },
     { key: 'started', title: 'Started', cell: (wave) => <When at={wave.created_at} />, right: true },
     {
       key: 'act',
@@ -44,6 +44,13 @@ function columns(catalog: string): Column<Wave>[] {
       ),
     },
   ];
+}
+
+function Remaining({ wave }: { wave: Wave }) {
+  if (wave.unfinished === 0) return <span className="dim">–</span>;
+  if (wave.unfinished === (wave.outcomes.paused ?? 0)) return <span className="dim">paused</span>;
+  if (wave.remaining_seconds === null) return <span className="dim" title="An estimate needs three tables that have ended, of this wave or of the one before.">not known yet</span>;
+  return <>about {span(wave.remaining_seconds)}</>;
 }
 
 function Progress({ wave }: { wave: Wave }) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from catalog.errors import Invalid, NotFound
@@ -9,6 +12,7 @@ from catalog.hive.table_index import HiveTableFilter, HiveTableState, MigrationS
 from catalog.jobs.operation import BatchId, Operation
 from catalog.keyed.spec import KeySpec
 from firn.protocol.operations import OperationStatus
+from server.api.migration import build_wave
 from server.service.hive.operations import Started, Wanted
 from server.service.hive.upgrade_attempt import UpgradeAttempt
 from tests.factories import LAKE
@@ -134,3 +138,51 @@ def test_keys_come_from_a_file(beside: BesideHive) -> None:
         start(beside, Wanted(tables=[plain.name], key_file="table,primary_key\ndb.ordrs,id\n"))
     with beside.database.reading() as uow:
         assert uow.operations.unfinished() == [], "nothing was started"
+
+
+def test_the_sizes_of_upgraded_tables_are_those_that_firn_counts(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    start(beside, Wanted(tables=[table.name]))
+    beside.upgrades.activate()
+    beside.services.planner_loop.run_once()
+    beside.upgrades.index.refresh(beside.services.namespaces.catalog(LAKE))
+    size = sum(path.stat().st_size for path in table.path.rglob("*.parquet"))
+    with beside.database.reading() as uow:
+        indexed = uow.hive.find(LAKE, "db", table.short)
+        counts = {count.state: count for count in uow.hive.count(LAKE)}
+    assert indexed is not None
+    assert (indexed.facts.files, indexed.facts.bytes, indexed.facts.rows) == (2, size, 3)
+    upgraded = counts[MigrationState.UPGRADED]
+    assert (upgraded.bytes, upgraded.rows, upgraded.unknown) == (size, 3, 0)
+
+
+def test_a_wave_that_has_just_begun_takes_the_pace_of_the_wave_before_it(beside: BesideHive) -> None:
+    first, second = ([beside.hive_table().name for _ in range(count)] for count in (3, 2))
+    started = start(beside, Wanted(tables=first))
+    assert _remaining(beside, started.batch) is None, "nothing has ended yet"
+    beside.upgrades.activate()
+    with beside.database.writing() as uow:
+        for minutes, operation in enumerate(uow.operations.list(batch=started.batch, limit=9).items):
+            uow.operations.put(replace(operation, ended_at=uow.now() - timedelta(minutes=minutes)))
+    waiting = start(beside, Wanted(tables=second))
+    last = start(beside, Wanted(tables=[beside.hive_table().name]))
+    remaining = [_remaining(beside, batch) for batch in (started.batch, waiting.batch, last.batch)]
+    assert remaining == [None, pytest.approx(120, abs=1), pytest.approx(180, abs=1)], "a minute for each table"
+
+
+def _remaining(beside: BesideHive, batch: BatchId) -> float | None:
+    with beside.database.reading() as uow:
+        wave = uow.waves.find(batch)
+        assert wave is not None
+        shown = build_wave(uow, wave)
+    assert shown is not None
+    return shown.remaining_seconds
+
+
+def test_the_history_of_an_upgraded_table_begins_with_the_upgrade(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    start(beside, Wanted(tables=[table.name]))
+    beside.upgrades.activate()
+    with beside.database.reading() as uow:
+        events = uow.events.list(LAKE, None, limit=9).items
+    assert {event.engine for event in events} == {"firn upgrade"}

@@ -42,6 +42,7 @@ function OnePage({ catalog }: { catalog: string }) {
   const [namespace, setNamespace] = useNamespace(catalog);
   const [saved, setSaved] = useState<SavedQuery>();
   const [saving, setSaving] = useState(false);
+  const [tab, setTab] = useState('tables');
   const editor = useRef<EditorHandle>(null);
   const id = get('query');
   const { engine, choose: chooseEngine, spark } = useEngine();
@@ -69,7 +70,7 @@ function OnePage({ catalog }: { catalog: string }) {
       <RowsOff />
       <div className={styles.layout} data-side={shown ? 'yes' : 'no'}>
         {shown && (
-          <Tabs defaultValue="tables" className={styles.side ?? ''} keepMounted={false}>
+          <Tabs value={tab} onChange={(value) => setTab(value ?? 'tables')} className={styles.side ?? ''} keepMounted={false}>
             <Tabs.List aria-label="beside the statement">
               <Tabs.Tab value="tables">Tables</Tabs.Tab>
               <Tabs.Tab value="history">History</Tabs.Tab>
@@ -116,6 +117,7 @@ function OnePage({ catalog }: { catalog: string }) {
           done={(kept) => {
             setSaved(kept);
             setSaving(false);
+            setTab('saved'); // the new statement in the list says that it is saved
           }}
         />
       )}

@@ -1,8 +1,10 @@
+import { Link } from 'react-router';
+
 import type { Table } from '../../api/types';
 import { Bytes, Count, When } from '../../components/figures';
 import { Facts } from '../../components/panel';
 import { count } from '../../lib/format';
-import { fullName } from '../../lib/paths';
+import { fullName, paths } from '../../lib/paths';
 import { HealthParts } from './health';
 import { keysFact } from './keys';
 import { StoresStrip } from './stores';
@@ -43,7 +45,11 @@ function Figures({ table }: { table: Table }) {
         { name: 'partitioned by', value: table.partition_by.length === 0 ? <span className="dim">not partitioned</span> : <span className="mono">{table.partition_by.join(', ')}</span> },
         ...(keyed ? [keysFact(table)] : []),
         { name: 'format', value: main === undefined ? '–' : `Iceberg v${main.format_version}` },
-        { name: 'last write', value: <When at={table.last_commit_at} /> },
+        {
+          name: 'last write',
+          value: <When at={table.last_commit_at} />,
+          note: <Link to={paths.table(table.catalog, fullName(table), 'history')}>who and what</Link>,
+        },
       ]}
     />
   );

@@ -10,7 +10,7 @@ import { ColumnForm, EditButton, Labels } from '../../components/description';
 import { ProblemNote } from '../../components/notes';
 import { need, onTable } from '../../lib/access';
 import { isPartial, readColumnRules } from '../../lib/column-rules';
-import { distinctOf, endOf, nullsOf, type Figure } from '../../lib/column-statistics';
+import { distinctOf, endOf, nullsOf, sizeOf, type Figure } from '../../lib/column-statistics';
 import type { DescriptionChange } from '../../lib/description';
 import { many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
@@ -34,6 +34,7 @@ const columnsOf = (table: Table, found: Statistics | null): Column<TableColumn>[
   { key: 'nulls', title: 'Nulls', cell: (row) => <Shown figure={figureOf(found, row, nullsOf)} />, right: true },
   { key: 'lower', title: 'Smallest', cell: (row) => <Shown figure={figureOf(found, row, (column) => endOf(column, 'lower'))} mono /> },
   { key: 'upper', title: 'Largest', cell: (row) => <Shown figure={figureOf(found, row, (column) => endOf(column, 'upper'))} mono /> },
+  { key: 'size', title: 'Size', cell: (row) => <Shown figure={figureOf(found, row, sizeOf)} />, right: true },
   { key: 'distinct', title: 'Distinct', cell: (row) => <Shown figure={figureOf(found, row, distinctOf)} />, right: true },
   { key: 'distribution', title: 'Distribution', cell: (row) => table.kind !== 'view' && <DistributionButton table={table} column={row.name} /> },
   { key: 'comment', title: 'Comment', cell: (row) => <Comment table={table} column={row} />, wide: true },
