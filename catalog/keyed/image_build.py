@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID, uuid4
 
@@ -60,6 +60,14 @@ class ImageBuild:
     keep_until: datetime
     state: BuildState = BuildState.BUILDING
     id: UUID = field(default_factory=uuid4)
+
+
+def keep_at_least(keep: timedelta, now: datetime) -> datetime:
+    """Until when to keep an image that is served now, so that `keep` after it there need be no other note of it.
+
+    The tenth more saves writes: the next reader notes its read only after that.
+    """
+    return now + keep * 1.1
 
 
 def has_written(build: ImageBuild, metadata: Json) -> bool:
