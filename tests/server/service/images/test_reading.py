@@ -72,11 +72,16 @@ def test_other_columns_make_another_image(orders: KeyedLake) -> None:
     assert orders.served()["properties"]["comment"] == "new"
 
 
-def test_the_format_version_is_a_policy(orders: KeyedLake) -> None:
+def test_the_format_version_is_a_policy_and_the_table_says_why_it_is_3(orders: KeyedLake) -> None:
+    def explain() -> str | None:
+        reason: str | None = orders.lake.client.get("/api/v1/catalogs/lake/tables/db.orders").json()["read_in_v3"]
+        return reason
+
     orders.insert((1, "a"))
     orders.upsert((1, "b"))
+    assert explain() is None
     orders.lake.commit(altered(BASE, set_property("firn.read.format-version", "3")))
-    assert orders.served()["format-version"] == 3
+    assert (orders.served()["format-version"], explain()) == (3, "firn.read.format-version is 3")
     assert orders.read() == {1: "b"}
 
 
