@@ -63,9 +63,9 @@ class ImageBuild:
 
 
 def keep_at_least(keep: timedelta, now: datetime) -> datetime:
-    """Until when to keep an image that is served now, so that `keep` after it there need be no other note of it.
+    """Until when to keep an image that is served now: for at least `keep` after each read.
 
-    The tenth more saves writes: the next reader notes its read only after that.
+    The database learns of a read only when less than `keep` is left. The tenth more saves most of these writes.
     """
     return now + keep * 1.1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.engines.lake import Lake
-from tests.integration.engines.spark import Refused
+from tests.integration.engines.spark import Refused, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -167,8 +167,7 @@ def test_a_keyed_table_is_no_stream(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="Cannot process overwrite snapshot"):
         lake.spark.run(f"{STREAM}\ncopy('{lake}.t', '{lake}.copy', '{tmp_path}/checkpoint')")
     with pytest.raises(Refused, match="Delete files are currently not supported"):
-        lake.call("create_changelog_view", "changelog_view => 'changes_of_t'")
-        lake.rows("SELECT * FROM changes_of_t")
+        _read_changelog(lake)
     start, end = lake.snapshots()
     between = f"option('start-snapshot-id', {start}).option('end-snapshot-id', {end})"
     count = f"answer = spark.read.format('iceberg').{between}.load('{lake}.t').count()"
@@ -176,3 +175,8 @@ def test_a_keyed_table_is_no_stream(lake: Lake, tmp_path: Path) -> None:
     lake.sql(f"CREATE TABLE {lake}.changes (id BIGINT, v STRING, _op STRING, _source STRING)")
     lake.spark.run(f"{STREAM}\ncopy('{lake}.t.change', '{lake}.changes', '{tmp_path}/other')")
     assert lake.values(f"SELECT v FROM {lake}.changes ORDER BY id") == ["b", "c"]
+
+
+def _read_changelog(lake: Lake) -> list[Row]:
+    lake.call("create_changelog_view", "changelog_view => 'changes_of_t'")
+    return lake.rows("SELECT * FROM changes_of_t")

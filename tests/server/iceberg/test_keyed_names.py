@@ -10,7 +10,7 @@ import pytest
 
 from catalog.ports.store import Database
 from tests.factories import LAKE
-from tests.server.lake import ORDERS, Lake, a_lake
+from tests.server.lake import ORDERS, a_lake
 from tests.server.service.images.keyed_lake import KeyedLake
 
 DB = "/iceberg/v1/lake/namespaces/db"
