@@ -29,7 +29,11 @@ TASK_FAILED = Gauge(
 )
 IMAGE_SECONDS = Histogram("firn_image_build_seconds", "Time to merge a keyed table for its readers.")
 IMAGE_FAILURES = Counter("firn_image_build_failures_total", "Merges of keyed tables for readers that failed.")
-OLDER_IMAGES = Counter("firn_older_images_total", "Reads of keyed tables answered with an older state.")
+OLDER_IMAGE_LAG = Histogram(
+    "firn_older_image_lag_seconds",
+    "Reads of keyed tables answered with an older state: how long at most there have been newer commits.",
+    buckets=(1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
+)
 FENCED_COMMITS = Counter(
     "firn_fenced_commits_total", "Commits refused because their writer was fenced.", ["catalog", "table"]
 )

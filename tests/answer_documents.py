@@ -64,6 +64,7 @@ TABLE: dict[str, Any] = {
     "key_scope": "global",
     "keys": None,
     "hides": None,
+    "read_in_v3": None,
     "watermark": 0,
     "change_sequence": 0,
     "version": 1,

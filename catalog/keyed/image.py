@@ -78,12 +78,13 @@ class ImageKey:
 
 def choose_format_version(base: Json, wanted: str) -> int:
     """Format version of the image: as wanted (`2` or `3`), but always 3 if a column of base needs it."""
-    return 3 if wanted == "3" or find_need_of_v3(base) else 2
+    return 2 if explain_v3(base, wanted) is None else 3
 
 
-def find_need_of_v3(base: Json) -> str | None:
-    """Why an image of this base has to be in format v3, which fewer engines read; None if v2 will do."""
-    return _find_need_of_v3(current_schema(base)["fields"])
+def explain_v3(base: Json, wanted: str) -> str | None:
+    """Why an image of this base is in format v3, which fewer engines read; None if it is in v2."""
+    need = _find_need_of_v3(current_schema(base)["fields"])
+    return need or ("firn.read.format-version is 3" if wanted == "3" else None)
 
 
 def build_image_metadata(base: Json, change: Json, key: ImageKey, snapshots: Sequence[Json], location: str) -> Json:

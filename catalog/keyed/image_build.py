@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID, uuid4
 
@@ -60,6 +60,14 @@ class ImageBuild:
     keep_until: datetime
     state: BuildState = BuildState.BUILDING
     id: UUID = field(default_factory=uuid4)
+
+
+def keep_at_least(keep: timedelta, now: datetime) -> datetime:
+    """Until when to keep an image that is served now: for at least `keep` after each read.
+
+    The database learns of a read only when less than `keep` is left. The tenth more saves most of these writes.
+    """
+    return now + keep * 1.1
 
 
 def has_written(build: ImageBuild, metadata: Json) -> bool:

@@ -11,6 +11,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.jobs.blocker import find_longest_blocker
 from catalog.jobs.job import Job, JobKind
+from catalog.keyed.image import explain_v3
 from catalog.keyed.spec import KeyedTable
 from catalog.keyed.uniqueness import read_uniqueness
 from catalog.maintenance import KINDS
@@ -68,6 +69,7 @@ def load_table_out(services: Services, catalog: CatalogName, name: TableName) ->
         **_describe_key(keyed),
         keys=None if counted is None else build_keys_out(counted),
         hides=_describe_hidden(relation, facts, main, outlook.now),
+        read_in_v3=None if keyed is None else explain_v3(main, facts.policy["firn.read.format-version"]),
         stores={role: _store(store, metadata[role], stats) for role, store in stores.items()},
         properties=properties,
         protected=is_protected(properties),

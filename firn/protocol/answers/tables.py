@@ -120,6 +120,8 @@ class TableOut(TableRow):
     """None before the first uniqueness check."""
     hides: str | None
     """The rows that are too old for reads, such as `day < 2026-01-01`; None if reads hide none."""
+    read_in_v3: str | None
+    """Why engines get a keyed table in format v3, which fewer of them read; None if they get it in v2."""
     watermark: int | None
     change_sequence: int | None
     version: int | None

@@ -15,7 +15,7 @@ from uuid import uuid4
 from catalog.errors import AlreadyExists, CatalogError, CommitUnknown, NotFound, Unavailable
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from catalog.keyed.image_build import BuildState, ImageBuild, has_written
+from catalog.keyed.image_build import BuildState, ImageBuild, has_written, keep_at_least
 from catalog.names import RelationId
 from catalog.ports.images import BuildTooLarge, ImageFiles, ImageParts, LayerBuilder
 from catalog.ports.store import Database, UnitOfWork
@@ -193,7 +193,7 @@ class ImageBuilder:
 
     def _complete(self, pair: Pair, build: ImageBuild) -> ImageBuild:
         with self.database.writing() as uow:
-            is_kept = uow.images.complete(build.id, uow.now() + pair.policy["firn.read.keep"])
+            is_kept = uow.images.complete(build.id, keep_at_least(pair.policy["firn.read.keep"], uow.now()))
         if not is_kept:
             self._discard(build)  # what it has written since retention deleted its files
             raise Unavailable(f"building the image of {pair.relation.name} took too long", hint="Read the table again.")
@@ -212,7 +212,7 @@ class ImageBuilder:
             others = [other for other in uow.images.of_table(pair.relation.id) if other.digest == build.digest]
             for other in others:
                 if has_written(other, written) and uow.images.complete(
-                    other.id, uow.now() + pair.policy["firn.read.keep"]
+                    other.id, keep_at_least(pair.policy["firn.read.keep"], uow.now())
                 ):
                     return other
         if not others:  # a database that was restored from a copy does not know it

@@ -19,7 +19,7 @@ import orjson
 from catalog.errors import CatalogError, NoSuchTable, NotFound, Unavailable
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot_id
-from catalog.keyed.image_build import BuildState, ImageBuild
+from catalog.keyed.image_build import BuildState, ImageBuild, keep_at_least
 from catalog.keyed.spec import KeySpec
 from catalog.keyed.streams import list_last_commits
 from catalog.names import CatalogName, RelationId, TableName
@@ -27,7 +27,7 @@ from catalog.ports.images import BuildTooLarge
 from catalog.ports.store import UnitOfWork
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
-from server.prometheus import IMAGE_FAILURES, IMAGE_SECONDS, OLDER_IMAGES
+from server.prometheus import IMAGE_FAILURES, IMAGE_SECONDS, OLDER_IMAGE_LAG
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.images.builder import ImageBuilder
 from server.service.images.documents import load_image
@@ -170,9 +170,9 @@ class Images:
     def _keep(self, pair: Pair, build: ImageBuild, now: datetime) -> None:
         """Keep the image from now on. The server stores this only from time to time, because readers load it often."""
         keep = pair.policy["firn.read.keep"]
-        if build.keep_until < now + keep * 0.9:
+        if build.keep_until < now + keep:
             with self.builder.database.writing() as uow:
-                uow.images.keep(build.id, now + keep)
+                uow.images.keep(build.id, keep_at_least(keep, now))
 
     def _wait_for_build(self, pair: Pair, deadline: float) -> tuple[CatalogError | None, bool]:
         """Wait until the table's running build ends, or one of this pair; returns why it failed, and whether the
@@ -222,7 +222,7 @@ class Images:
                 older, now = _find_newest(uow, pair.relation.id), uow.now()
             lag = timedelta() if older is None else max(timedelta(), now - older.started_at)
             if older is not None and (loaded := self._serve(pair, older, lag=lag)) is not None:
-                OLDER_IMAGES.inc()
+                OLDER_IMAGE_LAG.observe(lag.total_seconds())
                 return loaded
         name = pair.relation.name
         if failure is None:

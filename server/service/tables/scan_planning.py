@@ -8,8 +8,9 @@ from datetime import timedelta
 from functools import partial
 from itertools import islice
 
-from catalog.errors import CommitUnknown, NoSuchPlan, NoSuchPlanTask, NotFound, Unavailable
+from catalog.errors import CommitUnknown, Invalid, NoSuchPlan, NoSuchPlanTask, NotFound, Unavailable
 from catalog.iceberg.json import Json
+from catalog.keyed.image import IMAGE_SNAPSHOT
 from catalog.locations.location_rule import FileRule
 from catalog.names import CatalogName, TableName
 from catalog.ports.scan import FileTask, ScanFiles
@@ -68,6 +69,11 @@ class Scans:
         request = ScanRequest.parse(body)
         location, metadata = self._table(catalog, name)
         scan = Scan.of(metadata, request)
+        if scan.incremental and IMAGE_SNAPSHOT in (metadata.get("properties") or {}):
+            raise Invalid(
+                f"{name} is a keyed table, and no snapshot of it only appends: an incremental scan would have no rows",
+                hint="read the changes from its change store, or with `firn changes`",
+            )
         limits = self.limits.for_filter(measure_expression(scan.filter))
         rule = self._rule(catalog, name, metadata)
         sizes = self.files.sizes(scan, rule)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.engines.lake import Lake
-from tests.integration.engines.spark import Refused
+from tests.integration.engines.spark import Refused, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -152,3 +152,31 @@ def test_a_streamed_batch_that_is_written_again_is_not_there_twice(lake: Lake, t
     lake.spark.run(copying)
     assert commits
     assert lake.values(f"SELECT id FROM {lake}.t") == [1]
+
+
+def test_a_keyed_table_is_no_stream(lake: Lake, tmp_path: Path) -> None:
+    """Streams and changelogs fail. Iceberg's incremental read finds no append, and so no row: the page says so."""
+    lake.sql(
+        f"CREATE TABLE {lake}.t (id BIGINT, v STRING) TBLPROPERTIES ('firn.primary-key' = 'id')",
+        f"CREATE TABLE {lake}.copy (id BIGINT, v STRING)",
+        f"INSERT INTO {lake}.t.base VALUES (1, 'a')",
+    )
+    first = lake.rows(f"SELECT * FROM {lake}.t")
+    lake.sql(f"INSERT INTO {lake}.t VALUES (1, 'b'), (2, 'c')")
+    assert (first, lake.values(f"SELECT v FROM {lake}.t ORDER BY id")) == ([[1, "a"]], ["b", "c"])
+    with pytest.raises(Refused, match="Cannot process overwrite snapshot"):
+        lake.spark.run(f"{STREAM}\ncopy('{lake}.t', '{lake}.copy', '{tmp_path}/checkpoint')")
+    with pytest.raises(Refused, match="Delete files are currently not supported"):
+        _read_changelog(lake)
+    start, end = lake.snapshots()
+    between = f"option('start-snapshot-id', {start}).option('end-snapshot-id', {end})"
+    count = f"answer = spark.read.format('iceberg').{between}.load('{lake}.t').count()"
+    assert lake.spark.run(count) == 0
+    lake.sql(f"CREATE TABLE {lake}.changes (id BIGINT, v STRING, _op STRING, _source STRING)")
+    lake.spark.run(f"{STREAM}\ncopy('{lake}.t.change', '{lake}.changes', '{tmp_path}/other')")
+    assert lake.values(f"SELECT v FROM {lake}.changes ORDER BY id") == ["b", "c"]
+
+
+def _read_changelog(lake: Lake) -> list[Row]:
+    lake.call("create_changelog_view", "changelog_view => 'changes_of_t'")
+    return lake.rows("SELECT * FROM changes_of_t")

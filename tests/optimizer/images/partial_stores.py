@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -38,7 +39,12 @@ class PartialStores(Stores):
     """Base and change; files of change may lack the column `_set`, as those of engines that know nothing of it."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.directory, self.files, self.written = directory, list[LineageFile](), 0
+        self.directory, self.files, self.written, self.deletes = (
+            directory,
+            list[LineageFile](),
+            0,
+            dict[str, DataFile](),
+        )
         catalog = InMemoryCatalog("test", warehouse=directory.as_uri())
         catalog.create_namespace("db")
         spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))
@@ -80,7 +86,7 @@ class PartialStores(Stores):
 
 def read_rows(stores: PartialStores, layer: Layer) -> list[tuple[Any, ...]]:
     """What a reader of the image sees, sorted."""
-    return sorted((tuple(row[name] for name in COLUMNS) for row in list_image_rows(stores.base, layer)), key=repr)
+    return sorted((tuple(row[name] for name in COLUMNS) for row in list_image_rows(stores, layer)), key=repr)
 
 
 def read_pack_days(layer: Layer) -> list[set[str]]:

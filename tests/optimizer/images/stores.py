@@ -6,24 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
+from pyroaring import BitMap64
 
-from firn.protocol.tasks.image import Layer, OldRows
+from firn.protocol.tasks.image import HiddenPositions, Layer, OldRows
 from firn.protocol.tasks.merge import RewriteRule
 from firn.scan.lineage import LineageFile
 from optimizer.images.changes import KeyColumns
-from optimizer.images.hidden import read_hidden
+from optimizer.images.hidden import Hidden, read_hidden, to_bitmap, write_position_files, write_vectors
 from optimizer.images.layer import LayerPlan, build_layer
 from optimizer.images.rewriting import Rewriting
 
@@ -70,15 +74,31 @@ class Stores:
         optional = [field.model_copy(update={"required": field.name in ("id", "region")}) for field in COLUMNS]
         # What lineage columns hold is a matter of the files; PyIceberg's writer takes them for ordinary ones.
         self.change = catalog.create_table("db.change", Schema(*optional, OP), partition_spec=spec)
-        self.files: list[LineageFile] = []
-        self.written = 0
+        self.files, self.written, self.deletes = list[LineageFile](), 0, dict[str, DataFile]()
 
     def write_base(self, rows: Sequence[Row]) -> None:
         schema = schema_to_pyarrow(self.base.schema(), include_field_ids=False)
         self.base.append(pa.Table.from_pylist([row._asdict() for row in rows], schema=schema))
 
-    def delete_from_base(self, where: str) -> None:
-        self.base.delete(where)
+    def delete_from_base(self, key: int, *, as_vector: bool = False) -> None:
+        """Hide base's rows with this id by their positions; PyIceberg would write the files anew."""
+        directory, write = self.directory.as_uri(), write_vectors if as_vector else _write_positions
+        for task in self.list_base():
+            path = task.file.file_path
+            places = np.flatnonzero(pc.equal(_read_parquet(path)["id"], key).to_numpy())
+            if len(places):
+                hidden = to_bitmap(places) | read_hidden(self.base.io, task.delete_files).get(path, BitMap64())
+                self.written += 1
+                (written,) = write(self.base.io, directory, f"deleted-{self.written}", {path: hidden})
+                self.deletes[path] = _as_delete_file(written.location)
+
+    def list_base(self) -> list[FileScanTask]:
+        """The files of base with their deletes."""
+        tasks = list(self.base.refresh().scan().plan_files())
+        deletes = self.deletes
+        return [
+            FileScanTask(t.file, {deletes[t.file.file_path]} if t.file.file_path in deletes else set()) for t in tasks
+        ]
 
     def write_changes(self, changes: Sequence[Change], *, sequence: int, first_row_id: int | None) -> None:
         """One change file; all changes are of one partition."""
@@ -122,7 +142,7 @@ class Stores:
         rewriting = None if rule is None else Rewriting(rule=rule, lineage=self._number_rows() if version > 2 else None)
         plan = LayerPlan(
             base=base,
-            base_files=list(base.scan().plan_files()),
+            base_files=self.list_base(),
             change=self.change,
             files=self.files,
             columns=columns,
@@ -148,20 +168,26 @@ class Stores:
         return lineage
 
 
-def read_image(base: Table, layer: Layer) -> list[Row]:
+def read_image(stores: Stores, layer: Layer) -> list[Row]:
     """What a reader of the image sees, sorted."""
-    return sorted((Row(*(row[name] for name in Row._fields)) for row in list_image_rows(base, layer)), key=repr)
+    return sorted((Row(*(row[name] for name in Row._fields)) for row in list_image_rows(stores, layer)), key=repr)
 
 
-def list_image_rows(base: Table, layer: Layer) -> list[dict[str, Any]]:
-    """The rows of base at positions that are not hidden, and those of the packs."""
-    hidden = read_hidden(base.io, [_as_delete_file(hidden_file.location) for hidden_file in layer.hidden])
+def list_image_rows(stores: Stores, layer: Layer) -> list[dict[str, Any]]:
+    """The rows of base at positions that are not hidden, and those of the packs.
+
+    Readers ignore position deletes of a file that has a vector, and the image replaces some of base's vectors.
+    """
+    io = stores.base.io
+    hidden = read_hidden(io, [_as_delete_file(hidden_file.location) for hidden_file in layer.hidden])
+    with_vectors = {path for file in layer.hidden if file.offset is not None for path in file.data_files}
     rows: list[dict[str, Any]] = []
-    for task in base.scan().plan_files():
+    for task in stores.list_base():
         if task.file.file_path in layer.removed_files:
             assert task.file.file_path not in hidden
             continue
-        old = read_hidden(base.io, task.delete_files).get(task.file.file_path, ())
+        is_replaced = task.file.file_path in {*with_vectors, *layer.replaced_vectors}
+        old = read_hidden(io, () if is_replaced else task.delete_files).get(task.file.file_path, ())
         gone = {*hidden.get(task.file.file_path, ()), *old}
         table = _read_parquet(task.file.file_path)
         rows += [row for position, row in enumerate(table.to_pylist()) if position not in gone]
@@ -174,6 +200,10 @@ def list_image_rows(base: Table, layer: Layer) -> list[dict[str, Any]]:
 
 def _read_parquet(location: str) -> pa.Table:
     return pq.read_table(location.removeprefix("file://"), partitioning=None)
+
+
+def _write_positions(io: FileIO, directory: str, name: str, hidden: Hidden) -> list[HiddenPositions]:
+    return write_position_files(io, directory, name, [list(hidden)], hidden)
 
 
 def _as_delete_file(location: str) -> DataFile:

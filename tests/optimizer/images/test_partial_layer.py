@@ -56,7 +56,7 @@ def test_a_layer_is_the_replay_of_all_changes(
         if part:
             stores.write_base_rows(part)
     if any(row["id"] == 1 for row in rows) and rng.random() < 0.5:
-        stores.delete_from_base("id = 1")
+        stores.delete_from_base(1)
         rows = [row for row in rows if row["id"] != 1]
     model, compacted, row_id = PartialModel(KEY, COLUMNS, rows, rules, groups), [], 0
     for sequence in range(1, rng.randrange(2, 6)):
@@ -94,7 +94,7 @@ def test_changes_that_base_has_already_do_not_count(tmp_path: Path) -> None:
 def test_deleted_rows_of_base_are_no_source_of_values(tmp_path: Path, version: int) -> None:
     stores = PartialStores(tmp_path)
     stores.write_base_rows([{"id": number, "day": "d1", "v": "base", "tags": ["x"], "n": number} for number in (1, 2)])
-    stores.delete_from_base("id = 1")
+    stores.delete_from_base(1)
     rows = [{"id": number, "day": "d1", "v": "new"} for number in (1, 2)]
     stores.write_commit([(at, 1, PartialChange("U", row, frozenset({"v"}))) for at, row in enumerate(rows)], number=1)
     layer = stores.build(BY_KEY, 0, version=version)

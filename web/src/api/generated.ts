@@ -12725,6 +12725,8 @@ export interface components {
             };
             /** Protected */
             protected: boolean;
+            /** Read In V3 */
+            read_in_v3: string | null;
             /** Reason */
             reason: string | null;
             /** Records */

@@ -149,6 +149,11 @@ function Kind({ table }: { table: Table }) {
       )}
       {table.properties['firn.insert-only'] === 'true' && <span>the first row of a key wins</span>}
       {isPartial(table.properties) && <span>changes may set some columns only</span>}
+      {table.read_in_v3 !== null && (
+        <span title="Trino 476, ClickHouse and Daft do not read deletion vectors, and fail with an error">
+          engines read it in format v3: {table.read_in_v3}
+        </span>
+      )}
       {table.hides !== null && (
         <span>
           reads hide <span className="mono">{table.hides}</span>

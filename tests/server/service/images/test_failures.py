@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from catalog.errors import CommitRefused, NotFound, Unavailable
 from catalog.files.data_file import AddSnapshot
@@ -21,6 +22,7 @@ from firn.protocol.tasks.image import Layer, LayerTask
 from server.service.images.images import LAG
 from server.service.images.pair import read_pair
 from tests.factories import LAKE
+from tests.server.clocks import HOUR, Clock
 from tests.server.faults import Killed
 from tests.server.lake import BASE, ORDERS, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
@@ -203,6 +205,19 @@ def test_metadata_that_somebody_deleted_is_built_again(orders: KeyedLake) -> Non
     assert orders.read() == {1: "a"}
 
 
+def test_an_image_is_kept_for_a_whole_day_after_it_was_last_served(orders: KeyedLake, clock: Clock) -> None:
+    clock.stop()
+    orders.upsert((1, "a"))
+    orders.load()
+    retention, removed = orders.lake.services.images.retention, []
+    for hours in (2, 23, 4):  # the last read comes after two hours
+        clock.wrong += hours * HOUR
+        removed.append(retention.activate().removed_images)
+        if hours == 2:
+            orders.load()
+    assert removed == [0, 0, 1]
+
+
 def test_expiry_keeps_the_snapshots_of_images(orders: KeyedLake) -> None:
     orders.insert((1, "a"))
     old = orders.lake.metadata(BASE)["current-snapshot-id"]
@@ -229,7 +244,9 @@ def test_a_reader_that_waits_too_long_gets_the_older_state_and_how_old_it_is(ord
     assert LAG.encode() not in first.text
     slow.may_go.clear()
     orders.upsert((2, "b"))
+    answered = _count_older_images()
     late = waiting.load(LAKE, ORDERS)
+    assert _count_older_images() == answered + 1
     assert late.metadata_location == first.metadata_location
     assert LAG.encode() in late.text
     orders.lake.commit(altered(BASE, set_property("firn.read.on-timeout", "refuse")))
@@ -283,3 +300,7 @@ def test_a_file_that_is_gone_is_told(orders: KeyedLake) -> None:
         path.unlink()
     with pytest.raises((NotFound, Unavailable), match="gone"):
         orders.load()
+
+
+def _count_older_images() -> float:
+    return REGISTRY.get_sample_value("firn_older_image_lag_seconds_count") or 0.0

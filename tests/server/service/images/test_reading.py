@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import NoSuchTable
+from catalog.errors import Invalid, NoSuchTable
 from catalog.iceberg.json import Json
 from catalog.keyed.image import IMAGE_SNAPSHOT
 from catalog.names import TableName
@@ -72,11 +72,16 @@ def test_other_columns_make_another_image(orders: KeyedLake) -> None:
     assert orders.served()["properties"]["comment"] == "new"
 
 
-def test_the_format_version_is_a_policy(orders: KeyedLake) -> None:
+def test_the_format_version_is_a_policy_and_the_table_says_why_it_is_3(orders: KeyedLake) -> None:
+    def explain() -> str | None:
+        reason: str | None = orders.lake.client.get("/api/v1/catalogs/lake/tables/db.orders").json()["read_in_v3"]
+        return reason
+
     orders.insert((1, "a"))
     orders.upsert((1, "b"))
+    assert explain() is None
     orders.lake.commit(altered(BASE, set_property("firn.read.format-version", "3")))
-    assert orders.served()["format-version"] == 3
+    assert (orders.served()["format-version"], explain()) == (3, "firn.read.format-version is 3")
     assert orders.read() == {1: "b"}
 
 
@@ -112,6 +117,18 @@ def test_new_changes_add_layers_until_there_are_four(orders: KeyedLake) -> None:
         assert orders.read()[0] == f"v{key}"
         layers.append(len(orders.builds()[0].layers))
     assert layers == [1, 2, 3, 4, 1, 2]
+
+
+def test_an_incremental_scan_that_the_server_plans_is_refused(orders: KeyedLake) -> None:
+    """Engines that plan it themselves find no appends, and so no rows."""
+    scans, snapshot_ids = orders.lake.services.scans, []
+    for key in range(2):
+        orders.upsert((key, "a"))
+        snapshot_ids.append(orders.served()["current-snapshot-id"])
+    between = {"start-snapshot-id": snapshot_ids[0], "end-snapshot-id": snapshot_ids[1]}
+    with pytest.raises(Invalid, match=r"db\.orders is a keyed table"):
+        scans.plan(LAKE, ORDERS, between)
+    assert len(scans.plan(LAKE, ORDERS, {"snapshot-id": snapshot_ids[1]}).files) == 2
 
 
 @pytest.mark.parametrize("name", [PLAIN, BASE])

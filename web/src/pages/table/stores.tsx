@@ -28,7 +28,7 @@ export function StoresStrip({ table }: { table: Table }) {
         {hasLog && <LogBox table={table} />}
         <StoreBox
           title="change"
-          note="recent upserts and deletes"
+          note="recent upserts and deletes; streams read this store, because the table’s own snapshots are no appends"
           store={change}
           lag={
             table.pending_rows === 0 && table.pending_commits === 0 ? (
