@@ -100,7 +100,7 @@ class Computing:
 
     def show_changes(self, changed: str, sql: str) -> None:
         """Views of the states that SQL over the changes of one input reads, and those that a recomputation reads."""
-        self._show_states([changed], [Step("", sql)])
+        self._show_states([changed], [Step("", sql)], is_added=True)
 
     def count_affected(self, frame: DataFrame) -> Affected | None:
         """The values of a frame, which the recomputation reads by the name of the last step."""
@@ -142,8 +142,11 @@ class Computing:
             self.plan.rows({name: affected.values[name] for name in affected.values if name in pruned})
         )
 
-    def _show_states(self, changed: Sequence[str], steps: Sequence[Step]) -> None:
-        """Views of the states that the steps and the recomputation read."""
+    def _show_states(self, changed: Sequence[str], steps: Sequence[Step], *, is_added: bool = False) -> None:
+        """Views of the states that the steps and the recomputation read.
+
+        One query adds changed rows: Spark finds them once for it, without a job before it.
+        """
         sql, columns = " ".join(step.sql for step in steps), self.plan.read_columns()
         for read in self.plan.inputs:
             pinned, needed = self.inputs[read.name], columns[read.name] or read.columns[:1]
@@ -152,8 +155,9 @@ class Computing:
                 self._show(read, State.OLD, pinned.read_old())
             if read.name not in changed:
                 continue
-            changes = pinned.read_changed(needed)
-            if sum(sql.count(f"{read.relation(state)}`") for state in (State.BEFORE, State.AFTER)) > 1:
+            changes = pinned.read_changed(needed, is_net=not is_added)
+            uses = sum(sql.count(f"{read.relation(state)}`") for state in (State.BEFORE, State.AFTER))
+            if uses > 1 and not is_added:
                 changes = ChangedRows(self.compute_now(changes.frame))
             self._show(read, State.BEFORE, changes.before)
             self._show(read, State.AFTER, changes.after)

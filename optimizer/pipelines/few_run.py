@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import duckdb
 import pyarrow as pa
@@ -30,6 +29,7 @@ from optimizer.pipelines.publishing import ComputedTable
 from optimizer.pipelines.selection import Selection
 from optimizer.pipelines.store_files import StoreFiles
 from optimizer.pipelines.target import PipelineTarget, fit_columns
+from optimizer.pipelines.tuning import Tuning
 from optimizer.pipelines.writing import FewRows
 
 
@@ -57,7 +57,7 @@ class FewRun:
         """Whether this process compares rows of the table as Spark does."""
         return can_compare(self.keyed.fields, find_identity(self.keyed))
 
-    @cached_property
+    @property
     def keyed(self) -> Target:
         """The facts for writes to the change store."""
         return self.target.load_keyed()
@@ -74,10 +74,12 @@ class FewRun:
             return None
         return self._finish(rows, current, lambda: explain_wrong_keys(computed, self.keyed))
 
-    def add_changes(self, changed: str, group_changes: GroupChanges) -> AddedChanges | None:
+    def add_changes(self, changed: str, group_changes: GroupChanges, tuning: Tuning) -> AddedChanges | None:
         """Add changes of an input to the table's rows, and recompute the groups of which the SQL is not sure."""
-        self.computing.show_changes(changed, group_changes.changes)
-        changes = self.computing.collect(self.computing.spark.sql(group_changes.changes))
+        sizes = {name: pinned.measure() for name, pinned in self.computing.inputs.items()}
+        with tuning.reading(sum(size if name == changed else total for name, (size, total) in sizes.items())):
+            self.computing.show_changes(changed, group_changes.changes)
+            changes = self.computing.collect(self.computing.spark.sql(group_changes.changes))
         if changes is None:
             return None
         if not len(changes):

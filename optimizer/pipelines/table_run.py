@@ -244,7 +244,7 @@ class TableRun:
         if group_changes is None or (few is None and not is_large) or not has_equal_types(computing, target):
             return None
         self.context.stage("adding changes")
-        added = None if few is None else few.add_changes(changed[0], group_changes)
+        added = None if few is None else few.add_changes(changed[0], group_changes, self.context.tuning)
         if added is None and not is_large:
             return None
         added = added or self._add_in_spark(target, pins, computing, changed[0], group_changes)
