@@ -59,11 +59,15 @@ def read_net_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> Data
 def read_signed_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> DataFrame | None:
     """As `read_net_rows`, perhaps with some equal rows of both snapshots, and without a step that compares rows.
 
-    None if a file has gone, or its deleted rows cannot be read: then another part may have all its rows, too.
+    None if files were replaced, or had deletes before. Then parts have rows that are in neither snapshot, such as those
+    that both of a file's deletes delete: only their sum is 0.
     """
     chosen = ChosenFiles(spark, table, plan.delete_files)
-    has_moved = any(change.before and not (change.after and chosen.can_read_deleted) for change in plan.files)
-    return None if has_moved else _read_signed(chosen, plan)[0]
+    is_simple = all(
+        change.before is None or (change.after and chosen.can_read_deleted and not change.before.deletes)
+        for change in plan.files
+    )
+    return _read_signed(chosen, plan)[0] if is_simple else None
 
 
 def _read_signed(chosen: ChosenFiles, plan: FileChangesOut) -> tuple[DataFrame, set[int]]:

@@ -83,8 +83,7 @@ def list_few(*manifests: Manifest) -> list[str] | None:
     java = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(iceberg=iceberg)))
     work: Any = SimpleNamespace(session=SimpleNamespace(jvm=java))
     table = SimpleNamespace(io=lambda: None, specs=lambda: None)
-    listed = SimpleNamespace(iterator=lambda: JavaIterator([*manifests]))
-    return read_checks._list_few(work, table, SimpleNamespace(allManifests=lambda _: listed))
+    return read_checks._list_few(work, table, manifests)
 
 
 def test_few_files_are_listed_data_and_deletes() -> None:
