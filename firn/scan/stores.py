@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
@@ -248,18 +248,17 @@ def _read_task(table: Table, task: FileScanTask) -> pa.Table:
 
 def _where(keys: pa.Table, names: Sequence[str]) -> BooleanExpression:
     """A filter that leaves out files of base without any of the keys, by each of their columns."""
-    conditions = [condition for name in names if (condition := _where_column(keys[name], name)) is not None]
-    return reduce(And, conditions, AlwaysTrue())
+    where: BooleanExpression = AlwaysTrue()
+    for name in names:
+        where = And(where, _where_column(keys[name].drop_null(), name))  # no row has a null in its key
+    return where
 
 
-def _where_column(column: pa.ChunkedArray, name: str) -> BooleanExpression | None:
-    """A condition that the column's values meet; None if PyIceberg knows none for their type."""
-    if (
-        not len(column)
-        or not isinstance(column[0].as_py(), _LITERALS)
-        or isinstance(column[0].as_py(), bool | datetime)
-    ):
-        return None
+def _where_column(column: pa.ChunkedArray, name: str) -> BooleanExpression:
+    """A condition that the column's values meet."""
+    first = column[0].as_py() if len(column) else None
+    if not isinstance(first, _LITERALS) or isinstance(first, bool | datetime):
+        return AlwaysTrue()
     values = pc.unique(column)
     if len(values) <= _MOST_KEYS_IN_FILTER:
         return In(term=Reference(name), literals={literal(value) for value in values.to_pylist()})

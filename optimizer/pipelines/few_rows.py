@@ -76,11 +76,8 @@ def compare_few(computed: pa.Table, current: pa.Table, target: Target) -> FewCha
     ]
     gone = {*known} - {*keys}
     deletes = [number for number, row in enumerate(old) if _pick(row, places) in gone]
-    changes = [
-        _take(computed, upserts, target.columns, UPSERT),
-        _take(current, deletes, target.columns, DELETE).cast(_with_op(computed.select(target.columns).schema)),
-    ]
-    rows = pa.concat_tables(changes)
+    schema = pa.schema([pa.field(name, computed.schema.field(name).type) for name in target.columns])
+    rows = pa.concat_tables([_take(computed, upserts, schema, UPSERT), _take(current, deletes, schema, DELETE)])
     return FewChanges(rows, len(upserts), len(deletes), len(keys) - len(upserts))
 
 
@@ -97,10 +94,8 @@ def _pick(row: Row, places: Sequence[int]) -> Row:
     return tuple(row[place] for place in places)
 
 
-def _take(rows: pa.Table, numbers: Sequence[int], columns: Sequence[str], op: str) -> pa.Table:
-    taken = rows.select(list(columns)).take(pa.array(numbers, pa.int64()))
+def _take(rows: pa.Table, numbers: Sequence[int], schema: pa.Schema, op: str) -> pa.Table:
+    """Some rows with their operation. Rows of the table may have nulls where computed ones never have."""
+    taken = pa.table([rows[name].cast(schema.field(name).type) for name in schema.names], schema=schema)
+    taken = taken.take(pa.array(numbers, pa.int64()))
     return taken.append_column(OP, pa.array([op] * len(numbers), pa.string()))
-
-
-def _with_op(schema: pa.Schema) -> pa.Schema:
-    return schema.append(pa.field(OP, pa.string()))

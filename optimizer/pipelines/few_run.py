@@ -111,10 +111,8 @@ class FewRun:
             listed = zip(*(rows[name].to_pylist() for name in scope), strict=True)
             rows = rows.filter(pa.array([row not in doubted for row in listed], pa.bool_()))
             parts, doubtful = [computed], len(values)
-        schema = current.schema
-        named = {name.lower(): name for name in rows.column_names}
-        kept = pa.table([rows[named[name.lower()]] for name in schema.names], names=schema.names).cast(schema)
-        parts = [kept, *(part.select(schema.names).cast(schema) for part in parts)]
+        schema = pa.schema([pa.field(field.name, field.type) for field in current.schema])
+        parts = [_order(part, schema) for part in (rows, *parts)]
         done = self._finish(pa.concat_tables(parts), current, lambda: None)
         return None if done is None else AddedChanges(done, len(affected), doubtful)
 
@@ -150,6 +148,12 @@ class FewRun:
                 return read.select(self.keyed.columns)
             self.say(f"Spark reads the table's rows: {read}")
         return self.computing.collect(find().restrict(target.read_rows()).select(*map(quote_name, self.keyed.columns)))
+
+
+def _order(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with these columns, whatever the case of their names, in this order and of these types."""
+    names = {name.lower(): name for name in rows.column_names}
+    return pa.table([rows[names[field.name.lower()]].cast(field.type) for field in schema], schema=schema)
 
 
 def open_few(

@@ -58,7 +58,8 @@ class StoreFiles:
         loader = self.open_table(handle)
         try:
             stores = Stores(loader.load(BASE), loader.load(CHANGE), plan, check=self.check, measure=_Measure().add)
-            return stores.read_state(plan.until, keys)
+            kinds = pa.schema([stores.target.field(name) for name in keys.column_names])
+            return stores.read_state(plan.until, keys.cast(kinds))
         except (JobError, httpx.HTTPError):
             raise
         except Exception as error:  # noqa: BLE001 -- PyIceberg and PyArrow raise many types for what they cannot read

@@ -79,6 +79,12 @@ def test_rows_that_only_one_side_has_are_written_and_deleted() -> None:
     assert compare(new, old) == [("D", 3, 3.0), ("U", 1, 1.0)]
 
 
+def test_a_row_with_a_null_that_no_computed_row_has_is_deleted() -> None:
+    schema = pa.schema([pa.field(field.name, field.type, nullable=field.name == "fare") for field in SCHEMA])
+    computed = build_rows((1, 1.0, AT, None)).cast(schema)
+    assert compare(computed, build_rows((2, None, AT, None))) == [("D", 2, None), ("U", 1, 1.0)]
+
+
 def test_rows_of_the_table_that_share_a_key_are_replaced_although_one_of_them_is_right() -> None:
     right = (1, 1.0, AT, None)
     assert compare(build_rows(right), build_rows(right, (1, 2.0, AT, None))) == [("U", 1, 1.0)]

@@ -107,6 +107,24 @@ def test_rows_are_recomputed_after_somebody_else_has_changed_the_table(server: R
     assert trips.run().recomputed == 0
 
 
+def test_keys_of_text_are_found_and_compared(server: RunningServer) -> None:
+    sql, name = server.spark.sql, f"paid_{next(NUMBERS)}"
+    sql(f"CREATE TABLE lake.raw.{name} (shop STRING, at TIMESTAMP, note STRING) USING iceberg")
+    sql(
+        f"INSERT INTO lake.raw.{name} VALUES ('a', TIMESTAMP'2026-01-05 10:00', 'é'), ('b', NULL, 'x'), "
+        "('c', NULL, 'y')"
+    )
+    query = f"SELECT shop, count(*) AS n, max(at) AS latest, min(note) AS note FROM raw.{name} GROUP BY shop"
+    runs = PinnedRuns(server, f"mart.{name}", query, [f"raw.{name}"], key=["shop"])
+    assert runs.run().mode == "full"
+    sql(f"INSERT INTO lake.raw.{name} VALUES ('a', TIMESTAMP'2026-01-06 10:00', 'z'), ('d', NULL, NULL)")
+    sql(f"DELETE FROM lake.raw.{name} WHERE shop = 'c'")
+    result = runs.run()
+    assert (result.keys, result.written, result.deleted) == (3, 2, 1)
+    full = query.replace("raw.", "lake.raw.")
+    assert server.rows(f"SELECT shop, n, latest, note FROM lake.mart.{name}") == server.rows(full)
+
+
 def test_a_removed_extreme_is_looked_for_in_its_group_alone(server: RunningServer, driver: str) -> None:
     trips = Trips(server, "trip_b", driver)
     best = server.rows(f"SELECT id FROM lake.raw.{trips.name} WHERE driver = 1 AND day = DATE'2026-01-02'")
