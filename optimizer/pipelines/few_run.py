@@ -162,7 +162,8 @@ def open_few(
     """The way of a run with few changes; None if Spark takes all steps."""
     is_plain = definition.output_mode is OutputMode.UPSERT and not definition.validators and definition.code is None
     has_backfills = pins.chunks is not None or pins.replay is not None or pins.writes_unchanged
-    if context.files is None or not is_plain or has_backfills or not target.is_keyed or target.is_empty:
+    has_few = target.is_keyed and not target.is_empty and target.shown.hides is None
+    if context.files is None or not is_plain or has_backfills or not has_few:
         return None
     few = FewRun(computing, target, pins, context.files, context.say)
     return few if few.can_compare else None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import httpx
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyiceberg.exceptions import (
     ValidationError,
 )
 from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
 
 from firn.drains.append import Append
 from firn.drains.files import write_files
@@ -65,12 +65,21 @@ class StoreFiles:
         except Exception as error:  # noqa: BLE001 -- PyIceberg and PyArrow raise many types for what they cannot read
             return str(error) or type(error).__name__
 
-    def open_changes(self, handle: TableHandle) -> ChangeFiles | str:
-        """The way to write changes of a table; why not, if only Spark writes its files."""
+    def write_changes(self, handle: TableHandle, rows: pa.Table) -> WrittenChanges | str:
+        """Write changes, one for each key, to files that nothing names yet; why not, if only Spark can."""
         loader = self.open_table(handle)
-        layout = ChangeLayout.of(loader.load(CHANGE))
-        reasons = find_table_reasons(layout)
-        return reasons[0] if reasons else ChangeFiles(loader, layout)
+        try:
+            layout = ChangeLayout.of(loader.load(CHANGE))
+            reasons = find_table_reasons(layout)
+            if reasons:
+                return reasons[0]
+            kinds = pa.schema([layout.target.field(name) for name in rows.column_names])
+            files = write_files(layout.table, rows.cast(kinds))
+        except (JobError, httpx.HTTPError):
+            raise
+        except Exception as error:  # noqa: BLE001 -- Java may have access to files that Python does not have
+            return str(error) or type(error).__name__
+        return WrittenChanges(loader, layout.table, files)
 
 
 @dataclass
@@ -86,36 +95,30 @@ class _Measure:
             raise TooManyBytes(f"{self.total:,} bytes of files may have them")
 
 
-@dataclass
-class ChangeFiles:
-    """Writes changes into the change store of a table, one for each key."""
+@dataclass(frozen=True)
+class WrittenChanges:
+    """Files of changes for the change store, which `table` was when they were written."""
 
     loader: StoreLoader
-    layout: ChangeLayout
-    files: list[DataFile] = field(default_factory=list)
+    table: Table
+    files: Sequence[DataFile]
 
-    def append(self, rows: pa.Table, summary: dict[str, str]) -> None:
-        """Append the changes in one commit. Files are written once, also if the commit is tried again.
+    def append(self, summary: Mapping[str, str]) -> None:
+        """Append them in one commit.
 
         Raises AppendRefused if the catalog did not take the commit, AppendUnknown if nobody knows.
         """
-        layout = self.layout
-        self.files = self.files or write_files(layout.table, rows.cast(_keep(layout, rows)))
+        table, spec_id = self.table, self.table.spec().spec_id
         for attempt in range(1, TRIES + 1):
-            table: Any = layout.table if attempt == 1 else self.loader.load(CHANGE)
             try:
-                Append(table, self.files, layout.table.spec().spec_id, summary).commit()
+                Append(table, self.files, spec_id, summary).commit()
             except CommitFailedException as error:  # another commit came first, or the writer's position has moved
                 if attempt == TRIES:
                     raise AppendRefused(str(error)) from error
+                table = self.loader.load(CHANGE)
             except _REFUSALS as error:
                 raise AppendRefused(str(error)) from error
-            except Exception as error:  # with many types; the answer may be what is missing
+            except Exception as error:  # of many types; the answer may be what is missing
                 raise AppendUnknown(str(error) or type(error).__name__) from error
             else:
                 return
-
-
-def _keep(layout: ChangeLayout, rows: pa.Table) -> pa.Schema:
-    """The types of the store for the columns of the changes, in their order."""
-    return pa.schema([layout.target.field(name) for name in rows.column_names])

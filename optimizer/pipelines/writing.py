@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from optimizer.pipelines.snapshots import load_iceberg_table
 from optimizer.pipelines.staged_rows import StagedRows, append_files, overwrite_table, write_new
 from optimizer.pipelines.store_files import StoreFiles
 from optimizer.staged_files import stage_files
+
+log = logging.getLogger(__name__)
 
 
 class WritableRows(Protocol):
@@ -113,10 +116,11 @@ class FewRows:
 
     def commit(self, options: Mapping[str, str]) -> int | None:
         """Append the changes, in Spark if PyArrow does not write files of this table. Raises errors of both."""
-        opened = self.files.open_changes(self.handle)
-        if isinstance(opened, str):
+        written = self.files.write_changes(self.handle, self.rows)
+        if isinstance(written, str):
+            log.info("Spark writes the changes of %s: %s", self.keyed.name, written)
             return self._in_spark().commit(options)
-        opened.append(self.rows, {key.removeprefix(SUMMARY_OPTION): text for key, text in options.items()})
+        written.append({key.removeprefix(SUMMARY_OPTION): text for key, text in options.items()})
         return None
 
     def stage(self, stack: ExitStack) -> StagedRows:

@@ -95,7 +95,8 @@ def add(rows: list[dict[str, Any]], changes: list[dict[str, Any]]) -> list[dict[
     }
     added = answer_few(built.maintained, relations)
     assert added.select(CURRENT_SCHEMA.names).cast(CURRENT_SCHEMA).schema == CURRENT_SCHEMA
-    return added.to_pylist()
+    found: list[dict[str, Any]] = added.to_pylist()
+    return found
 
 
 def test_a_gained_row_is_added() -> None:

@@ -13,32 +13,26 @@ from pyiceberg.exceptions import BadRequestError, CommitFailedException, CommitS
 from firn.spark.errors import AppendRefused, AppendUnknown, is_refusal, is_uncertain
 from optimizer.errors import Refused
 from optimizer.pipelines import store_files
-from optimizer.pipelines.store_files import TRIES, ChangeFiles, StoreFiles, TooManyBytes
+from optimizer.pipelines.store_files import TRIES, StoreFiles, TooManyBytes, WrittenChanges
 
 ROWS = pa.table({"k": pa.array([1], pa.int64()), "_op": ["U"]})
-TARGET = pa.schema({"k": pa.int32(), "_op": pa.large_string()})
 
 
 @dataclass
 class Catalog:
-    """What becomes of each commit, in order, and what was written and sent."""
+    """What becomes of each commit, in order, and what was sent."""
 
     answers: list[Exception | None]
-    written: list[pa.Schema] = field(default_factory=list)
     sent: list[tuple[Any, ...]] = field(default_factory=list)
     loads: int = 0
 
     def load(self, store: str) -> Any:
         assert store == "change"
         self.loads += 1
-        return f"table {self.loads}"
-
-    def write(self, _table: Any, rows: pa.Table) -> list[Any]:
-        self.written.append(rows.schema)
-        return ["file"]
+        return build_table(f"table {self.loads}")
 
     def append(self, table: Any, files: Any, spec: int, summary: Any) -> Any:
-        self.sent.append((table, tuple(files), spec, summary["position"]))
+        self.sent.append((table.name, tuple(files), spec, summary["position"]))
         return SimpleNamespace(commit=self.commit)
 
     def commit(self) -> None:
@@ -47,43 +41,43 @@ class Catalog:
             raise answer
 
 
-def append(monkeypatch: pytest.MonkeyPatch, *answers: Exception | None) -> tuple[Catalog, ChangeFiles]:
-    catalog = Catalog([*answers])
-    monkeypatch.setattr(store_files, "write_files", catalog.write)
+def append(monkeypatch: pytest.MonkeyPatch, *answers: Exception | None) -> tuple[Catalog, WrittenChanges]:
+    catalog: Any = Catalog([*answers])
     monkeypatch.setattr(store_files, "Append", catalog.append)
-    table = SimpleNamespace(spec=lambda: SimpleNamespace(spec_id=7))
-    layout: Any = SimpleNamespace(table=table, target=TARGET)
-    loader: Any = catalog
-    return catalog, ChangeFiles(loader, layout)
+    file: Any = "file"
+    return catalog, WrittenChanges(catalog, build_table("table 0"), [file])
 
 
-def test_changes_are_appended_with_the_types_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog, files = append(monkeypatch, None)
-    files.append(ROWS, {"position": "c"})
-    assert catalog.written == [TARGET]
-    assert [sent[1:] for sent in catalog.sent] == [(("file",), 7, "c")]
+def build_table(name: str) -> Any:
+    return SimpleNamespace(spec=lambda: SimpleNamespace(spec_id=7), name=name)
+
+
+def test_changes_are_appended_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog, changes = append(monkeypatch, None)
+    changes.append({"position": "c"})
+    assert catalog.sent == [("table 0", ("file",), 7, "c")]
 
 
 def test_a_commit_that_comes_after_another_one_is_sent_again_upon_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog, files = append(monkeypatch, CommitFailedException("first"), CommitFailedException("again"), None)
-    files.append(ROWS, {"position": "c"})
-    assert len(catalog.written) == 1
-    assert [sent[0] for sent in catalog.sent[1:]] == ["table 1", "table 2"]
+    catalog, changes = append(monkeypatch, CommitFailedException("first"), CommitFailedException("again"), None)
+    changes.append({"position": "c"})
+    assert [sent[0] for sent in catalog.sent] == ["table 0", "table 1", "table 2"]
+    assert {sent[1:] for sent in catalog.sent} == {(("file",), 7, "c")}
 
 
 def test_a_commit_that_is_refused_each_time_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog, files = append(monkeypatch, *[CommitFailedException("the position has moved")] * TRIES)
+    catalog, changes = append(monkeypatch, *[CommitFailedException("the position has moved")] * TRIES)
     with pytest.raises(AppendRefused, match="the position has moved") as refused:
-        files.append(ROWS, {"position": "c"})
+        changes.append({"position": "c"})
     assert len(catalog.sent) == TRIES
     assert is_refusal(refused.value)
     assert not is_uncertain(refused.value)
 
 
 def test_a_bad_commit_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog, files = append(monkeypatch, BadRequestError("no such column"))
+    catalog, changes = append(monkeypatch, BadRequestError("no such column"))
     with pytest.raises(AppendRefused, match="no such column"):
-        files.append(ROWS, {"position": "c"})
+        changes.append({"position": "c"})
     assert len(catalog.sent) == 1
 
 
@@ -91,29 +85,33 @@ def test_a_bad_commit_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_commit_without_an_answer_is_never_sent_again_by_itself(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog, files = append(monkeypatch, error)
+    catalog, changes = append(monkeypatch, error)
     with pytest.raises(AppendUnknown) as unknown:
-        files.append(ROWS, {"position": "c"})
+        changes.append({"position": "c"})
     assert len(catalog.sent) == 1
     assert is_uncertain(unknown.value)
     assert not is_refusal(unknown.value)
 
 
-def read(error: Exception) -> pa.Table | str:
+def open_failing(error: Exception) -> StoreFiles:
     def load(_: str) -> Any:
         raise error
 
     loader: Any = SimpleNamespace(load=load)
-    handle: Any = None
-    plan: Any = None
-    return StoreFiles(lambda _: loader).read_rows(handle, plan, ROWS)
+    return StoreFiles(lambda _: loader)
 
 
-def test_files_that_pyarrow_cannot_read_are_left_to_spark() -> None:
-    assert read(ValueError("equality deletes")) == "equality deletes"
-    assert read(TooManyBytes("9 bytes of files")) == "9 bytes of files"
+HANDLE: Any = None
+PLAN: Any = None
+
+
+@pytest.mark.parametrize("error", [ValueError("equality deletes"), TooManyBytes("9 bytes of files"), OSError("denied")])
+def test_what_python_cannot_read_or_write_is_left_to_spark(error: Exception) -> None:
+    files = open_failing(error)
+    assert files.read_rows(HANDLE, PLAN, ROWS) == str(error)
+    assert files.write_changes(HANDLE, ROWS) == str(error)
 
 
 def test_a_file_that_the_run_may_not_open_ends_the_run() -> None:
     with pytest.raises(Refused, match="elsewhere"):
-        read(Refused("elsewhere"))
+        open_failing(Refused("elsewhere")).read_rows(HANDLE, PLAN, ROWS)
