@@ -1,4 +1,4 @@
-"""The driver compares few rows as Spark compares many: docs/protocols.md, rule 8.31."""
+"""The optimizer compares few rows as Spark compares many: docs/decisions/0221-runs-with-few-changes-need-two-jobs.md."""
 
 from __future__ import annotations
 
