@@ -1,4 +1,4 @@
-"""The optimizer compares few rows as Spark compares many: docs/decisions/0221-runs-with-few-changes-need-two-jobs.md."""
+"""The optimizer compares few rows as Spark compares many (decision 221)."""
 
 from __future__ import annotations
 

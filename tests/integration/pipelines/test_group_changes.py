@@ -8,6 +8,7 @@ import pytest
 
 from firn.protocol.pipelines import RunResult
 from optimizer.pipelines import computing, table_run
+from optimizer.pipelines.store_files import StoreFiles
 from tests.integration.pipelines.pinned_runs import PinnedRuns
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
@@ -22,13 +23,15 @@ NUMBERS = count()
 COLUMNS = "driver, day, city, trips, tipped, fares, tips, best, first_note"
 
 
-@pytest.fixture(autouse=True, params=["few", "many"])
-def _small_tables_take_changes(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """Runs add changes in the driver, and in Spark if rows are many."""
+@pytest.fixture(autouse=True, params=["few", "no access", "many"])
+def _small_tables_take_changes(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Few rows are the driver's, many are Spark's; with few rows, Spark reads and writes what Python cannot open."""
     monkeypatch.setattr(table_run, "LEAST_ADDED_BYTES", 0)
     if request.param == "many":
         monkeypatch.setattr(computing, "MOST_FEW", 0)
-    return str(request.param)
+    if request.param == "no access":
+        for name in ("read_rows", "write_changes"):
+            monkeypatch.setattr(StoreFiles, name, lambda *_: "no access")
 
 
 @pytest.fixture(scope="module")
