@@ -104,7 +104,7 @@ class Computing:
 
     def count_affected(self, frame: DataFrame) -> Affected | None:
         """The values of a frame, which the recomputation reads by the name of the last step."""
-        rows, computed = self._collect_few(frame)
+        rows, computed = self.collect_few(frame)
         count = computed.count() if rows is None else len(rows)
         computed = computed.hint("broadcast") if count <= MOST_COLLECTED else computed
         self.name_view(AFFECTED, computed)
@@ -120,9 +120,9 @@ class Computing:
 
     def collect(self, frame: DataFrame) -> pa.Table | None:
         """The rows of a frame; None if they are not few."""
-        return self._collect_few(frame)[0]
+        return self.collect_few(frame)[0]
 
-    def _collect_few(self, frame: DataFrame) -> tuple[pa.Table | None, DataFrame]:
+    def collect_few(self, frame: DataFrame) -> tuple[pa.Table | None, DataFrame]:
         """The rows, None if they are not few, and a frame that has them: Spark computes them once, in one job."""
         kept = frame.localCheckpoint(eager=False)
         self.stack.callback(_forget, kept)

@@ -75,11 +75,15 @@ class FewRun:
         return self._finish(rows, current, lambda: explain_wrong_keys(computed, self.keyed))
 
     def add_changes(self, changed: str, group_changes: GroupChanges, tuning: Tuning) -> AddedChanges | None:
-        """Add changes of an input to the table's rows, and recompute the groups of which the SQL is not sure."""
+        """Add changes of an input to the table's rows, and recompute the groups of which the SQL is not sure.
+
+        If this is left to Spark, a view has the changes.
+        """
         sizes = {name: pinned.measure() for name, pinned in self.computing.inputs.items()}
         with tuning.reading(sum(size if name == changed else total for name, (size, total) in sizes.items())):
             self.computing.show_changes(changed, group_changes.changes)
-            changes = self.computing.collect(self.computing.spark.sql(group_changes.changes))
+            changes, kept = self.computing.collect_few(self.computing.spark.sql(group_changes.changes))
+        self.computing.name_view(CHANGES, kept)
         if changes is None:
             return None
         if not len(changes):

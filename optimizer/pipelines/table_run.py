@@ -11,7 +11,6 @@ from pyspark.sql.types import StructType
 
 from firn.pipelines import Plan, incremental
 from firn.pipelines.errors import InvalidDefinition
-from firn.pipelines.group_changes import GroupChanges
 from firn.pipelines.table_plans import hide_filled
 from firn.protocol.backfills import ClaimRequest
 from firn.protocol.beside import Take
@@ -30,6 +29,7 @@ from optimizer.pipelines.few_run import AddedChanges, FewRun, open_few
 from optimizer.pipelines.heads import open_head, read_schemas
 from optimizer.pipelines.inputs import PinnedInput, list_changed
 from optimizer.pipelines.maintaining import (
+    Maintained,
     add_changes,
     can_be_exact,
     find_group_changes,
@@ -247,7 +247,9 @@ class TableRun:
         added = None if few is None else few.add_changes(changed[0], group_changes, self.context.tuning)
         if added is None and not is_large:
             return None
-        added = added or self._add_in_spark(target, pins, computing, changed[0], group_changes)
+        if added is None:
+            maintained = add_changes(computing, target, changed[0], group_changes, are_found=few is not None)
+            added = self._prepare_added(target, pins, computing, maintained)
         result = added.computed.result
         self.context.say(
             f"adds changes of {changed[0]} to counts and sums: {added.affected} values of "
@@ -256,10 +258,9 @@ class TableRun:
         update = {"mode": "incremental", "keys": added.affected, "recomputed": added.recomputed}
         return replace(added.computed, result=result.model_copy(update=update))
 
-    def _add_in_spark(
-        self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: str, group_changes: GroupChanges
+    def _prepare_added(
+        self, target: PipelineTarget, pins: TargetPins, computing: Computing, maintained: Maintained | None
     ) -> AddedChanges:
-        maintained = add_changes(computing, target, changed, group_changes)
         if maintained is None:
             return AddedChanges(ComputedTable(target, pins, RunResult(mode="")), 0, 0)
         computed = self._prepare(target, pins, computing, maintained.rows, maintained.selection)
