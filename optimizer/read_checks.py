@@ -6,9 +6,9 @@ meanwhile; after a refresh the new state is checked before anything of it is ope
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
@@ -22,9 +22,12 @@ from optimizer.spark import JobSession
 
 CHANGE = "change"
 """The last part of a change store's name."""
-MOST_LISTED = 200
-MOST_MANIFESTS = 20
-"""Up to so many files in so many manifests the driver lists by itself: two jobs of Spark take more CPU time."""
+MOST_LISTED = 5_000
+MOST_DELETES = 500
+MOST_MANIFESTS = 100
+"""Up to so many data files and delete files in so many manifests the driver lists by itself: two jobs of Spark take
+more CPU time.
+"""
 _DATA = 0
 """The id of manifests of data files; others are of delete files."""
 
@@ -94,59 +97,106 @@ def check_table(work: ReadsTables, read: TableRead) -> None:
         return
     checked = (snapshot.snapshotId(), read.manifests_alone)
     if checked not in work.checked:
-        _check_snapshot(work, table, snapshot)
+        manifests = _check_snapshot(work, table, snapshot)
         if not read.manifests_alone:
-            _check_data_files(work, table, read, snapshot, is_head=snapshot.snapshotId() == head.snapshotId())
+            few = _list_few(work, table, manifests)
+            if few is None:
+                _check_with_spark(work, table, read, snapshot, is_head=snapshot.snapshotId() == head.snapshotId())
+            else:
+                work.file_access.check_files(few)
         work.checked.add(checked)
 
 
-def _check_data_files(work: ReadsTables, table: Any, read: TableRead, snapshot: Any, *, is_head: bool) -> None:
-    """The data and delete files of a snapshot whose manifests were checked: without Spark, if they are few."""
-    few = _list_few(work, table, snapshot)
-    if few is not None:
-        work.file_access.check_files(few)
-        return
+def _check_with_spark(work: ReadsTables, table: Any, read: TableRead, snapshot: Any, *, is_head: bool) -> None:
+    """The data and delete files of a snapshot whose manifests were checked, if they are many."""
     files = _list_entries(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
     work.file_access.check_frame(files, "file_path")
 
 
-def _list_few(work: ReadsTables, table: Any, snapshot: Any) -> list[str] | None:
+def _list_few(work: ReadsTables, table: Any, manifests: Sequence[Any]) -> list[str] | None:
     """The locations of a snapshot's files; None for many of them, or many manifests, which Spark reads faster.
 
     The counts in a manifest list are a writer's word, so this also stops after as many files.
     """
-    manifests = list(islice(iterate(snapshot.allManifests(table.io())), MOST_MANIFESTS + 1))
-    if len(manifests) > MOST_MANIFESTS or sum(map(_count_files, manifests)) > MOST_LISTED:
+    if len(manifests) > MOST_MANIFESTS:
         return None
-    locations = list[str]()
-    for manifest in manifests:
-        with closing(_list_manifest(work, table, manifest)) as listed:
-            locations += islice(listed, MOST_LISTED + 1 - len(locations))
-        if len(locations) > MOST_LISTED:
+    kinds = [bool(manifest.content().id() == _DATA) for manifest in manifests]
+    counted = {True: 0, False: 0}
+    for kind, manifest in zip(kinds, manifests, strict=True):
+        counted[kind] += _count_files(manifest)
+    if counted[True] > MOST_LISTED or counted[False] > MOST_DELETES:
+        return None
+    lister, locations = _FileLister(work.session.jvm.org.apache.iceberg, table), list[str]()
+    left = {True: MOST_LISTED, False: MOST_DELETES}
+    for kind, manifest in zip(kinds, manifests, strict=True):
+        listed = (lister.list_data if kind else lister.list_deletes)(manifest, left[kind] + 1)
+        left[kind] -= len(listed)
+        if left[kind] < 0:
             return None
+        locations += listed
     return locations
 
 
 def _count_files(manifest: Any) -> int:
-    return (manifest.addedFilesCount() or 0) + (manifest.existingFilesCount() or 0)
+    return max(manifest.addedFilesCount() or 0, 0) + max(manifest.existingFilesCount() or 0, 0)
 
 
-def _list_manifest(work: ReadsTables, table: Any, manifest: Any) -> Generator[str]:
-    """The locations of the files that a manifest lists and has not deleted."""
-    files, content = work.session.jvm.org.apache.iceberg.ManifestFiles, manifest.content().id()
-    read = files.read if content == _DATA else files.readDeleteManifest
-    reader = read(manifest, table.io(), table.specs())
-    try:
-        yield from (str(file.location()) for file in iterate(reader))
-    finally:
-        reader.close()
+@dataclass(frozen=True)
+class _FileLister:
+    """Reads the locations of files that manifests list and have not deleted. `iceberg` are Java's classes."""
+
+    iceberg: Any
+    table: Any
+
+    def list_data(self, manifest: Any, most: int) -> list[str]:
+        """Up to so many data files: Java sends them as one text, because four round trips a file take longer.
+
+        A location with a newline becomes several, and is refused unless each of them lies where the job may read.
+        """
+        paths = self._read_paths(manifest, *self._access)
+        try:
+            text = str(self._join(self._limit(paths, most)))
+        finally:
+            paths.close()
+        return text.split("\n") if text else []
+
+    def list_deletes(self, manifest: Any, most: int) -> list[str]:
+        """Up to so many delete files: Java lists no paths of these."""
+        reader = self._read_deletes(manifest, *self._access)
+        try:
+            return [str(file.location()) for file in islice(iterate(reader), most)]
+        finally:
+            reader.close()
+
+    @cached_property
+    def _access(self) -> tuple[Any, Any]:
+        return self.table.io(), self.table.specs()
+
+    # Each look for a method is a round trip, too.
+    @cached_property
+    def _read_paths(self) -> Any:
+        return self.iceberg.ManifestFiles.readPaths
+
+    @cached_property
+    def _read_deletes(self) -> Any:
+        return self.iceberg.ManifestFiles.readDeleteManifest
+
+    @cached_property
+    def _limit(self) -> Any:
+        return self.iceberg.relocated.com.google.common.collect.Iterables.limit
+
+    @cached_property
+    def _join(self) -> Any:
+        return self.iceberg.relocated.com.google.common.base.Joiner.on("\n").join
 
 
-def _check_snapshot(work: ReadsTables, table: Any, snapshot: Any) -> None:
-    """A manifest list is checked before it is opened, and so are the manifests that it names."""
+def _check_snapshot(work: ReadsTables, table: Any, snapshot: Any) -> list[Any]:
+    """Check a manifest list before it is opened, and the manifests that it names; return these."""
     if (location := snapshot.manifestListLocation()) is not None:
         work.file_access.check_files([str(location)])
-    work.file_access.check_files(str(manifest.path()) for manifest in iterate(snapshot.allManifests(table.io())))
+    manifests = list(iterate(snapshot.allManifests(table.io())))
+    work.file_access.check_files(str(manifest.path()) for manifest in manifests)
+    return manifests
 
 
 def _check_every_snapshot(work: ReadsTables, table: Any) -> None:

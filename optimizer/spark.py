@@ -52,6 +52,9 @@ SETTINGS = {
     "spark.driver.defaultJavaOptions": "-Duser.timezone=UTC -XX:CompileThresholdScaling=5",
     "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
     "spark.sql.ansi.enabled": "true",
+    # PySpark would tell Java with eight messages who calls each function of a column: half of the messages of a run.
+    # Errors of frames do not name the line in Python any more.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Jobs that run side by side share the cores evenly, whichever came first.
     "spark.scheduler.mode": "FAIR",
 }

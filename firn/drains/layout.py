@@ -130,13 +130,18 @@ def require_light(layout: ChangeLayout, log: LogOut) -> None:
 
 
 def _find_reasons(layout: ChangeLayout, log: LogOut) -> list[str]:
-    table, properties = layout.table, layout.table.properties
     reasons = list[str]()
     if log.format not in (*JSON_FORMATS, *CDC_JSON_FORMATS, *AVRO_FORMATS):
         reasons.append(f"records of the format {log.format} are decoded in Spark only")
     if log.truncates == EMPTY and log.format not in JSON_FORMATS:
         reasons.append("firn.log.truncates is empty: only Spark empties a table")
-    reasons += [
+    return reasons + find_table_reasons(layout)
+
+
+def find_table_reasons(layout: ChangeLayout) -> list[str]:
+    """Why only Spark writes changes of a table; empty if PyArrow can."""
+    table, properties = layout.table, layout.table.properties
+    reasons = [
         f"column {field.name} has the type {field.field_type}"
         for field in layout.columns
         if not _is_known(field.field_type)

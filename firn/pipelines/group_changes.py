@@ -57,14 +57,16 @@ def build_group_changes(groups: Groups, changed: Leaf, scope: Sequence[str]) -> 
 
 
 def _sum_changes(groups: Groups, changed: Leaf) -> str:
-    """SQL of what each group lost and gained."""
+    """SQL of what each group lost and gained, without groups that lost and gained the same."""
     rows = to_sql(_join_changed(groups, changed))
     keys = [f"g{number}" for number in range(len(groups.columns))]
     sums = ["sum(n) AS n", "sum(CASE WHEN n < 0 THEN 1 ELSE 0 END) AS lost"]
     for number, measure in enumerate(groups.measures):
         sums += _sum_measure(measure, f"{number}")
     columns = ", ".join([*keys, *sums])
-    return f"SELECT {columns} FROM ({rows}) AS firn_rows GROUP BY {', '.join(keys)}"  # noqa: S608 -- the query's own
+    grouped = f"SELECT {columns} FROM ({rows}) AS firn_rows GROUP BY {', '.join(keys)}"  # noqa: S608 -- the query's own
+    effects = ["n <> 0", *(_find_effect(measure, f"{number}") for number, measure in enumerate(groups.measures))]
+    return f"SELECT * FROM ({grouped}) AS firn_sums WHERE {' OR '.join(filter(None, effects))}"  # noqa: S608 -- as above
 
 
 def _join_changed(groups: Groups, changed: Leaf) -> exp.Select:
@@ -99,6 +101,15 @@ def _sum_measure(measure: Measure, i: str) -> Iterator[str]:
     elif kind in (Aggregate.MIN, Aggregate.MAX):
         yield f"{kind}(CASE WHEN n < 0 THEN {value} END) AS lost{i}"
         yield f"{kind}(CASE WHEN n > 0 THEN {value} END) AS gained{i}"
+
+
+def _find_effect(measure: Measure, i: str) -> str:
+    """SQL of whether the changes may give another value, in a group that has as many rows as before."""
+    if measure.kind is Aggregate.COUNT:
+        return f"c{i} <> 0"
+    if measure.kind is Aggregate.SUM:  # a null that became a 0 changes no sum, unless it is the first value
+        return f"coalesce(s{i}, 0) <> 0 OR lost{i} <> gained{i}"
+    return "" if measure.kind is Aggregate.ROWS else f"NOT (lost{i} <=> gained{i})"
 
 
 def _widen(value: str, measure: Measure) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from firn.pipelines.group_changes import GroupChanges, build_group_changes
 from firn.pipelines.maintainable import Groups
 from firn.pipelines.plan import Step, Term
 from firn.pipelines.recompute import Prune, find_prunes, rows_sql
+from firn.pipelines.selects import Leaf
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,17 @@ class Program:
 
     def group_changes(self, changed: frozenset[str]) -> GroupChanges | None:
         """How the changes of the inputs `changed` are added to the groups; None if they have to be recomputed."""
-        prefixes = [prefix for name, prefix in self.prefixes.items() if name in changed]
-        if self.groups is None or len(prefixes) != 1:
-            return None
-        leaf = self.groups.find_changed(prefixes[0])
-        return None if leaf is None else build_group_changes(self.groups, leaf, self.scope)
+        leaf = self._find_maintained(changed)
+        return None if self.groups is None or leaf is None else build_group_changes(self.groups, leaf, self.scope)
 
     def maintained_by(self) -> tuple[str, ...]:
         """The inputs whose changes can be added to the groups if no other input has changed."""
-        return tuple(name for name in self.prefixes if self.group_changes(frozenset({name})) is not None)
+        return tuple(name for name in self.prefixes if self._find_maintained({name}) is not None)
+
+    def _find_maintained(self, changed: Collection[str]) -> Leaf | None:
+        """The only changed input, if its changes can be added."""
+        prefixes = [prefix for name, prefix in self.prefixes.items() if name in changed]
+        return None if self.groups is None or len(prefixes) != 1 else self.groups.find_changed(prefixes[0])
 
     def check(self) -> None:
         """Raise NotIncremental if the changes of an input cannot be followed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from functools import cached_property
 from typing import Protocol
 
@@ -43,8 +44,9 @@ from firn.scan.newest import (
 )
 from firn.scan.reading import ColumnReader, map_files, number_rows
 
-_MOST_KEYS_IN_FILTER = 1_000
-_LITERALS = (int, str)
+_MOST_KEYS_IN_FILTER = 200
+"""Of a column. PyIceberg compares no file with more values."""
+_LITERALS = (int, str, date)
 Check = Callable[[Sequence[str]], None]
 """Called with files before they are opened; raises if one of them may not be."""
 Measure = Callable[[int], None]
@@ -245,17 +247,26 @@ def _read_task(table: Table, task: FileScanTask) -> pa.Table:
 
 
 def _where(keys: pa.Table, names: Sequence[str]) -> BooleanExpression:
-    """A filter that leaves out files of base without any of the keys, by their first column."""
-    column = keys[names[0]]
-    if not len(column) or not isinstance(column[0].as_py(), _LITERALS) or isinstance(column[0].as_py(), bool):
+    """A filter that leaves out files of base without any of the keys, by each of their columns."""
+    where: BooleanExpression = AlwaysTrue()
+    for name in names:
+        where = And(where, _where_column(keys[name].drop_null(), name))  # no row has a null in its key
+    return where
+
+
+def _where_column(column: pa.ChunkedArray, name: str) -> BooleanExpression:
+    """A condition that the column's values meet."""
+    first = column[0].as_py() if len(column) else None
+    if not isinstance(first, _LITERALS) or isinstance(first, bool | datetime):
         return AlwaysTrue()
     values = pc.unique(column)
     if len(values) <= _MOST_KEYS_IN_FILTER:
-        return In(term=Reference(names[0]), literals={literal(value) for value in values.to_pylist()})
+        return In(term=Reference(name), literals={literal(value) for value in values.to_pylist()})
     ends = pc.min_max(column).as_py()
     lowest, highest = (literal(ends[end]) for end in ("min", "max"))
-    column_name = Reference(names[0])
-    return And(GreaterThanOrEqual(term=column_name, value=lowest), LessThanOrEqual(term=column_name, value=highest))
+    return And(
+        GreaterThanOrEqual(term=Reference(name), value=lowest), LessThanOrEqual(term=Reference(name), value=highest)
+    )
 
 
 def to_snapshot_id(text: str | None) -> int | None:

@@ -7,7 +7,7 @@ as the tasks of a scan, under a name of their own, as its own rewrites do.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -120,19 +120,48 @@ class ChosenFiles:
         return name
 
     def _build_task(self, file: ReadFile, deletes: list[Any]) -> Any:
-        java, gateway = self._java, self.spark.sparkContext._gateway
-        applied: Any = gateway.new_array(java.DeleteFile, len(file.deletes))  # type: ignore[union-attr]
+        builder = self._builder
+        applied: Any = self.spark.sparkContext._gateway.new_array(builder.delete_file, len(file.deletes))  # type: ignore[union-attr]
         for index, number in enumerate(file.deletes):
             applied[index] = deletes[number]
-        data, table = self._parse(file.data_file), self._iceberg_table
-        spec = java.PartitionSpecParser.toJson(table.specs().get(data.specId()))
-        everything = java.expressions.ResidualEvaluator.unpartitioned(java.expressions.Expressions.alwaysTrue())
-        return java.BaseFileScanTask(data, applied, java.SchemaParser.toJson(table.schema()), spec, everything)
+        data = self._parse(file.data_file)
+        spec = builder.specs[int(file.data_file["spec-id"])]
+        return builder.file_scan_task(data, applied, builder.schema, spec, builder.residuals)
+
+    @cached_property
+    def _builder(self) -> _TaskBuilder:
+        java, table = self._java, self._iceberg_table
+        everything = java.expressions.Expressions.alwaysTrue()
+        specs = table.specs()
+        return _TaskBuilder(
+            delete_file=java.DeleteFile,
+            file_scan_task=java.BaseFileScanTask,
+            parse_file=java.ContentFileParser.fromJson,
+            read_tree=java.util.JsonUtil.mapper().readTree,
+            java_specs=specs,
+            specs={int(number): java.PartitionSpecParser.toJson(specs.get(number)) for number in specs},
+            schema=java.SchemaParser.toJson(table.schema()),
+            residuals=java.expressions.ResidualEvaluator.unpartitioned(everything),
+        )
 
     def _parse(self, content: dict[str, Any]) -> Any:
         """A file as Iceberg knows it, from its form in scan planning."""
-        node = self._java.util.JsonUtil.mapper().readTree(json.dumps(content))
-        return self._java.ContentFileParser.fromJson(node, self._iceberg_table.specs())
+        builder = self._builder
+        return builder.parse_file(builder.read_tree(json.dumps(content)), builder.java_specs)
+
+
+@dataclass(frozen=True)
+class _TaskBuilder:
+    """What the tasks of all files share, looked up in Java once: each look takes a round trip or several."""
+
+    delete_file: Any
+    file_scan_task: Any
+    parse_file: Any
+    read_tree: Any
+    java_specs: Any
+    specs: Mapping[int, str]
+    schema: str
+    residuals: Any
 
 
 def _struct(columns: Sequence[str]) -> Column:

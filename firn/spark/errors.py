@@ -66,6 +66,14 @@ class NotPublished(Exception):
     """The batch is in the table, but not published to Hive; writing it again under its name tries to publish again."""
 
 
+class AppendRefused(Exception):
+    """The catalog did not take a commit that this process has sent without Java."""
+
+
+class AppendUnknown(Exception):
+    """Nobody knows whether a commit that this process has sent without Java was applied."""
+
+
 def java_causes(error: BaseException) -> list[tuple[str, str]]:
     """List class and message of a Java exception and of all its causes, outermost first; empty for Python's errors."""
     java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
@@ -78,8 +86,8 @@ def java_causes(error: BaseException) -> list[tuple[str, str]]:
 
 def is_refusal(error: BaseException) -> bool:
     """Whether this failure of a write proves that its commit was not applied."""
-    if isinstance(error, AnalysisException):
-        return True  # Spark did not even start
+    if isinstance(error, AnalysisException | AppendRefused):
+        return True  # of the former, Spark did not even start
     classes = {name for name, _ in java_causes(error)}
     return bool(classes & REFUSALS) and not classes & UNCERTAIN
 
@@ -89,7 +97,7 @@ def is_uncertain(error: BaseException) -> bool:
 
     That includes a JVM that has ended or does not answer.
     """
-    if isinstance(error, Py4JNetworkError | ConnectionError):
+    if isinstance(error, Py4JNetworkError | ConnectionError | AppendUnknown):
         return True
     return any(name in UNCERTAIN for name, _ in java_causes(error))
 

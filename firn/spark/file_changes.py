@@ -49,13 +49,32 @@ def read_net_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> Data
     `n` is below 0 for rows of the first. Rows are compared, and read, by `plan.columns` alone: of a plan with some of
     the table's columns, a change of another column is no change.
     """
-    chosen = ChosenFiles(spark, table, plan.delete_files)
-    parts = list(_list_parts(plan, can_read_deleted=chosen.can_read_deleted)) or [_Part(1, [])]
-    signed = reduce(DataFrame.unionAll, (_read_part(chosen, part, plan.columns) for part in parts))
-    if len({part.sign for part in parts}) == 1:
+    signed, signs = _read_signed(ChosenFiles(spark, table, plan.delete_files), plan)
+    if len(signs) == 1:
         return signed
     sums = _sum_by_row(signed).where(F.col("n") != 0)
     return sums.select("row", F.explode(F.array_repeat(F.signum("n").cast("int"), F.abs("n").cast("int"))).alias("n"))
+
+
+def read_signed_rows(spark: SparkSession, table: str, plan: FileChangesOut) -> DataFrame | None:
+    """As `read_net_rows`, perhaps with some equal rows of both snapshots, and without a step that compares rows.
+
+    None if files were replaced, or had deletes before. Then parts have rows that are in neither snapshot, such as those
+    that both of a file's deletes delete: only their sum is 0.
+    """
+    chosen = ChosenFiles(spark, table, plan.delete_files)
+    is_simple = all(
+        change.before is None or (change.after and chosen.can_read_deleted and not change.before.deletes)
+        for change in plan.files
+    )
+    return _read_signed(chosen, plan)[0] if is_simple else None
+
+
+def _read_signed(chosen: ChosenFiles, plan: FileChangesOut) -> tuple[DataFrame, set[int]]:
+    """The rows of all parts with their signs, and these."""
+    parts = list(_list_parts(plan, can_read_deleted=chosen.can_read_deleted)) or [_Part(1, [])]
+    rows = reduce(DataFrame.unionAll, (_read_part(chosen, part, plan.columns) for part in parts))
+    return rows, {part.sign for part in parts}
 
 
 @dataclass(frozen=True)

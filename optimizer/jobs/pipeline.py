@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import httpx
 
+from firn.drains.store import StoreLoader
 from firn.errors import FirnError, OutcomeUnknown, ServerFault, Unavailable, Unreachable
 from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.beside import ChunkState, CommitChunk, TakeChunk, TakenChunk
@@ -20,6 +21,8 @@ from firn.protocol.pipeline_pins import MoveCheckpoint, PinRequest, Pins
 from firn.protocol.pipelines import PublishRun, RunResult
 from firn.protocol.tasks.pipeline import PipelineTask
 from firn.spark.errors import WriteError, WriteUnknown
+from firn.table_handle import TableHandle
+from optimizer.credentials import DELEGATION_HEADER, build_lease_headers
 from optimizer.errors import Refused
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
@@ -27,6 +30,7 @@ from optimizer.pipelines.auditing import AuditFailed
 from optimizer.pipelines.beside_run import BesideRun
 from optimizer.pipelines.inputs import StateRead
 from optimizer.pipelines.run import PipelineRun
+from optimizer.pipelines.store_files import StoreFiles
 from optimizer.read_checks import JobReads, TableRead, check_reads, reads_nothing
 from optimizer.spark import JOB_CATALOG
 
@@ -49,6 +53,7 @@ def run(work: JobRun) -> Result:
         say=work.keeper.say,
         check_reads=lambda reads: _check_reads(work, reads),
         allow_code=work.allow_code,
+        files=StoreFiles(lambda handle: _open_stores(work, handle), work.file_access.check_files),
     )
     try:
         result = attempt.run() if task.beside is None else BesideRun(attempt, _LeasedChunks(work)).run()
@@ -63,6 +68,12 @@ def run(work: JobRun) -> Result:
     except FirnError as error:
         raise Refused("; ".join(filter(None, (error.message, error.hint)))) from error
     return Result(outcome=Outcome.NOTHING, result=result.model_dump(mode="json"))
+
+
+def _open_stores(work: JobRun, handle: TableHandle) -> StoreLoader:
+    """A loader of a table's stores, which speaks to the catalog with the job's lease."""
+    # PyIceberg would ask for credentials itself.
+    return StoreLoader(handle, {DELEGATION_HEADER: "", **build_lease_headers(work.lease)})
 
 
 def _check_reads(work: JobRun, reads: Sequence[StateRead]) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, StructType
 
@@ -18,6 +19,8 @@ from firn.pipelines.relations import AFFECTED
 from firn.protocol.names import quote_name
 from optimizer.pipelines.inputs import ChangedRows, PinnedInput
 
+MOST_FEW = 20_000
+"""Up to so many rows are few: the driver compares and writes them itself, which takes a second of its CPU."""
 MOST_COLLECTED = 200_000
 """Up to so many affected values are read by the driver, and sent to each task of a join."""
 MOST_LITERALS = 1_000
@@ -33,6 +36,8 @@ class Affected:
     scope: tuple[str, ...]
     count: int
     values: Mapping[str, Sequence[Any]]
+    rows: pa.Table | None = None
+    """The values, if they are few."""
 
     def restrict(self, rows: DataFrame) -> DataFrame:
         """The rows with affected values. Literal values let Iceberg leave out files."""
@@ -95,16 +100,34 @@ class Computing:
 
     def show_changes(self, changed: str, sql: str) -> None:
         """Views of the states that SQL over the changes of one input reads, and those that a recomputation reads."""
-        self._show_states([changed], [Step("", sql)])
+        self._show_states([changed], [Step("", sql)], is_added=True)
 
     def count_affected(self, frame: DataFrame) -> Affected | None:
         """The values of a frame, which the recomputation reads by the name of the last step."""
-        counted = Observation()
-        computed = self.compute_now(frame.observe(counted, F.count(F.lit(1)).alias("rows")))
-        count = int(counted.get["rows"])
+        rows, computed = self.collect_few(frame)
+        count = computed.count() if rows is None else len(rows)
         computed = computed.hint("broadcast") if count <= MOST_COLLECTED else computed
         self.name_view(AFFECTED, computed)
-        return Affected(computed, self.plan.scope, count, self._collect_few(computed, count)) if count else None
+        if not count:
+            return None
+        return Affected(computed, self.plan.scope, count, self._list_literals(computed, rows, count), rows)
+
+    def use_affected(self, rows: pa.Table) -> Affected:
+        """As `count_affected`, of values that the driver has found."""
+        frame = self.spark.createDataFrame(rows).hint("broadcast")
+        self.name_view(AFFECTED, frame)
+        return Affected(frame, self.plan.scope, len(rows), self._list_literals(frame, rows, len(rows)), rows)
+
+    def collect(self, frame: DataFrame) -> pa.Table | None:
+        """The rows of a frame; None if they are not few."""
+        return self.collect_few(frame)[0]
+
+    def collect_few(self, frame: DataFrame) -> tuple[pa.Table | None, DataFrame]:
+        """The rows, None if they are not few, and a frame that has them: Spark computes them once, in one job."""
+        kept = frame.localCheckpoint(eager=False)
+        self.stack.callback(_forget, kept)
+        rows = kept.limit(MOST_FEW + 1).toArrow()
+        return (None if len(rows) > MOST_FEW else rows), kept
 
     def compute_now(self, frame: DataFrame) -> DataFrame:
         """Compute a frame that SQL reads by its name. Spark does not find rows that it keeps for the plan of a view."""
@@ -119,8 +142,11 @@ class Computing:
             self.plan.rows({name: affected.values[name] for name in affected.values if name in pruned})
         )
 
-    def _show_states(self, changed: Sequence[str], steps: Sequence[Step]) -> None:
-        """Views of the states that the steps and the recomputation read."""
+    def _show_states(self, changed: Sequence[str], steps: Sequence[Step], *, is_added: bool = False) -> None:
+        """Views of the states that the steps and the recomputation read.
+
+        One query adds changed rows: Spark finds them once for it, without a job before it.
+        """
         sql, columns = " ".join(step.sql for step in steps), self.plan.read_columns()
         for read in self.plan.inputs:
             pinned, needed = self.inputs[read.name], columns[read.name] or read.columns[:1]
@@ -129,8 +155,9 @@ class Computing:
                 self._show(read, State.OLD, pinned.read_old())
             if read.name not in changed:
                 continue
-            changes = pinned.read_changed(needed)
-            if sum(sql.count(f"{read.relation(state)}`") for state in (State.BEFORE, State.AFTER)) > 1:
+            changes = pinned.read_changed(needed, is_net=not is_added)
+            uses = sum(sql.count(f"{read.relation(state)}`") for state in (State.BEFORE, State.AFTER))
+            if uses > 1 and not is_added:
                 changes = ChangedRows(self.compute_now(changes.frame))
             self._show(read, State.BEFORE, changes.before)
             self._show(read, State.AFTER, changes.after)
@@ -143,12 +170,12 @@ class Computing:
         frame.createOrReplaceTempView(quote_name(view))
         self.stack.callback(self.spark.catalog.dropTempView, view)
 
-    def _collect_few(self, frame: DataFrame, count: int) -> dict[str, list[Any]]:
+    def _list_literals(self, frame: DataFrame, rows: pa.Table | None, count: int) -> dict[str, list[Any]]:
         """The affected values of columns that have few, if they can stand in SQL."""
         flat = [name for name in self.plan.scope if isinstance(frame.schema[name].dataType, _LITERAL_TYPES)]
         if count > MOST_COLLECTED or not flat:
             return {}
-        rows = frame.select(*map(quote_name, flat)).toArrow()
+        rows = frame.select(*map(quote_name, flat)).toArrow() if rows is None else rows
         few = {name: values for name in flat if len(values := rows[name].unique()) <= MOST_LITERALS}
         listed = {name: values.to_pylist() for name, values in few.items()}
         return {name: values for name, values in listed.items() if all(map(_is_literal, values))}

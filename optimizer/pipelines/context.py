@@ -12,6 +12,7 @@ from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.pipeline_pins import InputPin
 from optimizer.pipelines.inputs import PinnedInput, StateRead, open_input
 from optimizer.pipelines.lake import Lake
+from optimizer.pipelines.store_files import StoreFiles
 from optimizer.pipelines.tuning import Tuning
 
 
@@ -38,6 +39,8 @@ class RunContext:
     texts: Mapping[str, str] = field(default_factory=dict)
     """The Python files of the run."""
     allow_code: bool = False
+    files: StoreFiles | None = None
+    """The way to the files of the table without Spark; None if all steps of the run are Spark's."""
 
 
 @dataclass(frozen=True)

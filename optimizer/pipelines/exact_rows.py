@@ -59,7 +59,7 @@ def _read_commit(target: PipelineTarget, since: Checkpoint, snapshot_id: int) ->
     table = load_iceberg_table(target.lake.spark, (*target.parts, CHANGE))
     table.refresh()
     snapshot = table.snapshot(snapshot_id)
-    text = None if snapshot is None else dict(snapshot.summary()).get(CHECKPOINT_KEY)
+    text = None if snapshot is None else snapshot.summary().get(CHECKPOINT_KEY)
     if text is None:
         return None
     reached = Checkpoint.model_validate_json(text)

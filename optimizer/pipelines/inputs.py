@@ -16,7 +16,7 @@ from firn.protocol.names import join_name, quote_name, split_name
 from firn.protocol.pipeline_pins import InputPin
 from firn.protocol.pipelines import InputChanges
 from firn.spark.changes import Feed, plan_feed
-from firn.spark.file_changes import read_net_rows
+from firn.spark.file_changes import read_net_rows, read_signed_rows
 from optimizer.pipelines.lake import Lake
 from optimizer.pipelines.snapshots import (
     count_commits,
@@ -69,8 +69,11 @@ class PinnedInput(Protocol):
     def read_old(self) -> DataFrame:
         """All rows at the old pin."""
 
-    def read_changed(self, columns: Sequence[str]) -> ChangedRows:
-        """The rows that only the old, and those that only the new state has, by these columns alone."""
+    def read_changed(self, columns: Sequence[str], *, is_net: bool = True) -> ChangedRows:
+        """The rows that only the old, and those that only the new state has, by these columns alone.
+
+        If they need not be net, both may have some equal rows, each as often: then nothing is compared.
+        """
 
     def list_states(self) -> list[StateRead]:
         """The Iceberg tables and snapshots that the new state consists of."""
@@ -117,7 +120,7 @@ class KeyedInput:
         """The merged rows at the old version, with the columns of now."""
         return self.lake.spark.sql(self.plan.since.sql or "")
 
-    def read_changed(self, columns: Sequence[str]) -> ChangedRows:
+    def read_changed(self, columns: Sequence[str], *, is_net: bool = True) -> ChangedRows:  # noqa: ARG002 -- they are
         """The rows of the keys whose rows differ in these columns."""
         feed = self._feed(columns)
         net = feed.compare(self.plan.since, self.plan.until, feed.list_changed_keys())
@@ -185,13 +188,15 @@ class PlainInput:
         """The rows of the old snapshot."""
         return read_snapshot(self.lake.spark, self.lake.parts(self.name), self.since)
 
-    def read_changed(self, columns: Sequence[str]) -> ChangedRows:
-        """The net changes, from the files that differ."""
+    def read_changed(self, columns: Sequence[str], *, is_net: bool = True) -> ChangedRows:
+        """The changes, from the files that differ."""
         if self.until is None:  # the server lists no changes towards a table without snapshots
             row = F.struct(*map(quote_name, columns)).alias("row")
             return ChangedRows(self.read_old().select(row, F.lit(-1).alias("n")))
         files = self.files.model_copy(update={"columns": list(columns)})
-        return ChangedRows(read_net_rows(self.lake.spark, join_name(self.lake.parts(self.name)), files))
+        spark, name = self.lake.spark, join_name(self.lake.parts(self.name))
+        signed = None if is_net else read_signed_rows(spark, name, files)
+        return ChangedRows(read_net_rows(spark, name, files) if signed is None else signed)
 
     def list_states(self) -> list[StateRead]:
         """The table at the new snapshot."""

@@ -55,15 +55,17 @@ class Maintained:
 
 
 def add_changes(
-    computing: Computing, target: PipelineTarget, changed: str, group_changes: GroupChanges
+    computing: Computing, target: PipelineTarget, changed: str, group_changes: GroupChanges, *, are_found: bool
 ) -> Maintained | None:
     """Add the changes of an input to the target's rows; None if no group has any.
 
-    The target's rows have to be exact, and to have the types of the query: see `has_equal_types`.
+    The target's rows have to be exact, and to have the types of the query: see `has_equal_types`. If the changes are
+    found already, a view has them.
     """
     spark = computing.spark
-    computing.show_changes(changed, group_changes.changes)
-    computing.name_view(CHANGES, computing.compute_now(spark.sql(group_changes.changes)))
+    if not are_found:
+        computing.show_changes(changed, group_changes.changes)
+        computing.name_view(CHANGES, computing.compute_now(spark.sql(group_changes.changes)))
     affected = computing.count_affected(spark.sql(group_changes.affected))
     if affected is None:
         return None

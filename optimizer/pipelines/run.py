@@ -22,6 +22,7 @@ from optimizer.pipelines.context import RunContext, SharedInputs
 from optimizer.pipelines.inputs import StateRead
 from optimizer.pipelines.lake import Lake, open_lake
 from optimizer.pipelines.plain_files import TargetChanged
+from optimizer.pipelines.store_files import StoreFiles
 from optimizer.pipelines.table_run import TableRun
 from optimizer.pipelines.tuning import NO_VARIABLES, Tuning, use_settings
 
@@ -45,6 +46,8 @@ class PipelineRun:
     """Raises Refused if the run may not open the files of one of these."""
     allow_code: bool = False
     """Whether this process runs the Python of pipelines."""
+    files: StoreFiles | None = None
+    """The way to the files of keyed tables without Spark."""
 
     def run(self) -> RunResult:
         """Compute all targets up to new pins, and commit them; again if somebody else has changed a target meanwhile.
@@ -92,6 +95,7 @@ class PipelineRun:
             pipeline=self.task.pipeline,
             texts={file.path: file.text for file in self.task.modules},
             allow_code=self.allow_code,
+            files=None if self.task.holds or len(self.task.targets) > 1 else self.files,
         )
 
     def list_tables(self, context: RunContext) -> list[TableRun]:

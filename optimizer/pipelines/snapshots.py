@@ -82,7 +82,7 @@ def read_total_bytes(spark: SparkSession, parts: Sequence[str], snapshot: str | 
     if snapshot is None:
         return 0
     stored = load_iceberg_table(spark, parts).snapshot(int(snapshot))
-    return 0 if stored is None else int(dict(stored.summary()).get("total-files-size", 0))
+    return 0 if stored is None else int(stored.summary().get("total-files-size") or 0)
 
 
 def count_commits(spark: SparkSession, parts: Sequence[str], since: str | None, until: str | None) -> int | None:

@@ -11,12 +11,10 @@ from pyspark.sql.types import StructType
 
 from firn.pipelines import Plan, incremental
 from firn.pipelines.errors import InvalidDefinition
-from firn.pipelines.group_changes import GroupChanges
 from firn.pipelines.table_plans import hide_filled
-from firn.pipelines.types import name_type
 from firn.protocol.backfills import ClaimRequest
 from firn.protocol.beside import Take
-from firn.protocol.names import format_sql_name, join_name
+from firn.protocol.names import join_name
 from firn.protocol.pipeline_outputs import OutputMode
 from firn.protocol.pipeline_pins import TargetPins
 from firn.protocol.pipelines import Refresh, RunResult, TableDefinition
@@ -27,9 +25,11 @@ from optimizer.pipelines.code import CodeComputing, RunCode, build_code, find_ou
 from optimizer.pipelines.computing import Affected, Computing, open_computing, read_result_schema
 from optimizer.pipelines.context import RunContext, SharedInputs
 from optimizer.pipelines.exact_rows import describe_state, has_exact_rows
-from optimizer.pipelines.inputs import BASE, PinnedInput, list_changed
-from optimizer.pipelines.lake import Lake
+from optimizer.pipelines.few_run import AddedChanges, FewRun, open_few
+from optimizer.pipelines.heads import open_head, read_schemas
+from optimizer.pipelines.inputs import PinnedInput, list_changed
 from optimizer.pipelines.maintaining import (
+    Maintained,
     add_changes,
     can_be_exact,
     find_group_changes,
@@ -114,7 +114,7 @@ class TableRun:
         context = self.context
         states = [state for pinned in inputs.values() for state in pinned.list_states()]
         context.check_reads([*states, *target.list_states()])
-        plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
+        plan = self._plan(read_schemas({name: pinned.read_new() for name, pinned in inputs.items()}))
         self._check_columns(plan)
         measured = {name: pinned.measure() for name, pinned in inputs.items()}
         mode = self._choose_mode(target, pins, inputs, plan, measured, changed)
@@ -194,27 +194,32 @@ class TableRun:
         is_exact: bool,
     ) -> ComputedTable:
         """Compute all rows if `changed` is None, otherwise those that the changed inputs affect, or add."""
-        if changed is not None and self._is_append:
+        if changed is None:
+            return self._compute_all(target, pins, computing)
+        if self._is_append:
             return self._append_rows(target, pins, computing, changed)
-        is_large = self.context.tuning.total_bytes >= LEAST_ADDED_BYTES
-        if changed is not None and is_exact and is_large and has_equal_types(computing, target):
-            group_changes = find_group_changes(computing.plan, pins, changed)
-            if group_changes is not None:
-                return self._add_changes(target, pins, computing, changed[0], group_changes)
-        selection, mode = None, "full" if changed is None else "incremental"
-        if changed is not None:
-            selection = self._select(pins, computing, changed)
-            if selection is None:
-                return ComputedTable(target, pins, RunResult(mode=mode, keys=0))
+        few = open_few(self.context, self.definition, computing, target, pins)
+        added = self._add_changes(target, pins, computing, changed, few) if is_exact else None
+        if added is not None:
+            return added
+        selection = self._select(pins, computing, changed)
+        if selection is None:
+            return ComputedTable(target, pins, RunResult(mode="incremental", keys=0))
         self.context.stage("computing")
-        rows = computing.compute_full() if selection is None else selection.compute(computing, target)
-        if selection is None and not self._is_columns:
-            target = self._add_columns(target, rows.schema)
-        computed = self._prepare(target, pins, computing, rows, selection)
-        keys = None if selection is None else selection.count
-        chunks = 0 if selection is None or pins.chunks is None else len(pins.chunks.chunks)
-        update = {"mode": mode, "keys": keys, "chunks": chunks}
+        computed = None if few is None else few.recompute(selection)
+        if computed is None:
+            computed = self._prepare(target, pins, computing, selection.compute(computing, target), selection)
+        chunks = 0 if pins.chunks is None else len(pins.chunks.chunks)
+        update = {"mode": "incremental", "keys": selection.count, "chunks": chunks}
         return replace(computed, result=computed.result.model_copy(update=update))
+
+    def _compute_all(self, target: PipelineTarget, pins: TargetPins, computing: Computing) -> ComputedTable:
+        self.context.stage("computing")
+        rows = computing.compute_full()
+        if not self._is_columns:
+            target = self._add_columns(target, rows.schema)
+        computed = self._prepare(target, pins, computing, rows, None)
+        return replace(computed, result=computed.result.model_copy(update={"mode": "full"}))
 
     def _prepare(
         self,
@@ -231,26 +236,35 @@ class TableRun:
         return self._build_publishing(target, pins, computing, audit).prepare(rows, selection)
 
     def _add_changes(
-        self,
-        target: PipelineTarget,
-        pins: TargetPins,
-        computing: Computing,
-        changed: str,
-        group_changes: GroupChanges,
-    ) -> ComputedTable:
-        """Add the changes of an input to counts and sums (docs/protocols.md, rule 8.29)."""
+        self, target: PipelineTarget, pins: TargetPins, computing: Computing, changed: Sequence[str], few: FewRun | None
+    ) -> ComputedTable | None:
+        """Add the changes of an input to counts and sums (docs/protocols.md, rule 8.29); None to recompute groups."""
+        group_changes = find_group_changes(computing.plan, pins, changed)
+        is_large = self.context.tuning.total_bytes >= LEAST_ADDED_BYTES
+        if group_changes is None or (few is None and not is_large) or not has_equal_types(computing, target):
+            return None
         self.context.stage("adding changes")
-        maintained = add_changes(computing, target, changed, group_changes)
-        if maintained is None:
-            return ComputedTable(target, pins, RunResult(mode="incremental", keys=0, recomputed=0))
-        count, recomputed = maintained.selection.count, maintained.recomputed
+        added = None if few is None else few.add_changes(changed[0], group_changes, self.context.tuning)
+        if added is None and not is_large:
+            return None
+        if added is None:
+            maintained = add_changes(computing, target, changed[0], group_changes, are_found=few is not None)
+            added = self._prepare_added(target, pins, computing, maintained)
+        result = added.computed.result
         self.context.say(
-            f"adds changes of {changed} to counts and sums: {count} values of {', '.join(computing.plan.scope)} are "
-            f"affected, {recomputed} of them recomputed"
+            f"adds changes of {changed[0]} to counts and sums: {added.affected} values of "
+            f"{', '.join(computing.plan.scope)} are affected, {added.recomputed} of them recomputed"
         )
+        update = {"mode": "incremental", "keys": added.affected, "recomputed": added.recomputed}
+        return replace(added.computed, result=result.model_copy(update=update))
+
+    def _prepare_added(
+        self, target: PipelineTarget, pins: TargetPins, computing: Computing, maintained: Maintained | None
+    ) -> AddedChanges:
+        if maintained is None:
+            return AddedChanges(ComputedTable(target, pins, RunResult(mode="")), 0, 0)
         computed = self._prepare(target, pins, computing, maintained.rows, maintained.selection)
-        update = {"mode": "incremental", "keys": count, "recomputed": recomputed}
-        return replace(computed, result=computed.result.model_copy(update=update))
+        return AddedChanges(computed, maintained.selection.count, maintained.recomputed)
 
     def compute_chunk(self, take: Take, inputs: SharedInputs) -> ComputedTable:
         """Compute a chunk at the table's checkpoint, compared with the rows that it had then (rule 8.24)."""
@@ -258,7 +272,7 @@ class TableRun:
         opened = inputs.open(None, take.at.pins)
         states = [state for pinned in opened.values() for state in pinned.list_states()]
         self.context.check_reads([*states, *target.list_states()])
-        plan = self._plan(_read_schemas({name: pinned.read_new() for name, pinned in opened.items()}))
+        plan = self._plan(read_schemas({name: pinned.read_new() for name, pinned in opened.items()}))
         self.context.tuning.add(sum(total for _, total in (pinned.measure() for pinned in opened.values())))
         computing = self._open(plan, opened)
         selection = Selection(None, build_condition(take.chunks, plan.scope, self.context.deterministic))
@@ -361,17 +375,17 @@ class TableRun:
 
     def _read_result_schema(self) -> StructType:
         """The columns of the query over the inputs of now. Nothing is read."""
-        heads = {name: _open_head(self.context.lake, name) for name in self.definition.inputs}
+        heads = {name: open_head(self.context.lake, name) for name in self.definition.inputs}
         if self._code is not None:
             return self._read_code_schema(self._code, heads)
-        return read_result_schema(self.context.spark, self._plan(_read_schemas(heads)), heads)
+        return read_result_schema(self.context.spark, self._plan(read_schemas(heads)), heads)
 
     def _read_code_schema(self, code: RunCode, heads: Mapping[str, DataFrame]) -> StructType:
         """The columns that code gives for no rows; code that counts or collects rows runs for it."""
         empty = {name: head.where("false") for name, head in heads.items()}
         if not code.code.is_sql:
             return code.compute(empty, "full").schema
-        plan = self._plan(_read_schemas(heads))
+        plan = self._plan(read_schemas(heads))
         with open_computing(Computing(self.context.spark, plan, {})) as computing:
             return code.transform(computing.compute_full(empty), "full").schema
 
@@ -384,18 +398,3 @@ class TableRun:
             return incremental(query, schema, key=key, deterministic=self.context.deterministic)
         except InvalidDefinition as problem:
             raise Refused(f"{self.definition.path}: {problem.message}") from problem
-
-
-def _open_head(lake: Lake, name: str) -> DataFrame:
-    """A frame with the columns of a table as it is now: those of the base store, if it is keyed."""
-    is_keyed = bool(lake.table(name).show().primary_key)
-    parts = lake.parts(name)
-    return lake.spark.table(format_sql_name((*parts, BASE) if is_keyed else parts))
-
-
-def _read_schemas(frames: Mapping[str, DataFrame]) -> dict[str, dict[str, str]]:
-    """The columns of tables and their types, as the planner takes them."""
-    return {
-        name: {field.name.lower(): name_type(field.dataType.simpleString()) for field in frame.schema.fields}
-        for name, frame in frames.items()
-    }

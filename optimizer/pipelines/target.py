@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -93,6 +94,10 @@ class PipelineTarget:
 
     def load_keyed(self) -> Target:
         """The facts for writes to the change store. Raises Refused for tables that do not take any row."""
+        return self._keyed
+
+    @cached_property
+    def _keyed(self) -> Target:
         target = load_target(self.lake.spark, join_name(self.parts))
         if target.sequence_field is not None:
             raise Refused(

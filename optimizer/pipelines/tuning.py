@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ FEW_BYTES = 256 * 2**20
 NO_VARIABLES = {"spark.sql.variable.substitute": "false"}
 """Otherwise Spark replaces `${env:NAME}` in the text of a query, also in its strings, by what the optimizer knows."""
 VERY_FEW_BYTES = 32 * 2**20
-"""Compiling the code of a query takes longer than reading this many bytes without."""
+"""Compiling the code of a query takes longer than reading this many bytes without. One task sorts and joins them."""
 INTERPRETED_BYTES = 8 * 2**20
 """Compiling single expressions takes longer than interpreting them over this many bytes."""
 
@@ -24,7 +24,7 @@ def choose_settings(total_bytes: int) -> dict[str, str]:
     if total_bytes <= FEW_BYTES:
         settings |= {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
     if total_bytes <= VERY_FEW_BYTES:
-        settings |= {"spark.sql.codegen.wholeStage": "false"}
+        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.shuffle.partitions": "1"}
     if total_bytes <= INTERPRETED_BYTES:
         settings |= {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     return settings
@@ -37,6 +37,10 @@ class Tuning:
     spark: SparkSession
     stack: ExitStack = field(default_factory=ExitStack)
     total_bytes: int = 0
+
+    def reading(self, read_bytes: int) -> AbstractContextManager[None]:
+        """Settings for a step that reads so many bytes and ends with an action."""
+        return use_settings(self.spark, choose_settings(read_bytes))
 
     def add(self, table_bytes: int) -> None:
         """Choose settings for one more table, whose inputs and target have so many bytes. `stack` sets them back."""

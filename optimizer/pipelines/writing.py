@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame, DataFrameWriterV2, Observation
+import pyarrow as pa
+from pyspark.sql import DataFrame, DataFrameWriterV2, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name, split_name
 from firn.spark.quiet_logs import silence_failure_logs
+from firn.spark.stream_writer import SUMMARY_OPTION
 from firn.spark.target import SET_COLUMN, Target, load_target
 from firn.spark.write import SMALL_BYTES, estimate_bytes, name_set
-from optimizer.pipelines.difference import unpack
+from firn.table_handle import TableHandle
+from optimizer.pipelines.difference import OP, unpack
 from optimizer.pipelines.inputs import CHANGE
 from optimizer.pipelines.plain_files import raise_conflict
 from optimizer.pipelines.snapshots import load_iceberg_table
 from optimizer.pipelines.staged_rows import StagedRows, append_files, overwrite_table, write_new
+from optimizer.pipelines.store_files import StoreFiles
 from optimizer.staged_files import stage_files
+
+log = logging.getLogger(__name__)
 
 
 class WritableRows(Protocol):
@@ -95,6 +102,38 @@ class ChangeRows:
     def explain(self) -> None:
         """Raise Refused if keys are null or come twice."""
         self.explain_keys()
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """Few changes of a keyed table, which this process writes. `rows` have the table's columns and `_op`."""
+
+    rows: pa.Table
+    keyed: Target
+    handle: TableHandle
+    files: StoreFiles
+    spark: SparkSession
+
+    def commit(self, options: Mapping[str, str]) -> int | None:
+        """Append the changes, in Spark if PyArrow does not write files of this table. Raises errors of both."""
+        written = self.files.write_changes(self.handle, self.rows)
+        if isinstance(written, str):
+            log.info("Spark writes the changes of %s: %s", self.keyed.name, written)
+            return self._in_spark().commit(options)
+        written.append({key.removeprefix(SUMMARY_OPTION): text for key, text in options.items()})
+        return None
+
+    def stage(self, stack: ExitStack) -> StagedRows:
+        """Write the changes to files for the change store, in Spark."""
+        return self._in_spark().stage(stack)
+
+    def _in_spark(self) -> ChangeRows:
+        frame = self.spark.createDataFrame(self.rows)
+        row = F.struct(*map(quote_name, self.keyed.columns)).alias("row")
+        return ChangeRows(frame.select(OP, row), self.keyed, self.explain)
+
+    def explain(self) -> None:
+        """The keys have been checked."""
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,11 @@ def test_a_join_at_both_states_counts_twice() -> None:
 
 def test_few_bytes_take_few_jobs_and_no_compiled_code() -> None:
     assert choose_settings(300 * MIB) == {}
-    assert "spark.sql.codegen.wholeStage" not in choose_settings(100 * MIB)
+    assert choose_settings(100 * MIB) == {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
     assert "spark.sql.codegen.factoryMode" not in choose_settings(20 * MIB)
     assert choose_settings(MIB) == {
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "1",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }

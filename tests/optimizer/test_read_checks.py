@@ -48,25 +48,42 @@ class Manifest:
     def existingFilesCount(self) -> int | None:  # noqa: N802 -- Java's name
         return self.counts[1]
 
-    def open(self, read_as: str) -> Any:
-        self.read_as = read_as
-        self.listing = JavaIterator([SimpleNamespace(location=lambda name=name: name) for name in self.files])
+    def open_paths(self) -> Any:
+        return self.open("data", self.files)
+
+    def open_deletes(self) -> Any:
+        return self.open("deletes", [SimpleNamespace(location=lambda name=name: name) for name in self.files])
+
+    def open(self, read_as: str, values: list[Any]) -> Any:
+        self.read_as, self.listing = read_as, JavaIterator(values)
         return SimpleNamespace(iterator=lambda: self.listing, close=self.close)
 
     def close(self) -> None:
         self.is_closed = True
 
 
+def take(iterable: Any, most: int) -> list[str]:
+    """As Guava's Iterables.limit, at once."""
+    iterator = iterable.iterator()
+    return [iterator.next() for _ in range(most) if iterator.hasNext()]
+
+
 def list_few(*manifests: Manifest) -> list[str] | None:
-    files = SimpleNamespace(
-        read=lambda manifest, *_: manifest.open("data"),
-        readDeleteManifest=lambda manifest, *_: manifest.open("deletes"),
+    common = SimpleNamespace(
+        base=SimpleNamespace(Joiner=SimpleNamespace(on=lambda mark: SimpleNamespace(join=mark.join))),
+        collect=SimpleNamespace(Iterables=SimpleNamespace(limit=take)),
     )
-    java = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(iceberg=SimpleNamespace(ManifestFiles=files))))
+    iceberg = SimpleNamespace(
+        ManifestFiles=SimpleNamespace(
+            readPaths=lambda manifest, *_: manifest.open_paths(),
+            readDeleteManifest=lambda manifest, *_: manifest.open_deletes(),
+        ),
+        relocated=SimpleNamespace(com=SimpleNamespace(google=SimpleNamespace(common=common))),
+    )
+    java = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(iceberg=iceberg)))
     work: Any = SimpleNamespace(session=SimpleNamespace(jvm=java))
     table = SimpleNamespace(io=lambda: None, specs=lambda: None)
-    listed = SimpleNamespace(iterator=lambda: JavaIterator([*manifests]))
-    return read_checks._list_few(work, table, SimpleNamespace(allManifests=lambda _: listed))
+    return read_checks._list_few(work, table, manifests)
 
 
 def test_few_files_are_listed_data_and_deletes() -> None:
@@ -81,19 +98,31 @@ def test_an_empty_snapshot_has_no_files() -> None:
     assert list_few() == []
 
 
+def test_empty_manifests_list_nothing() -> None:
+    assert list_few(Manifest([]), Manifest([], kind=DELETES), Manifest(["a"])) == ["a"]
+
+
+def test_a_newline_in_a_location_does_not_hide_what_comes_after_it() -> None:
+    assert list_few(Manifest(["file:/own/a\n/elsewhere/b"])) == ["file:/own/a", "/elsewhere/b"]
+
+
 def test_many_files_or_manifests_are_left_to_spark_unopened() -> None:
     many = Manifest([], (0, read_checks.MOST_LISTED + 1))
+    deletes = Manifest([], (read_checks.MOST_DELETES + 1, 0), kind=DELETES)
     crowd = [Manifest([]) for _ in range(read_checks.MOST_MANIFESTS + 1)]
     assert list_few(many) is None
+    assert list_few(deletes) is None
     assert list_few(*crowd) is None
-    assert {manifest.read_as for manifest in (many, *crowd)} == {None}
+    assert {manifest.read_as for manifest in (many, deletes, *crowd)} == {None}
 
 
 @pytest.mark.parametrize("counts", [(0, 0), (None, None), (-(10**6), 5)])
+@pytest.mark.parametrize("kind", [DATA, DELETES])
 def test_a_manifest_list_that_counts_too_few_files_does_not_make_the_driver_list_all(
-    counts: tuple[int | None, int | None],
+    counts: tuple[int | None, int | None], kind: int
 ) -> None:
-    first, second = Manifest(["a"] * 150, counts), Manifest(["b"] * 10**5, counts)
+    most = read_checks.MOST_LISTED if kind == DATA else read_checks.MOST_DELETES
+    first, second = Manifest(["a"] * 150, counts, kind), Manifest(["b"] * 10**5, counts, kind)
     assert list_few(first, second) is None
-    assert second.listing.taken == read_checks.MOST_LISTED + 1 - 150
+    assert second.listing.taken == most + 1 - 150
     assert second.is_closed

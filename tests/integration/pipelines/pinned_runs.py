@@ -8,12 +8,14 @@ from typing import Any
 from uuid import uuid4
 
 import firn
+from firn.drains.store import StoreLoader
 from firn.protocol.backfills import Claimed, ClaimRequest
 from firn.protocol.names import split_name
 from firn.protocol.pipeline_pins import Checkpoint, InputPin, MoveCheckpoint, PinRequest, Pins, TargetPins
 from firn.protocol.pipelines import PublishRun, Refresh, RunResult
 from firn.protocol.tasks.pipeline import PipelineTask, TargetTask
 from optimizer.pipelines.run import PipelineRun
+from optimizer.pipelines.store_files import StoreFiles
 from tests.spark_fixtures import RunningServer
 
 
@@ -52,7 +54,7 @@ class PinnedRuns:
             deterministic=[],
             full=full,
         )
-        return PipelineRun(self.server.spark, "lake", task, self).run()
+        return PipelineRun(self.server.spark, "lake", task, self, files=StoreFiles(StoreLoader)).run()
 
     def pin(self, request: PinRequest) -> Pins:
         fingerprint = request.targets[0].fingerprint

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from firn.protocol.pipelines import RunResult
-from optimizer.pipelines import table_run
+from optimizer.pipelines import computing, table_run
+from optimizer.pipelines.store_files import StoreFiles
 from tests.integration.pipelines.pinned_runs import PinnedRuns
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
@@ -16,12 +19,19 @@ QUERY = """SELECT t.driver, t.day, d.city, count(*) AS trips, count(t.tip) AS ti
   sum(t.tip) AS tips, max(t.fare) AS best, min(t.note) AS first_note
 FROM raw.{trip} t JOIN raw.driver d ON t.driver = d.driver WHERE t.status <> 'canceled'
 GROUP BY t.driver, t.day, d.city"""
+NUMBERS = count()
 COLUMNS = "driver, day, city, trips, tipped, fares, tips, best, first_note"
 
 
-@pytest.fixture(autouse=True)
-def _small_tables_take_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["few", "no access", "many"])
+def _small_tables_take_changes(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Few rows are the driver's, many are Spark's; with few rows, Spark reads and writes what Python cannot open."""
     monkeypatch.setattr(table_run, "LEAST_ADDED_BYTES", 0)
+    if request.param == "many":
+        monkeypatch.setattr(computing, "MOST_FEW", 0)
+    if request.param == "no access":
+        for name in ("read_rows", "write_changes"):
+            monkeypatch.setattr(StoreFiles, name, lambda *_: "no access")
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +46,7 @@ class Trips:
     """A table of trips, and the runs of the table that counts and sums them."""
 
     def __init__(self, server: RunningServer, name: str, driver: str) -> None:
+        name = f"{name}_{next(NUMBERS)}"
         self.server, self.name, self.target = server, name, f"mart.{name}"
         self.sql(
             "CREATE TABLE {t} (id BIGINT, driver INT, day DATE, status STRING, fare DECIMAL(10,2), tip BIGINT, "
@@ -99,14 +110,45 @@ def test_rows_are_recomputed_after_somebody_else_has_changed_the_table(server: R
     assert trips.run().recomputed == 0
 
 
+def test_keys_of_text_are_found_and_compared(server: RunningServer) -> None:
+    sql, name = server.spark.sql, f"paid_{next(NUMBERS)}"
+    sql(f"CREATE TABLE lake.raw.{name} (shop STRING, at TIMESTAMP, note STRING) USING iceberg")
+    sql(
+        f"INSERT INTO lake.raw.{name} VALUES ('a', TIMESTAMP'2026-01-05 10:00', 'é'), ('b', NULL, 'x'), "
+        "('c', NULL, 'y')"
+    )
+    query = f"SELECT shop, count(*) AS n, max(at) AS latest, min(note) AS note FROM raw.{name} GROUP BY shop"
+    runs = PinnedRuns(server, f"mart.{name}", query, [f"raw.{name}"], key=["shop"])
+    assert runs.run().mode == "full"
+    sql(f"INSERT INTO lake.raw.{name} VALUES ('a', TIMESTAMP'2026-01-06 10:00', 'z'), ('d', NULL, NULL)")
+    sql(f"DELETE FROM lake.raw.{name} WHERE shop = 'c'")
+    result = runs.run()
+    assert (result.keys, result.written, result.deleted) == (3, 2, 1)
+    full = query.replace("raw.", "lake.raw.")
+    assert server.rows(f"SELECT shop, n, latest, note FROM lake.mart.{name}") == server.rows(full)
+
+
 def test_a_removed_extreme_is_looked_for_in_its_group_alone(server: RunningServer, driver: str) -> None:
     trips = Trips(server, "trip_b", driver)
-    best = server.rows("SELECT id FROM lake.raw.trip_b WHERE driver = 1 AND day = DATE'2026-01-02' ORDER BY fare DESC")
+    best = server.rows(f"SELECT id FROM lake.raw.{trips.name} WHERE driver = 1 AND day = DATE'2026-01-02'")
     assert len(best) > 1
     trips.sql("DELETE FROM {t} WHERE driver = 1 AND day = DATE'2026-01-02' AND fare > 20")
     trips.sql("INSERT INTO {t} VALUES (902, 2, DATE'2026-01-01', 'done', 500, 1, 'a')")
     result = trips.run()
     assert (result.keys, result.recomputed) == (2, 1)
+
+
+def test_rows_that_were_deleted_before_are_not_gained(server: RunningServer, driver: str) -> None:
+    trips = Trips(server, "trip_g", driver)
+    trips.sql(
+        "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, 3, DATE'2026-04-01', 'done', if(id < 912, 500, 1), 1, 'a' "
+        "FROM range(910, 914)"
+    )
+    assert trips.run().recomputed == 0
+    trips.sql("DELETE FROM {t} WHERE id = 910")  # another trip with this fare is left
+    trips.run()
+    trips.sql("DELETE FROM {t} WHERE id = 911")  # of the same file: its deletes have both trips now
+    assert trips.run().recomputed == 1
 
 
 def test_runs_that_change_no_row_keep_what_they_know(server: RunningServer, driver: str) -> None:
@@ -137,16 +179,16 @@ def test_changes_of_two_inputs_are_recomputed_and_the_next_ones_added(server: Ru
 
 
 def test_a_table_that_has_rounded_the_sums_gets_no_changes(server: RunningServer) -> None:
-    sql = server.spark.sql
-    sql("CREATE TABLE lake.raw.paid (shop INT, amount DECIMAL(10,2)) USING iceberg")
-    sql("INSERT INTO lake.raw.paid VALUES (1, 1.40), (2, 1.00)")
+    sql, name = server.spark.sql, f"paid_{next(NUMBERS)}"
+    sql(f"CREATE TABLE lake.raw.{name} (shop INT, amount DECIMAL(10,2)) USING iceberg")
+    sql(f"INSERT INTO lake.raw.{name} VALUES (1, 1.40), (2, 1.00)")
     sql(
-        "CREATE TABLE lake.mart.paid (shop INT NOT NULL, n BIGINT, total DECIMAL(20,0)) USING iceberg "
+        f"CREATE TABLE lake.mart.{name} (shop INT NOT NULL, n BIGINT, total DECIMAL(20,0)) USING iceberg "
         "TBLPROPERTIES ('firn.primary-key' = 'shop')"
     )
-    query = "SELECT shop, count(*) AS n, sum(amount) AS total FROM raw.paid GROUP BY shop"
-    runs = PinnedRuns(server, "mart.paid", query, ["raw.paid"], key=["shop"])
+    query = f"SELECT shop, count(*) AS n, sum(amount) AS total FROM raw.{name} GROUP BY shop"
+    runs = PinnedRuns(server, f"mart.{name}", query, [f"raw.{name}"], key=["shop"])
     assert runs.run().mode == "full"
-    sql("INSERT INTO lake.raw.paid VALUES (1, 1.40)")
+    sql(f"INSERT INTO lake.raw.{name} VALUES (1, 1.40)")
     assert runs.run().recomputed is None
-    assert [int(row[2]) for row in server.rows("SELECT shop, n, total FROM lake.mart.paid")] == [3, 1]
+    assert [int(row[2]) for row in server.rows(f"SELECT shop, n, total FROM lake.mart.{name}")] == [3, 1]
