@@ -1,7 +1,7 @@
 """Rows that are few enough for the driver, which compares and writes them without jobs of Spark.
 
 Each job of Spark that joins, sorts or writes a few rows takes a tenth of a CPU second, whatever the rows are
-(docs/decisions/0221-runs-with-few-changes-need-two-jobs.md).
+(docs/decisions/0220-runs-with-few-changes-need-two-jobs.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The optimizer compares few rows as Spark compares many (decision 221)."""
+"""The optimizer compares few rows as Spark compares many (decision 220)."""
 
 from __future__ import annotations
 

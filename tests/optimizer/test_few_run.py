@@ -1,4 +1,4 @@
-"""Which runs compare and write few rows without Spark (decision 221)."""
+"""Which runs compare and write few rows without Spark (decision 220)."""
 
 from __future__ import annotations
 
