@@ -32,6 +32,9 @@ from optimizer.pipelines.target import PipelineTarget, fit_columns
 from optimizer.pipelines.tuning import Tuning
 from optimizer.pipelines.writing import FewRows
 
+OUT_OF_RANGE = (pa.ArrowInvalid, OverflowError, ValueError)
+"""Of values that Spark has and Python or Arrow's casts do not, such as a day of the year 12000."""
+
 
 @dataclass(frozen=True)
 class AddedChanges:
@@ -94,10 +97,10 @@ class FewRun:
             if current is None:
                 return None
             maintained = answer_few(group_changes.maintained, {CHANGES: changes, CURRENT: current})
-        except duckdb.Error as error:
+            return self._recompute_unsure(maintained, affected, current)
+        except (duckdb.Error, *OUT_OF_RANGE) as error:
             self.say(f"Spark adds the changes: {error}")
             return None
-        return self._recompute_unsure(maintained, affected, current)
 
     def _recompute_unsure(self, maintained: pa.Table, affected: pa.Table, current: pa.Table) -> AddedChanges | None:
         """Recompute the values of which the SQL is not sure, and compare all rows with those that the table has."""
@@ -121,8 +124,12 @@ class FewRun:
         return None if done is None else AddedChanges(done, len(affected), doubtful)
 
     def _finish(self, rows: pa.Table, current: pa.Table, explain: Callable[[], None]) -> ComputedTable | None:
-        """What is written; None if keys are wrong, and `explain` has not said so."""
-        changes = compare_few(rows, current, self.keyed)
+        """What is written; None if keys are wrong, and `explain` has not said so, or if Python lacks some value."""
+        try:
+            changes = compare_few(rows, current, self.keyed)
+        except OUT_OF_RANGE as error:
+            self.say(f"Spark compares the rows: {error}")
+            return None
         if changes is None:
             explain()
             return None

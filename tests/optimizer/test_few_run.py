@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql.types import DataType, DoubleType, IntegerType, StructField
+from pyspark.sql.types import DataType, DateType, DoubleType, IntegerType, StructField
 
 from firn.protocol.pipeline_outputs import OutputMode
 from firn.spark.target import Target
@@ -73,3 +74,11 @@ def test_a_table_with_a_key_takes_few_rows_without_spark() -> None:
 )
 def test_other_runs_are_sparks(facts: dict[str, Any]) -> None:
     assert open_it(**facts) is None
+
+
+def test_rows_with_a_value_that_python_lacks_are_compared_by_spark(capsys: pytest.CaptureFixture[str]) -> None:
+    few = open_it(kind=DateType())
+    assert few is not None
+    rows = pa.table({"k": pa.array([3_700_000], pa.date32())})  # in the year 12100
+    assert few._finish(rows, rows, lambda: pytest.fail("its keys are not wrong")) is None
+    assert "Spark compares the rows" in capsys.readouterr().out
