@@ -25,8 +25,8 @@ from firn.spark.jars import fetch
 PACKAGES = ("catalog", "firn", "optimizer")
 """Firn's own packages, as far as an optimizer imports them."""
 DISTRIBUTIONS = (
-    *("cramjam", "fastavro", "hdfs-native", "httpx", "jinja2", "numpy", "orjson", "pyarrow", "pydantic", "pyiceberg"),
-    *("pyparsing", "pyroaring", "pyyaml", "sqlglot", "typing-extensions", "zstandard"),
+    *("cramjam", "duckdb", "fastavro", "hdfs-native", "httpx", "jinja2", "numpy", "orjson", "pyarrow", "pydantic"),
+    *("pyiceberg", "pyparsing", "pyroaring", "pyyaml", "sqlglot", "typing-extensions", "zstandard"),
 )
 """The distributions that these packages import; the archive has those that they need, too."""
 OWN_DISTRIBUTIONS = ("firn", "firn-server")
