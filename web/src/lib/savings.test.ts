@@ -25,3 +25,7 @@ test('nothing is estimated without scans', () => {
   expect(readerTime(unknown)).toBe('cannot be estimated');
   expect(formulaOf(unknown)).toBe('No engine has reported scans in this time.');
 });
+
+test('a time that nobody would notice is not told in milliseconds', () => {
+  expect([0, 0.2, 2].map((seconds) => readerTime({ ...SAVED, reader_seconds: seconds }))).toEqual(['none', 'less than a second', 'about 2 s']);
+});

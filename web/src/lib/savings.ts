@@ -14,8 +14,12 @@ export interface Saved {
   reader_seconds: number | null;
 }
 
-/** The estimated time of readers; `null` if no engine has reported scans. */
-export const readerTime = ({ reader_seconds: seconds }: Saved): string => (seconds === null ? 'cannot be estimated' : `about ${span(seconds)}`);
+/** The estimated time of readers, in words; there is no estimate if no engine has reported scans. */
+export function readerTime({ reader_seconds: seconds }: Saved): string {
+  if (seconds === null) return 'cannot be estimated';
+  if (seconds === 0) return 'none';
+  return seconds < 1 ? 'less than a second' : `about ${span(seconds)}`;
+}
 
 /** How the time of readers is estimated, or why it is not. */
 export function formulaOf(saved: Saved): string {

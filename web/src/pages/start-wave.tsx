@@ -34,7 +34,7 @@ export function StartWave({ catalog, filter }: StartWaveProps) {
         {many(data.tables, 'matching table')}, {data.bytes === null ? 'size unknown' : <Bytes value={data.bytes} />}
       </span>
       <ActionButton variant="default" needs={need(scope, 'read')} disabledReason={open === 0 ? 'All matching tables are upgraded.' : null} onClick={() => setOpened('check')}>
-        {`Check all ${many(open, 'table')}`}
+        {open === 1 ? 'Check 1 table' : `Check all ${many(open, 'table')}`}
       </ActionButton>
       <ActionButton needs={need(scope, 'create', 'read')} disabledReason={eligible === 0 ? 'No matching table can be upgraded as it is.' : null} onClick={() => setOpened('upgrade')}>
         {`Upgrade ${many(eligible, 'eligible table')}`}
