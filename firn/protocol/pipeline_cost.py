@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-SMALL_BYTES = 32 * 2**20
+SMALL_BYTES = 8 * 2**20
 """With `auto`, a run over fewer bytes of inputs and target is full: an incremental one takes more Spark jobs."""
 UNPRUNED_SHARE = 0.5
 """The cost of the recomputation as a share of a full one, where all rows are read to find the affected ones."""
