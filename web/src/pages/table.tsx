@@ -126,7 +126,7 @@ function Missing({ catalog, error }: { catalog: string; error: unknown }) {
       <ProblemNote error={error} />
       {asProblem(error).code === 'not_found' && (
         <p className="dim">
-          Somebody may have renamed it: search for it. It may be among the <Link to={paths.dropped(catalog)}>dropped tables</Link>.{access && !admin && ' Or you lack the privilege “list” on it: ask an administrator.'}
+          Somebody may have renamed it: search for it. It may be among the <Link className="inline" to={paths.dropped(catalog)}>dropped tables</Link>.{access && !admin && ' Or you lack the privilege “list” on it: ask an administrator.'}
         </p>
       )}
     </>
