@@ -179,7 +179,7 @@ def main() -> int:
             report.line("database", name=name)
             with opened(url) as database:
                 _fill(database, options.tables)
-                if name == "postgresql":  # PostgreSQL does so by itself in time, SQLite does not
+                if name == "postgresql":  # PostgreSQL would analyze the tables itself, but later
                     analyze(url)
                 _measure(database, options.repeats, report)
     report.save(options.results)

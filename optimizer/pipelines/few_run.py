@@ -110,8 +110,8 @@ class FewRun:
         parts = list[pa.Table]()
         if len(unsure):
             values = unsure.group_by(scope).aggregate([])
-            found = self.computing.use_affected(values)
-            computed = self.computing.collect(self._fit(self.computing.compute_affected(found)))
+            doubted_values = self.computing.use_affected(values)
+            computed = self.computing.collect(self._fit(self.computing.compute_affected(doubted_values)))
             if computed is None:
                 return None
             doubted = {*zip(*(values[name].to_pylist() for name in scope), strict=True)}

@@ -47,12 +47,12 @@ def build_rows(*rows: tuple[Any, ...]) -> pa.Table:
 
 
 def compare(computed: pa.Table, current: pa.Table, **changes: Any) -> list[tuple[Any, ...]] | None:
-    found = compare_few(computed, current, build_target(**changes))
-    if found is None:
+    difference = compare_few(computed, current, build_target(**changes))
+    if difference is None:
         return None
-    assert found.written + found.deleted == len(found.rows)
-    assert found.written + found.unchanged == len(computed)
-    return sorted((row["_op"], row["k"], row["v"]) for row in found.rows.to_pylist())
+    assert difference.written + difference.deleted == len(difference.rows)
+    assert difference.written + difference.unchanged == len(computed)
+    return sorted((row["_op"], row["k"], row["v"]) for row in difference.rows.to_pylist())
 
 
 def test_rows_that_are_equal_are_left_out() -> None:
@@ -69,9 +69,9 @@ def test_zeros_of_both_signs_are_equal() -> None:
     [(1, 0.6, AT, Decimal("1.50")), (1, None, AT, Decimal("1.50")), (1, float("nan"), AT, Decimal("1.50"))],
 )
 def test_rows_that_differ_are_written(new: tuple[Any, ...]) -> None:
-    found = compare_few(build_rows(new), build_rows((1, 0.5, AT, Decimal("1.50"))), build_target())
-    assert found is not None
-    assert (found.written, found.deleted, found.unchanged) == (1, 0, 0)
+    difference = compare_few(build_rows(new), build_rows((1, 0.5, AT, Decimal("1.50"))), build_target())
+    assert difference is not None
+    assert (difference.written, difference.deleted, difference.unchanged) == (1, 0, 0)
 
 
 def test_rows_that_only_one_side_has_are_written_and_deleted() -> None:

@@ -35,7 +35,7 @@ class ColumnStatisticsOut(Out):
     upper: str | None
     range_is: Open[Certainty]
     bytes: int | None
-    """The compressed size in the files, as far as they tell; None if none of them does, such as files of ORC."""
+    """The compressed size in those files that tell it; None if no file does, as with ORC."""
     distinct: int | None
     """An estimate, from a statistics file; None if no job has counted the column."""
     distinct_snapshot_id: str | None

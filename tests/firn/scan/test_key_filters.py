@@ -33,10 +33,10 @@ def test_each_column_leaves_out_files() -> None:
 
 def test_of_many_values_the_ends_count() -> None:
     keys = pa.table({"driver": list(range(500)), "day": ["a"] * 500})
-    found = stores._where(keys, ["driver", "day"])
+    key_filter = stores._where(keys, ["driver", "day"])
     driver = Reference("driver")
     ends = And(GreaterThanOrEqual(term=driver, value=literal(0)), LessThanOrEqual(term=driver, value=literal(499)))
-    assert found == And(ends, one_of("day", "a"))
+    assert key_filter == And(ends, one_of("day", "a"))
 
 
 def test_other_types_leave_out_nothing() -> None:
